@@ -1,0 +1,3 @@
+//! The ropewalk binary.
+
+fn main() {}

@@ -1,0 +1,21 @@
+//! Holds what every Ropewalk process runs on: clock, ids, retry, supervision, shutdown, telemetry, HTTP clients.
+//!
+//! What it is not: it knows no event, no agent and no store, and it holds no business rule. Nothing here is
+//! global: a [`Clock`] or an [`Ids`] is passed to whoever needs one, so that a test can move it.
+//!
+//! To add one more service: write a module with one public type that is cheap to clone, take the [`Clock`]
+//! as an argument if it needs time, and name its task kind in [`supervisor`].
+
+pub mod clock;
+pub mod http;
+pub mod ids;
+pub mod retry;
+pub mod shutdown;
+pub mod supervisor;
+pub mod telemetry;
+
+pub use clock::Clock;
+pub use ids::Ids;
+pub use retry::Backoff;
+pub use shutdown::Shutdown;
+pub use supervisor::{Supervisor, TaskFailure};

@@ -1,0 +1,54 @@
+//! Sends logs to standard error, as text or as JSON lines.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::TryInitError;
+
+/// Selects how a log line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One readable line, with colour on a terminal.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Says why logging could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The filter is not one that `tracing` understands.
+    #[error(
+        "log filter `{filter}` is not valid: {reason}; write for example `info` or `ropewalk_bus=debug`"
+    )]
+    Filter {
+        /// The filter as given.
+        filter: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A subscriber is installed already.
+    #[error("logging is set up already")]
+    Installed(#[from] TryInitError),
+}
+
+/// Installs the process-wide log subscriber; `filter` is in the `tracing` directive language.
+pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
+    use tracing_subscriber::util::SubscriberInitExt;
+    let parsed = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
+        filter: filter.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(parsed)
+        .with_writer(std::io::stderr);
+    match format {
+        Format::Text => builder
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .finish()
+            .try_init()?,
+        Format::Json => builder.json().finish().try_init()?,
+    }
+    Ok(())
+}
