@@ -1,0 +1,234 @@
+//! One server process: started in a group of its own, ready when it says so, killed on drop.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::servers::ServerError;
+
+/// Long enough for a cold interpreter on two busy cores.
+const START_LIMIT: Duration = Duration::from_mins(1);
+
+/// What to run, and how to read its port from what it prints.
+#[derive(Debug)]
+pub(crate) struct ServerCommand {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// Text that stands right before the port in the line that says the server listens.
+    pub(crate) before_port: &'static str,
+}
+
+/// A running server; dropping it kills its whole process group.
+#[derive(Debug)]
+pub(crate) struct ServerProcess {
+    child: Child,
+    guard: Child,
+    port: u16,
+}
+
+impl ServerProcess {
+    /// Starts the server and returns once it has named the port it listens on.
+    pub(crate) fn start(command: &ServerCommand) -> Result<Self, ServerError> {
+        let mut child = Command::new(&command.program)
+            .args(&command.arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| ServerError::Start {
+                program: command.program.clone(),
+                source,
+            })?;
+        let (lines, printed) = mpsc::channel();
+        forward_lines(child.stdout.take(), lines.clone());
+        forward_lines(child.stderr.take(), lines);
+        let guard = match spawn_guard(child.id()) {
+            Ok(guard) => guard,
+            Err(source) => {
+                child.kill().ok();
+                child.wait().ok();
+                return Err(ServerError::Start {
+                    program: PathBuf::from("sh"),
+                    source,
+                });
+            }
+        };
+        let mut process = Self {
+            child,
+            guard,
+            port: 0,
+        };
+        process.port = wait_for_port(&command.program, command.before_port, &printed)?;
+        Ok(process)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Kills the server and everything it started, at once and without a last word.
+    pub(crate) fn kill(&mut self) {
+        // While the guard lives the group exists, so that its number cannot mean another one.
+        if matches!(self.guard.try_wait(), Ok(None))
+            && let Ok(group) = i32::try_from(self.child.id())
+        {
+            killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
+        }
+        self.child.kill().ok();
+        self.child.wait().ok();
+        self.guard.wait().ok();
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Joins a shell to the group that kills it when this test process is gone. An interrupted test
+/// run never drops anything, but the pipe to the shell closes with it in any case.
+fn spawn_guard(group: u32) -> std::io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", "read -r _; kill -KILL 0"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(i32::try_from(group).map_err(std::io::Error::other)?)
+        .spawn()
+}
+
+/// Reads to the end even when nobody listens any more: a full pipe would stop the server.
+fn forward_lines(stream: Option<impl Read + Send + 'static>, lines: Sender<String>) {
+    let Some(stream) = stream else { return };
+    thread::spawn(move || {
+        let mut wanted = true;
+        for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+            wanted = wanted
+                && lines
+                    .send(String::from_utf8_lossy(&line).into_owned())
+                    .is_ok();
+        }
+    });
+}
+
+fn wait_for_port(
+    program: &Path,
+    before_port: &str,
+    printed: &mpsc::Receiver<String>,
+) -> Result<u16, ServerError> {
+    let deadline = Instant::now() + START_LIMIT;
+    let mut output = String::new();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let problem = match printed.recv_timeout(left) {
+            Ok(line) => {
+                if let Some(port) = port_after(before_port, &line) {
+                    return Ok(port);
+                }
+                output.push_str(&line);
+                output.push('\n');
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => "did not get ready in time",
+            Err(RecvTimeoutError::Disconnected) => "ended before it was ready",
+        };
+        return Err(ServerError::NotReady {
+            program: program.to_owned(),
+            problem,
+            output,
+        });
+    }
+}
+
+fn port_after(before_port: &str, line: &str) -> Option<u16> {
+    let (_, rest) = line.split_once(before_port)?;
+    let digits = rest
+        .split(|character: char| !character.is_ascii_digit())
+        .next()?;
+    digits.parse().ok().filter(|port| *port != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn the_port_is_read_from_the_line_that_names_it() {
+        let cases = [
+            ("at http://127.0.0.1:4222", Some(4222)),
+            (
+                "at http://127.0.0.1:4222 (Press CTRL+C to quit)",
+                Some(4222),
+            ),
+            ("at http://127.0.0.1:0 for now", None),
+            ("at http://127.0.0.1:70000", None),
+            ("elsewhere:4222", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(port_after("127.0.0.1:", line), expected, "{line}");
+        }
+    }
+
+    fn shell(script: &str) -> ServerCommand {
+        ServerCommand {
+            program: PathBuf::from("/bin/sh"),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            before_port: "port ",
+        }
+    }
+
+    #[test]
+    fn a_server_that_ends_early_is_reported_with_what_it_said() {
+        let error = ServerProcess::start(&shell("echo cannot bind >&2; exit 1")).unwrap_err();
+        assert!(error.to_string().contains("cannot bind"), "{error}");
+        assert!(
+            error.to_string().contains("ended before it was ready"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn dropping_a_server_kills_what_it_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let pid_file = directory.path().join("pid");
+        let script = format!(
+            "sleep 600 & echo $! > {}; echo port 1; wait",
+            pid_file.display()
+        );
+        let server = ServerProcess::start(&shell(&script)).unwrap();
+        let grandchild = std::fs::read_to_string(&pid_file).unwrap();
+        let grandchild = Pid::from_raw(grandchild.trim().parse().unwrap());
+        assert!(is_running(grandchild));
+        drop(server);
+        // Who collects it is the system's first process, in its own time.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while is_running(grandchild) && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        assert!(!is_running(grandchild));
+    }
+
+    #[test]
+    fn a_test_run_that_is_gone_takes_its_servers_with_it() {
+        let mut server = ServerProcess::start(&shell("echo port 1; sleep 600")).unwrap();
+        drop(server.guard.stdin.take());
+        let status = server.child.wait().unwrap();
+        assert_eq!(status.signal(), Some(Signal::SIGKILL as i32));
+    }
+
+    /// A zombie counts as ended: it only waits for its parent.
+    fn is_running(process: Pid) -> bool {
+        std::fs::read_to_string(format!("/proc/{process}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+    }
+}
