@@ -1,0 +1,216 @@
+//! Runs a command in its own process group, bounded in time and output, with an environment by allow-list.
+
+mod capture;
+mod group;
+pub(crate) mod process;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::Environment;
+use process::Invocation;
+
+/// The output kept per stream when the specification says nothing else.
+pub const DEFAULT_OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
+/// The time a command may take when the specification says nothing else.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(15);
+/// What a shell exits with when it finds no such program.
+const SHELL_NOT_FOUND: i32 = 127;
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// A program with its arguments, no shell between.
+    Executable {
+        /// The name, looked up on `PATH`, or a path.
+        name: OsString,
+        /// The arguments as the program gets them.
+        arguments: Vec<OsString>,
+    },
+    /// A line for `sh -c`.
+    Shell(String),
+}
+
+/// A command, where and how it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// What to start.
+    pub program: Program,
+    /// The working directory, which must exist.
+    pub directory: PathBuf,
+    /// Variables added to the allowed ones.
+    pub environment: Vec<(OsString, OsString)>,
+    /// After this long the whole group is stopped.
+    pub timeout: Duration,
+    /// How much of each stream is kept: its head and its tail.
+    pub output_limit_bytes: usize,
+    /// What the command reads; `None` reads as an empty file.
+    pub stdin: Option<Vec<u8>>,
+}
+
+impl CommandSpec {
+    /// Describes a line for `sh -c` with the default bounds.
+    pub fn shell(line: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
+        Self::new(Program::Shell(line.into()), directory.into())
+    }
+
+    /// Describes a program with arguments and the default bounds.
+    pub fn executable<Argument: Into<OsString>>(
+        name: impl Into<OsString>,
+        arguments: impl IntoIterator<Item = Argument>,
+        directory: impl Into<PathBuf>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Self::new(
+            Program::Executable {
+                name: name.into(),
+                arguments,
+            },
+            directory.into(),
+        )
+    }
+
+    fn new(program: Program, directory: PathBuf) -> Self {
+        Self {
+            program,
+            directory,
+            environment: Vec::new(),
+            timeout: DEFAULT_TIMEOUT,
+            output_limit_bytes: DEFAULT_OUTPUT_LIMIT_BYTES,
+            stdin: None,
+        }
+    }
+
+    /// Adds a variable to the environment of the command.
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the time after which the command is stopped.
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandStatus {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal from elsewhere ended it.
+    Signalled(i32),
+    /// It was stopped because its time was over.
+    TimedOut,
+    /// It was stopped because the caller asked for it.
+    Cancelled,
+    /// It was stopped because it wrote without end.
+    Flooded,
+    /// There is no such program, so nothing ran.
+    Missing,
+}
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandOutput {
+    /// How it ended.
+    pub status: CommandStatus,
+    /// Its standard output: head and tail when it was long.
+    pub stdout: String,
+    /// Its standard error: head and tail when it was long.
+    pub stderr: String,
+    /// Says that something was left out of either stream.
+    pub truncated: bool,
+    /// How long it ran.
+    pub duration: Duration,
+    shell: bool,
+}
+
+impl CommandOutput {
+    /// Says that the command exited with code 0.
+    pub fn succeeded(&self) -> bool {
+        self.status == CommandStatus::Exited(0)
+    }
+
+    /// Says that the program was not found, by us or by the shell that ran the line.
+    pub fn program_missing(&self) -> bool {
+        match self.status {
+            CommandStatus::Missing => true,
+            CommandStatus::Exited(code) => self.shell && code == SHELL_NOT_FOUND,
+            _ => false,
+        }
+    }
+}
+
+/// Says why a command could not be run at all; one that ran and failed is a [`CommandOutput`].
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The working directory is not there.
+    #[error("`{}` is not a directory; the command needs one to run in", .0.display())]
+    Directory(PathBuf),
+    /// The system refused to start or to watch the program.
+    #[error("could not run `{program}`")]
+    Spawn {
+        /// The program as named.
+        program: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Runs commands with one inherited environment.
+#[derive(Debug, Clone)]
+pub struct CommandRunner {
+    environment: Environment,
+}
+
+impl CommandRunner {
+    /// Makes a runner whose children see `environment` and what their specification adds.
+    pub fn new(environment: Environment) -> Self {
+        Self { environment }
+    }
+
+    /// Runs `spec` to its end; when `cancel` fires or the future is dropped, the whole process group dies.
+    pub async fn run(
+        &self,
+        spec: &CommandSpec,
+        cancel: &CancellationToken,
+    ) -> Result<CommandOutput, CommandError> {
+        let finished = process::run(self.invocation(spec), cancel).await?;
+        Ok(CommandOutput {
+            status: finished.status,
+            truncated: finished.stdout.truncated() || finished.stderr.truncated(),
+            stdout: finished.stdout.text(),
+            stderr: finished.stderr.text(),
+            duration: finished.duration,
+            shell: matches!(spec.program, Program::Shell(_)),
+        })
+    }
+
+    fn invocation<'a>(&'a self, spec: &'a CommandSpec) -> Invocation<'a> {
+        let (program, arguments) = match &spec.program {
+            Program::Executable { name, arguments } => (name.clone(), arguments.clone()),
+            Program::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
+        };
+        Invocation {
+            program,
+            arguments,
+            directory: Path::new(&spec.directory),
+            variables: self
+                .environment
+                .variables()
+                .iter()
+                .chain(&spec.environment)
+                .cloned()
+                .collect(),
+            timeout: spec.timeout,
+            output_limit_bytes: spec.output_limit_bytes,
+            stdin: spec.stdin.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Drives one child from its start to the end of its process group.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::capture::Capture;
+use super::group::Group;
+use super::{CommandError, CommandStatus};
+
+/// How long a group may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the pipes are read after the group is dead; only a process that left the group can hold them.
+const DRAIN: Duration = Duration::from_millis(500);
+/// A stream that is this many times longer than what is kept of it will never end.
+const FLOOD_FACTOR: u64 = 64;
+
+/// A child to start.
+#[derive(Debug)]
+pub(crate) struct Invocation<'a> {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) directory: &'a Path,
+    /// The whole environment of the child.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) timeout: Duration,
+    pub(crate) output_limit_bytes: usize,
+    pub(crate) stdin: Option<&'a [u8]>,
+}
+
+/// A child that ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: CommandStatus,
+    pub(crate) stdout: Capture,
+    pub(crate) stderr: Capture,
+    pub(crate) duration: Duration,
+}
+
+/// Runs `invocation` until it ends or has to be stopped; nothing of its process group survives.
+pub(crate) async fn run(
+    invocation: Invocation<'_>,
+    cancel: &CancellationToken,
+) -> Result<Finished, CommandError> {
+    let started = Instant::now();
+    let mut stdout = Capture::new(invocation.output_limit_bytes);
+    let mut stderr = Capture::new(invocation.output_limit_bytes);
+    if !invocation.directory.is_dir() {
+        return Err(CommandError::Directory(invocation.directory.to_owned()));
+    }
+    let status = if cancel.is_cancelled() {
+        CommandStatus::Cancelled
+    } else {
+        match command(&invocation).spawn() {
+            Ok(child) => {
+                watch(
+                    child,
+                    &invocation,
+                    cancel,
+                    started,
+                    [&mut stdout, &mut stderr],
+                )
+                .await
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(CommandStatus::Missing),
+            Err(error) => Err(error),
+        }
+        .map_err(|source| CommandError::Spawn {
+            program: invocation.program.to_string_lossy().into_owned(),
+            source,
+        })?
+    };
+    Ok(Finished {
+        status,
+        stdout,
+        stderr,
+        duration: started.elapsed(),
+    })
+}
+
+fn command(invocation: &Invocation<'_>) -> Command {
+    let mut command = Command::new(&invocation.program);
+    command
+        .args(&invocation.arguments)
+        .current_dir(invocation.directory)
+        .env_clear()
+        .envs(
+            invocation
+                .variables
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
+        .stdin(if invocation.stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+}
+
+/// Says that a stream was longer than anything that ends.
+struct Flood;
+
+async fn watch(
+    mut child: Child,
+    invocation: &Invocation<'_>,
+    cancel: &CancellationToken,
+    started: Instant,
+    [stdout, stderr]: [&mut Capture; 2],
+) -> std::io::Result<CommandStatus> {
+    let group = Group::led_by(&child);
+    let flood = invocation.output_limit_bytes as u64 * FLOOD_FACTOR;
+    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let streams = async {
+        tokio::try_join!(
+            feed(input, invocation.stdin),
+            read(output, stdout, flood),
+            read(errors, stderr, flood),
+        )
+    };
+    tokio::pin!(streams);
+    let mut streaming = true;
+    let stopped = loop {
+        tokio::select! {
+            status = child.wait() => {
+                let status = exit(status?);
+                drop(group);
+                if streaming {
+                    timeout(DRAIN, streams).await.ok();
+                }
+                return Ok(status);
+            }
+            ended = &mut streams, if streaming => {
+                streaming = false;
+                if ended.is_err() {
+                    break CommandStatus::Flooded;
+                }
+            }
+            () = cancel.cancelled() => break CommandStatus::Cancelled,
+            () = sleep_until(started + invocation.timeout) => break CommandStatus::TimedOut,
+        }
+    };
+    if let Some(group) = &group
+        && stopped != CommandStatus::Flooded
+    {
+        group.terminate();
+        let grace = timeout(GRACE, child.wait());
+        tokio::pin!(grace);
+        // Reading goes on: a child that flushes its last words would block on a full pipe.
+        loop {
+            tokio::select! {
+                _ = &mut grace => break,
+                _ = &mut streams, if streaming => streaming = false,
+            }
+        }
+    }
+    drop(group);
+    child.wait().await?;
+    if streaming {
+        timeout(DRAIN, streams).await.ok();
+    }
+    Ok(stopped)
+}
+
+async fn feed(stdin: Option<ChildStdin>, bytes: Option<&[u8]>) -> Result<(), Flood> {
+    if let (Some(mut stdin), Some(bytes)) = (stdin, bytes) {
+        // A child that does not read all of its input is no error of ours.
+        stdin.write_all(bytes).await.ok();
+    }
+    Ok(())
+}
+
+async fn read(
+    stream: Option<impl AsyncRead + Unpin>,
+    capture: &mut Capture,
+    flood: u64,
+) -> Result<(), Flood> {
+    let Some(mut stream) = stream else {
+        return Ok(());
+    };
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return Ok(()),
+            Ok(count) => capture.push(&buffer[..count]),
+        }
+        if capture.total() > flood {
+            return Err(Flood);
+        }
+    }
+}
+
+fn exit(status: ExitStatus) -> CommandStatus {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => CommandStatus::Exited(code),
+        (None, Some(signal)) => CommandStatus::Signalled(signal),
+        (None, None) => CommandStatus::Exited(-1),
+    }
+}

@@ -1,0 +1,189 @@
+//! Runs real commands and looks for what survives them.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ropewalk_workspace::{
+    CommandError, CommandOutput, CommandRunner, CommandSpec, CommandStatus, Environment,
+};
+use tokio_util::sync::CancellationToken;
+
+fn runner() -> CommandRunner {
+    CommandRunner::new(Environment::from_pairs(std::env::vars_os()))
+}
+
+async fn shell(
+    line: &str,
+    change: impl FnOnce(CommandSpec) -> CommandSpec,
+) -> anyhow::Result<CommandOutput> {
+    let spec = change(CommandSpec::shell(line, std::env::temp_dir()));
+    Ok(runner().run(&spec, &CancellationToken::new()).await?)
+}
+
+/// Counts the processes whose command line holds `needle`.
+fn alive(needle: &str) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for entry in std::fs::read_dir("/proc")? {
+        let line = std::fs::read(entry?.path().join("cmdline")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&line).replace('\0', " ");
+        count += usize::from(text.starts_with("sleep") && text.contains(needle));
+    }
+    Ok(count)
+}
+
+/// Waits until killed processes are gone from the table.
+async fn all_gone(needle: &str) -> anyhow::Result<bool> {
+    for _ in 0..100 {
+        if alive(needle)? == 0 {
+            return Ok(true);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(false)
+}
+
+#[tokio::test]
+async fn exit_code_and_both_streams_are_reported() -> anyhow::Result<()> {
+    let output = shell("echo out; echo err >&2; exit 3", |spec| spec).await?;
+    assert_eq!(output.status, CommandStatus::Exited(3));
+    assert_eq!(
+        (output.stdout.as_str(), output.stderr.as_str()),
+        ("out\n", "err\n")
+    );
+    assert!(!output.truncated);
+    Ok(())
+}
+
+#[tokio::test]
+async fn time_out_ends_the_whole_group() -> anyhow::Result<()> {
+    let output = shell("sleep 98761 & echo begun; sleep 98761", |spec| {
+        spec.with_timeout(Duration::from_millis(200))
+    })
+    .await?;
+    assert_eq!(output.status, CommandStatus::TimedOut);
+    assert_eq!(output.stdout, "begun\n");
+    assert!(all_gone("98761").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_ignores_the_request_is_killed() -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let output = shell("trap '' TERM; sleep 98762; sleep 98762", |spec| {
+        spec.with_timeout(Duration::from_millis(100))
+    })
+    .await?;
+    assert_eq!(output.status, CommandStatus::TimedOut);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(all_gone("98762").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn background_children_die_with_their_leader() -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let output = shell("sleep 98763 & echo done", |spec| spec).await?;
+    assert_eq!(output.status, CommandStatus::Exited(0));
+    assert_eq!(output.stdout, "done\n");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(all_gone("98763").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn dropping_the_future_kills_the_group() -> anyhow::Result<()> {
+    let running = shell("sleep 98764 & sleep 98764", |spec| spec);
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), running)
+            .await
+            .is_err()
+    );
+    assert!(all_gone("98764").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancelling_stops_the_command() -> anyhow::Result<()> {
+    let cancel = CancellationToken::new();
+    let spec = CommandSpec::shell("sleep 98765", "/");
+    let runner = runner();
+    let (output, ()) = tokio::join!(runner.run(&spec, &cancel), async {
+        while alive("98765").unwrap_or(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    });
+    assert_eq!(output?.status, CommandStatus::Cancelled);
+    assert!(all_gone("98765").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn endless_output_is_cut_and_stopped() -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let output = shell("yes", |spec| spec).await?;
+    assert_eq!(output.status, CommandStatus::Flooded);
+    assert!(output.truncated);
+    assert!(output.stdout.len() < 1024 * 1024 + 100);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    Ok(())
+}
+
+#[tokio::test]
+async fn long_output_keeps_both_ends() -> anyhow::Result<()> {
+    let output = shell("echo first; seq 1 10000; echo last", |spec| CommandSpec {
+        output_limit_bytes: 1000,
+        ..spec
+    })
+    .await?;
+    assert_eq!(output.status, CommandStatus::Exited(0));
+    assert!(output.truncated);
+    assert!(output.stdout.starts_with("first\n") && output.stdout.ends_with("last\n"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn secrets_do_not_reach_the_command() -> anyhow::Result<()> {
+    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin"), ("API_KEY", "secret")]);
+    let spec = CommandSpec::shell("env", "/").with_variable("EXTRA", "yes");
+    let output = CommandRunner::new(environment)
+        .run(&spec, &CancellationToken::new())
+        .await?;
+    assert!(output.stdout.contains("EXTRA=yes"), "{}", output.stdout);
+    assert!(!output.stdout.contains("API_KEY"), "{}", output.stdout);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_program_is_told_apart_from_a_failing_one() -> anyhow::Result<()> {
+    let spec = CommandSpec::executable("no-such-program-here", ["x"], "/");
+    let output = runner().run(&spec, &CancellationToken::new()).await?;
+    assert_eq!(output.status, CommandStatus::Missing);
+    assert!(output.program_missing());
+    assert!(
+        shell("no-such-program-here", |spec| spec)
+            .await?
+            .program_missing()
+    );
+    assert!(!shell("false", |spec| spec).await?.program_missing());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_an_error_that_names_it() {
+    let spec = CommandSpec::shell("true", Path::new("/no/such/directory"));
+    let error = runner().run(&spec, &CancellationToken::new()).await;
+    assert!(matches!(error, Err(CommandError::Directory(path)) if path.ends_with("directory")));
+}
+
+#[tokio::test]
+async fn standard_input_is_empty_unless_given() -> anyhow::Result<()> {
+    assert_eq!(shell("cat", |spec| spec).await?.stdout, "");
+    let given = shell("cat", |spec| CommandSpec {
+        stdin: Some(b"hello".to_vec()),
+        ..spec
+    })
+    .await?;
+    assert_eq!(given.stdout, "hello");
+    Ok(())
+}
