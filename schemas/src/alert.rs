@@ -1,0 +1,45 @@
+//! Defines alerts (seed pipeline §7, design §5).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::BuildId;
+
+/// Says how bad it is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Somebody should look.
+    Warning,
+    /// Something does not work.
+    Error,
+    /// Work stands still.
+    Critical,
+}
+
+/// An alert: one per cause, until the cause is gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Alert {
+    /// Names the cause, for example `stuck/<build>/<task>/<attempt>`; the key of the row.
+    pub cause: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line for people.
+    pub message: String,
+    /// The build it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildId>,
+    /// When it was raised.
+    pub raised_at: DateTime<Utc>,
+    /// How often it was raised again at a higher level.
+    pub escalations: u32,
+    /// Who has seen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged_by: Option<String>,
+    /// When the cause was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleared_at: Option<DateTime<Utc>>,
+}

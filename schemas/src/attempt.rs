@@ -1,0 +1,213 @@
+//! Defines attempts at a task, their failures and the evidence of the gate (design §10).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, KnowledgeId, TaskId};
+use crate::repo_path::RepoPath;
+use crate::state::states;
+
+states! {
+    /// Says how far an attempt has come.
+    AttemptState ("attempt") {
+        /// The engine works in a slot.
+        Working = "working" => [Validating, Failed, Interrupted],
+        /// The gate runs.
+        Validating = "validating" => [Landing, Failed, Interrupted],
+        /// The candidate waits for its turn.
+        Landing = "landing" => [Landed, Failed, Interrupted],
+        /// Its commit is the build's head or below it.
+        Landed = "landed" => [],
+        /// It failed; its work is kept under a preserve ref.
+        Failed = "failed" => [],
+        /// It was ended from outside; its work is kept and the try is not counted.
+        Interrupted = "interrupted" => [],
+    }
+}
+
+/// One attempt at a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    /// Names it.
+    pub id: AttemptId,
+    /// The build.
+    pub build: BuildId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt, from 1, over all rounds.
+    pub number: u32,
+    /// The loop that ran it.
+    pub loop_name: ComponentName,
+    /// How far it has come.
+    pub state: AttemptState,
+    /// The lease token that its landing must still hold.
+    pub token: i64,
+    /// The commit it started from.
+    pub base: CommitId,
+    /// The commit it proposes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<CommitId>,
+    /// The ref that keeps its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preserve_ref: Option<String>,
+    /// Files granted beyond the declared set.
+    #[serde(default)]
+    pub granted: Vec<RepoPath>,
+    /// The lessons that its prompt carried.
+    #[serde(default)]
+    pub gotchas: Vec<KnowledgeId>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// What the agent said it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Tokens used.
+    pub tokens: u64,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// Its class, which decides what follows.
+    pub class: FailureClass,
+    /// The actual output, bounded to 8 KiB.
+    pub error: String,
+    /// The attempt it belongs to.
+    pub attempt: u32,
+    /// A hash of class, error and changed files, to tell a repetition.
+    pub fingerprint: String,
+}
+
+/// Classifies a failure (seed pipeline §5.3, design §10).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FailureClass {
+    /// The code does not parse or compile.
+    SyntaxError,
+    /// A package or module is missing.
+    MissingDependency,
+    /// The head changed the same lines.
+    Conflict,
+    /// The gate's command failed.
+    ValidationFailed,
+    /// Nothing was changed though something should be, or the other way round.
+    EmptyChange,
+    /// A file outside the declared set was changed.
+    OutOfScope,
+    /// A stub was left in the change.
+    StubMarker,
+    /// A test that passed before is gone, ignored or failing.
+    WeakenedTest,
+    /// A gate or CI file was changed.
+    Tampered,
+    /// A check could not run.
+    ToolMissing,
+    /// The network failed.
+    Network,
+    /// A time limit passed.
+    Timeout,
+    /// Memory, disk or processes ran out.
+    Resource,
+    /// The provider's quota is used up.
+    Quota,
+    /// The model's provider does not answer.
+    ProviderDown,
+    /// The agent repeats itself.
+    DoomLoop,
+    /// The judges were never satisfied.
+    EvalExhausted,
+    /// The sandbox refused what the task needs.
+    SandboxDenied,
+    /// The same failure came three times without a change.
+    NoProgress,
+    /// The model stopped without doing the work.
+    AgentRefused,
+    /// Anything else.
+    Unknown,
+}
+
+/// Says what the gate found.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every check ran and held.
+    Passed,
+    /// A check ran and did not hold.
+    Failed,
+    /// A check could not run.
+    Held,
+}
+
+/// What the gate saw for one commit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The build.
+    pub build: BuildId,
+    /// The task; none for a check of the whole build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptId>,
+    /// The commit that was checked, on a clean checkout.
+    pub commit: CommitId,
+    /// Its tree.
+    pub tree: String,
+    /// What was found.
+    pub verdict: Verdict,
+    /// The class, unless it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<FailureClass>,
+    /// What did not hold, a line each.
+    #[serde(default)]
+    pub findings: Vec<String>,
+    /// Every command that ran.
+    #[serde(default)]
+    pub checks: Vec<CheckRun>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// One command of the gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckRun {
+    /// The check, for example `validation`.
+    pub name: String,
+    /// The command line.
+    pub command: String,
+    /// The exit code; none when it was killed or could not start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Milliseconds.
+    pub duration_ms: u64,
+    /// The tests it counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
+    /// The end of its output, bounded to 16 KiB.
+    pub output: String,
+}
+
+/// Tests that a command reported.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TestCounts {
+    /// Passed.
+    pub passed: u32,
+    /// Failed.
+    pub failed: u32,
+    /// Ignored or skipped.
+    pub ignored: u32,
+    /// Names of the passed tests, where the runner prints them.
+    #[serde(default)]
+    pub names: Vec<String>,
+}

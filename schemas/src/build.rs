@@ -1,0 +1,127 @@
+//! Defines builds (design §6, §10).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Priority;
+use crate::ids::{
+    BuildId, CommitId, ContentHash, CorrelationId, QuestionId, Slug, SpecId, UserSlug,
+};
+use crate::state::states;
+
+states! {
+    /// Says how far a build has come.
+    BuildState ("build") {
+        /// Approved, not begun.
+        Queued = "queued" => [Priming, Stopped, Failed],
+        /// Its context and task graph are being laid.
+        Priming = "priming" => [Running, Failed, Stopped],
+        /// Its tasks run.
+        Running = "running" => [Paused, Verifying, Failed, Stopped],
+        /// It stands still; `pause_reason` says why.
+        Paused = "paused" => [Running, Stopped, Failed],
+        /// The whole-build check runs.
+        Verifying = "verifying" => [Succeeded, Failed, Running, Paused, Stopped],
+        /// Everything landed or was skipped by a decision, and the whole-build check passed.
+        Succeeded = "succeeded" => [],
+        /// It ended without reaching its goal.
+        Failed = "failed" => [Running],
+        /// It was stopped and can be resumed.
+        Stopped = "stopped" => [Running],
+    }
+}
+
+/// Says why a build stands still.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PauseReason {
+    /// A person asked for it, or only questions are left.
+    Person,
+    /// A provider's quota is used up.
+    Quota,
+    /// A budget is used up.
+    Budget,
+    /// Somebody else moved its branch, or a file is contested.
+    Conflict,
+}
+
+/// Tasks by outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCounts {
+    /// All tasks.
+    pub total: u32,
+    /// Landed.
+    pub complete: u32,
+    /// Failed.
+    pub failed: u32,
+    /// Left out.
+    pub skipped: u32,
+    /// Blocked by a failed task.
+    pub blocked: u32,
+}
+
+/// A build of one approved revision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Build {
+    /// Names it.
+    pub id: BuildId,
+    /// What it builds.
+    pub spec: SpecId,
+    /// The approved revision.
+    pub revision: u32,
+    /// The approved hash.
+    pub hash: ContentHash,
+    /// The idea.
+    pub idea: Slug,
+    /// Whose idea it is.
+    pub user: UserSlug,
+    /// How far it has come.
+    pub state: BuildState,
+    /// Why it is in that state, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why it stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_reason: Option<PauseReason>,
+    /// Whether a pause waits for running tasks.
+    pub pause_requested: bool,
+    /// The branch it lands on.
+    pub branch: String,
+    /// The commit it started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<CommitId>,
+    /// The head: SQL owns it, the git ref follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitId>,
+    /// The head that the git ref was last moved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<CommitId>,
+    /// The branch it would be merged into.
+    pub target: String,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// The open question about the whole build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionId>,
+    /// Working time so far, milliseconds, without waits and pauses.
+    pub working_ms: u64,
+    /// When the running stretch of working time began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_since: Option<DateTime<Utc>>,
+    /// The merge, once made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<CommitId>,
+    /// The chain of events it belongs to.
+    pub correlation_id: CorrelationId,
+    /// When it was approved.
+    pub created_at: DateTime<Utc>,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<DateTime<Utc>>,
+}

@@ -1,0 +1,169 @@
+//! Defines ideas and the sessions in which they are explored (seed pipeline §3, design §6).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CorrelationId, MessageId, QuestionId, SessionId, Slug, UserSlug};
+use crate::state::states;
+
+states! {
+    /// Says how far an ideation session has come.
+    Phase ("session phase") {
+        /// The shape of the idea is open.
+        Exploring = "exploring" => [Narrowing],
+        /// The scope is being drawn.
+        Narrowing = "narrowing" => [Validating],
+        /// Assumptions are being tested.
+        Validating = "validating" => [Refining],
+        /// The concept is being polished.
+        Refining = "refining" => [Complete],
+        /// The brief is written.
+        Complete = "complete" => [],
+    }
+}
+
+states! {
+    /// Says what an idea has become.
+    IdeaState ("idea") {
+        /// A session began; nothing is saved yet.
+        Draft = "draft" => [Candidate],
+        /// The first artifact is saved.
+        Candidate = "candidate" => [Captured],
+        /// The session is complete.
+        Captured = "captured" => [],
+    }
+}
+
+/// An idea and where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Idea {
+    /// Its name.
+    pub slug: Slug,
+    /// Whose it is.
+    pub user: UserSlug,
+    /// Its title.
+    pub title: String,
+    /// What it has become.
+    pub state: IdeaState,
+    /// The session that explores it.
+    pub session: SessionId,
+    /// The chain of events that began with it.
+    pub correlation_id: CorrelationId,
+    /// When it began.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An ideation session: the conversation about one idea.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    /// Names it.
+    pub id: SessionId,
+    /// The idea.
+    pub idea: Slug,
+    /// Whose idea it is.
+    pub user: UserSlug,
+    /// The phase.
+    pub phase: Phase,
+    /// What was learned so far.
+    pub signals: Signals,
+    /// The open blocking question, if the session waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<QuestionId>,
+    /// Every phase entered, in order.
+    #[serde(default)]
+    pub phases: Vec<PhaseEntry>,
+    /// The chain of events that began with it.
+    pub correlation_id: CorrelationId,
+    /// When it began.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// A phase that a session entered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseEntry {
+    /// The phase.
+    pub phase: Phase,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// Everything that the messages of a session have shown so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Signals {
+    /// The newest artifact of each kind.
+    #[serde(default)]
+    pub artifacts: Vec<Artifact>,
+    /// Decisions of the person.
+    #[serde(default)]
+    pub decisions: Vec<Decision>,
+    /// Risks found.
+    #[serde(default)]
+    pub risks: Vec<Risk>,
+    /// The overall confidence, 0 to 1.
+    pub confidence: f64,
+}
+
+/// A piece of the idea that is clear enough to be written down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Artifact {
+    /// The kind, for example `target-user`, `problem`, `solution-concept`, `mvp-features`, `differentiator` or `brief`.
+    pub kind: String,
+    /// One line.
+    pub summary: String,
+    /// The text that goes into the idea folder, Markdown.
+    pub content: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// The file in the idea folder, once saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// A decision of the person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decision {
+    /// The kind; `validation` for an assumption with evidence.
+    pub kind: String,
+    /// What was decided.
+    pub summary: String,
+}
+
+/// A risk of the idea.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Risk {
+    /// The risk.
+    pub summary: String,
+    /// Where it was learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// Says who wrote a message.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Author {
+    /// A person.
+    Person,
+    /// The ideation agent.
+    Agent,
+}
+
+/// One message of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Names it; ids sort by time.
+    pub id: MessageId,
+    /// The session.
+    pub session: SessionId,
+    /// Who wrote it.
+    pub author: Author,
+    /// The text, at most 64 KiB.
+    pub text: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}

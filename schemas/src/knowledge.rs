@@ -1,0 +1,125 @@
+//! Defines knowledge items (seed pipeline §10, design §12).
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{BuildId, ComponentName, KnowledgeId, Slug, TaskId};
+use crate::state::states;
+use crate::task::Action;
+
+states! {
+    /// Says how far an item has come.
+    KnowledgeState ("knowledge item") {
+        /// Recorded, not yet confirmed.
+        Candidate = "candidate" => [Confirmed, Deprecated, Superseded],
+        /// Confirmed by a review.
+        Confirmed = "confirmed" => [Promoted, Deprecated, Superseded],
+        /// Part of the conventions file.
+        Promoted = "promoted" => [Deprecated, Superseded],
+        /// Put out of use.
+        Deprecated = "deprecated" => [],
+        /// A stronger item took its place.
+        Superseded = "superseded" => [],
+    }
+}
+
+/// Says what an item is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum KnowledgeKind {
+    /// A mistake to avoid.
+    Gotcha,
+    /// An approach that works.
+    Pattern,
+    /// A decision and its reason.
+    Decision,
+    /// A rule of the project.
+    Convention,
+    /// What a person likes.
+    Preference,
+    /// Anything else worth remembering.
+    Fact,
+}
+
+/// Something learned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KnowledgeItem {
+    /// Names it.
+    pub id: KnowledgeId,
+    /// What it is.
+    pub kind: KnowledgeKind,
+    /// What it says, at most 2,000 characters.
+    pub content: String,
+    /// The files it applies to; none means all.
+    #[serde(default)]
+    pub globs: Vec<String>,
+    /// The action it applies to; none means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Action>,
+    /// What it is about, lower case.
+    #[serde(default)]
+    pub topics: Vec<String>,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// The distinct executions it was seen in; their number is its occurrences.
+    pub executions: BTreeSet<String>,
+    /// The ideas it was seen in.
+    pub ideas: BTreeSet<Slug>,
+    /// Where it comes from, for example `attempt/<id>`.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// Who recorded it.
+    pub discovered_by: ComponentName,
+    /// How far it has come.
+    pub state: KnowledgeState,
+    /// The item that took its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<KnowledgeId>,
+    /// How often it was put into a task.
+    pub injections: u32,
+    /// When it was recorded.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// One use of an item in a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Injection {
+    /// The item.
+    pub item: KnowledgeId,
+    /// The build, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildId>,
+    /// The specification.
+    pub spec: crate::ids::SpecId,
+    /// The task.
+    pub task: TaskId,
+    /// Whether it was left out on purpose, to measure its effect.
+    pub held_out: bool,
+    /// Whether the task passed at its first try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helped: Option<bool>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+impl KnowledgeItem {
+    /// Returns in how many distinct executions the item was seen.
+    pub fn occurrences(&self) -> usize {
+        self.executions.len()
+    }
+
+    /// Returns whether the item may be put into a task.
+    pub const fn is_usable(&self) -> bool {
+        !matches!(
+            self.state,
+            KnowledgeState::Deprecated | KnowledgeState::Superseded
+        )
+    }
+}

@@ -1,0 +1,150 @@
+//! Payloads of alerts, conflicts and decisions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AttemptId, BuildId, ComponentName, Slug, TaskId};
+use crate::repo_path::RepoPath;
+
+/// A task makes no progress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StuckTask {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// The loop that works on it.
+    pub loop_name: ComponentName,
+    /// Minutes of working time without progress.
+    pub idle_minutes: u64,
+}
+
+/// The cause of an alert is gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AlertCleared {
+    /// The cause, as the alert named it.
+    pub cause: String,
+    /// One line for people.
+    pub message: String,
+}
+
+/// A ring of waits was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeadlockDetected {
+    /// The members, each waiting for the next.
+    #[serde(default)]
+    pub cycle: Vec<String>,
+    /// Who gave way, if the ring is broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim: Option<String>,
+    /// Whether the ring is broken already.
+    pub resolved: bool,
+}
+
+/// A component gives no sign of life.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComponentDown {
+    /// The component.
+    pub component: ComponentName,
+    /// Seconds since its last sign of life.
+    pub silent_seconds: u64,
+}
+
+/// A build failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildFailedAlert {
+    /// The build.
+    pub build_id: BuildId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Why.
+    pub reason: String,
+    /// The tasks that failed.
+    #[serde(default)]
+    pub failed_tasks: Vec<TaskId>,
+}
+
+/// Two builds want one file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConflictDetected {
+    /// The build that asks.
+    pub build_id: BuildId,
+    /// The task that asks.
+    pub task_id: TaskId,
+    /// The build that owns the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<BuildId>,
+    /// The file.
+    pub file: RepoPath,
+}
+
+/// Work cannot go on without a decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionRequested {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// What is to be decided.
+    pub question: String,
+    /// The choices.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// The recommended choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommended: Option<String>,
+}
+
+/// PM decided something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionMade {
+    /// The build it concerns.
+    pub build_id: BuildId,
+    /// The task it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: String,
+    /// The file it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<RepoPath>,
+}
+
+/// A budget is used up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetExceeded {
+    /// What the budget covers, for example `day` or `build/<id>`.
+    pub scope: String,
+    /// The limit.
+    pub limit: String,
+    /// What was used.
+    pub used: String,
+    /// The build that hit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<BuildId>,
+}
+
+/// What PM decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The file goes to the build that asked.
+    Grant,
+    /// The owner gives way.
+    Preempt,
+    /// The owner keeps the file.
+    Deny,
+    /// The attempt ends and its work is kept.
+    Interrupt,
+    /// The task is left out.
+    Skip,
+    /// The task is tried again.
+    Retry,
+    /// Nothing is done for now.
+    Watch,
+}

@@ -1,0 +1,87 @@
+//! Payloads of specifications.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ContentHash, Slug, SpecId, UserSlug};
+use crate::specification::{Complexity, Price};
+
+/// Somebody asked for a specification.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecRequested {
+    /// The specification to make.
+    pub spec_id: SpecId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Whose idea it is.
+    pub user_slug: UserSlug,
+    /// Who asked.
+    pub requested_by: UserSlug,
+    /// How much to plan.
+    pub complexity: Complexity,
+}
+
+/// Somebody asked for changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecRevisionRequested {
+    /// The specification.
+    pub spec_id: SpecId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Who asked.
+    pub requested_by: UserSlug,
+    /// What to change.
+    pub feedback: String,
+}
+
+/// A revision is ready to be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecGenerated {
+    /// The specification.
+    pub spec_id: SpecId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// The revision, from 1.
+    pub revision: u32,
+    /// The hash an approval binds to.
+    pub hash: ContentHash,
+    /// The number of task blocks.
+    pub task_count: u32,
+    /// The size of the plan.
+    pub estimated_complexity: Complexity,
+    /// How many gotchas the tasks carry.
+    pub gotchas_injected: u32,
+}
+
+/// A specification was refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecRejected {
+    /// The specification.
+    pub spec_id: SpecId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// The person, or the component that could not make it.
+    pub rejected_by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A person approved one revision by its hash.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpecApproved {
+    /// The specification.
+    pub spec_id: SpecId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Whose idea it is.
+    pub user_slug: UserSlug,
+    /// The revision.
+    pub revision: u32,
+    /// The hash that was shown.
+    pub hash: ContentHash,
+    /// Who approved.
+    pub approved_by: UserSlug,
+    /// The price that was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}

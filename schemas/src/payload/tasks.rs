@@ -1,0 +1,91 @@
+//! Payloads of tasks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::FailureClass;
+use crate::ids::{BuildId, CommitId, ComponentName, Slug, TaskId};
+use crate::repo_path::RepoPath;
+
+/// An attempt began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskStarted {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The primary file.
+    pub file: RepoPath,
+    /// The loop that works on it.
+    pub loop_name: ComponentName,
+}
+
+/// A task landed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCompleted {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// How many attempts it took.
+    pub attempts: u32,
+    /// Working time of the attempt that landed.
+    pub duration_seconds: u64,
+    /// The commit; none for a task that only verifies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_sha: Option<CommitId>,
+}
+
+/// A task was left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskSkipped {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Who decided.
+    pub skipped_by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// An attempt failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskFailed {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The idea.
+    pub idea_slug: Slug,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The class of the failure.
+    pub category: FailureClass,
+    /// What went wrong, bounded.
+    pub error: String,
+    /// Whether another attempt follows by itself.
+    pub will_retry: bool,
+}
+
+/// Somebody asked for another round of attempts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskRetry {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// Who asked.
+    pub requested_by: String,
+    /// What to do differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<String>,
+}

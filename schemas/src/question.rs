@@ -1,0 +1,173 @@
+//! Defines questions to people (seed pipeline §11, design §11).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{
+    BuildId, ComponentName, CorrelationId, KnowledgeId, QuestionId, SessionId, Slug, SpecId, TaskId,
+};
+use crate::state::states;
+
+states! {
+    /// Says what became of a question.
+    QuestionState ("question") {
+        /// Open.
+        Pending = "pending" => [Answered, Defaulted, Dismissed, Superseded],
+        /// A person answered.
+        Answered = "answered" => [],
+        /// The default was taken.
+        Defaulted = "defaulted" => [],
+        /// Closed without an answer.
+        Dismissed = "dismissed" => [],
+        /// It no longer matters.
+        Superseded = "superseded" => [],
+    }
+}
+
+/// Says how a question behaves.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuestionKind {
+    /// Waits without limit.
+    Blocking,
+    /// Takes its default after 4 hours.
+    Clarifying,
+    /// Taken for yes after 24 hours.
+    Confirming,
+    /// Dismissed after 7 days.
+    Educational,
+    /// Shown; has no default.
+    Celebratory,
+    /// Dismissed after 7 days; teaches a preference.
+    Preference,
+}
+
+/// A question to people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// Names it.
+    pub id: QuestionId,
+    /// How it behaves.
+    pub kind: QuestionKind,
+    /// What made the agent ask, for example `task_failed_repeatedly`.
+    pub trigger: String,
+    /// Who asks.
+    pub agent: ComponentName,
+    /// The question.
+    pub text: String,
+    /// Why it is asked.
+    pub context: String,
+    /// The options.
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+    /// Whether any text is an answer.
+    pub free_text: bool,
+    /// The label taken when nobody answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// Whether its yes would approve, start, promote, merge, delete or spend; then no default ever applies.
+    pub consequential: bool,
+    /// What waits for the answer.
+    pub about: About,
+    /// The idea it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idea: Option<Slug>,
+    /// What became of it.
+    pub state: QuestionState,
+    /// The answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// The earlier question whose answer was reused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<QuestionId>,
+    /// The chain of events it belongs to.
+    pub correlation_id: CorrelationId,
+    /// When it was asked.
+    pub asked_at: DateTime<Utc>,
+    /// When the default or the dismissal comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<DateTime<Utc>>,
+    /// When people were last reminded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminded_at: Option<DateTime<Utc>>,
+}
+
+/// An option of a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Choice {
+    /// What is chosen.
+    pub label: String,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether the agent recommends it.
+    pub recommended: bool,
+    /// What follows from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implications: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// The chosen label or the free text.
+    pub text: String,
+    /// The person, or `default`.
+    pub by: String,
+    /// Where it came from, for example `cli`.
+    pub channel: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// What a question is about, and so what its answer sets in motion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum About {
+    /// An ideation session.
+    Session {
+        /// The session.
+        session: SessionId,
+    },
+    /// A specification.
+    Specification {
+        /// The specification.
+        spec: SpecId,
+    },
+    /// A build as a whole.
+    Build {
+        /// The build.
+        build: BuildId,
+    },
+    /// A task of a build.
+    Task {
+        /// The build.
+        build: BuildId,
+        /// The task.
+        task: TaskId,
+    },
+    /// A knowledge item.
+    Knowledge {
+        /// The item.
+        item: KnowledgeId,
+    },
+    /// Nothing that waits.
+    Nothing,
+}
+
+impl QuestionKind {
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Blocking => "blocking",
+            Self::Clarifying => "clarifying",
+            Self::Confirming => "confirming",
+            Self::Educational => "educational",
+            Self::Celebratory => "celebratory",
+            Self::Preference => "preference",
+        }
+    }
+}

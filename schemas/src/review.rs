@@ -1,0 +1,94 @@
+//! Defines reviews: what improvement found (seed pipeline §6).
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{BuildId, KnowledgeId, ReviewId, Slug, SpecId, TaskId};
+
+/// Says what was reviewed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReviewKind {
+    /// A completed build.
+    Build,
+    /// A completed session.
+    Ideation,
+    /// A generated specification.
+    Specification,
+}
+
+/// Classifies a difference between plan and result.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum DivergenceClass {
+    /// An addition that does good.
+    Enhancement,
+    /// An addition that does not.
+    ScopeCreep,
+    /// Left out on purpose.
+    IntentionalSkip,
+    /// Left out by mistake.
+    MissedRequirement,
+    /// A better approach.
+    Optimization,
+    /// A worse approach.
+    Deviation,
+}
+
+/// A difference between plan and result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Divergence {
+    /// Its class.
+    pub class: DivergenceClass,
+    /// The file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// What was planned.
+    pub planned: String,
+    /// What was done.
+    pub actual: String,
+}
+
+/// What improvement found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Review {
+    /// Names it.
+    pub id: ReviewId,
+    /// What was reviewed.
+    pub kind: ReviewKind,
+    /// The idea.
+    pub idea: Slug,
+    /// The build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildId>,
+    /// The specification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<SpecId>,
+    /// Gotchas found or confirmed.
+    #[serde(default)]
+    pub gotchas: Vec<KnowledgeId>,
+    /// Patterns found.
+    #[serde(default)]
+    pub patterns: Vec<KnowledgeId>,
+    /// Differences between plan and result.
+    #[serde(default)]
+    pub divergences: Vec<Divergence>,
+    /// Metrics by name, for example `first_pass_success`.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, f64>,
+    /// Remarks for people.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// When.
+    pub at: DateTime<Utc>,
+}

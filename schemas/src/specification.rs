@@ -1,0 +1,223 @@
+//! Defines specifications: states, approval, price and content (seed pipeline §4, design §6).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ContentHash, CorrelationId, KnowledgeId, RequirementId, Slug, SpecId, UserSlug};
+use crate::repo_path::RepoPath;
+use crate::state::states;
+use crate::task::TaskBlock;
+
+states! {
+    /// Says how far a specification has come.
+    SpecState ("specification") {
+        /// Asked for; the agent works on it.
+        Draft = "draft" => [Generated, Rejected],
+        /// Ready to be read and approved.
+        Generated = "generated" => [Draft, Approved, Rejected],
+        /// A person approved one revision.
+        Approved = "approved" => [],
+        /// Refused, by a person or because it could not be made.
+        Rejected = "rejected" => [Draft],
+    }
+}
+
+/// Says how large a plan is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Complexity {
+    /// 5 to 8 tasks.
+    Simple,
+    /// 10 to 15 tasks.
+    Medium,
+    /// 20 to 30 tasks.
+    Complex,
+}
+
+/// A specification over all its revisions; holds the newest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Specification {
+    /// Names it.
+    pub id: SpecId,
+    /// The idea.
+    pub idea: Slug,
+    /// Whose idea it is.
+    pub user: UserSlug,
+    /// How far it has come.
+    pub state: SpecState,
+    /// The newest revision, 0 before the first.
+    pub revision: u32,
+    /// The hash of the newest revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
+    /// How much to plan.
+    pub complexity: Complexity,
+    /// The approval, once given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// What building it is expected to cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// What was asked to be changed, newest last.
+    #[serde(default)]
+    pub feedback: Vec<String>,
+    /// Why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who asked for it.
+    pub requested_by: UserSlug,
+    /// The chain of events it belongs to.
+    pub correlation_id: CorrelationId,
+    /// When it was asked for.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// One revision: what an approval binds to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Revision {
+    /// The specification.
+    pub spec: SpecId,
+    /// The revision, from 1.
+    pub number: u32,
+    /// The hash of document and task graph.
+    pub hash: ContentHash,
+    /// The text.
+    pub document: Document,
+    /// The task graph.
+    #[serde(default)]
+    pub tasks: Vec<TaskBlock>,
+    /// Warnings of the validation, for people.
+    #[serde(default)]
+    pub validation: Vec<String>,
+    /// When it was made.
+    pub at: DateTime<Utc>,
+}
+
+/// Who approved what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// The person.
+    pub by: UserSlug,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The hash that was shown.
+    pub hash: ContentHash,
+    /// The revision.
+    pub revision: u32,
+    /// The price that was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What a build is expected to cost, from the history of this project.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// Tokens, lower bound.
+    pub tokens_low: u64,
+    /// Tokens, upper bound.
+    pub tokens_high: u64,
+    /// Millionths of a dollar, lower bound; none when a price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd_low: Option<u64>,
+    /// Millionths of a dollar, upper bound; none when a price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd_high: Option<u64>,
+    /// What the estimate rests on.
+    pub basis: String,
+}
+
+/// What spec.md holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Document {
+    /// The title.
+    pub title: String,
+    /// The documents that were read.
+    #[serde(default)]
+    pub context_read: Vec<String>,
+    /// The optional documents that were absent.
+    #[serde(default)]
+    pub missing_inputs: Vec<String>,
+    /// What is to be reached.
+    pub objective: String,
+    /// How success is seen.
+    #[serde(default)]
+    pub success_criteria: Vec<String>,
+    /// What is left out.
+    #[serde(default)]
+    pub out_of_scope: Vec<String>,
+    /// The functional requirements.
+    #[serde(default)]
+    pub requirements: Vec<Requirement>,
+    /// The non-functional requirements.
+    #[serde(default)]
+    pub quality: Vec<Requirement>,
+    /// Files to create.
+    #[serde(default)]
+    pub new_files: Vec<FilePlan>,
+    /// Files to change.
+    #[serde(default)]
+    pub modified_files: Vec<FilePlan>,
+    /// Files to leave alone.
+    #[serde(default)]
+    pub avoid_files: Vec<FilePlan>,
+    /// The API, a line each.
+    #[serde(default)]
+    pub interfaces: Vec<String>,
+    /// The data model, a line each.
+    #[serde(default)]
+    pub data: Vec<String>,
+    /// What it depends on.
+    #[serde(default)]
+    pub dependencies: Vec<String>,
+    /// Lessons that apply.
+    #[serde(default)]
+    pub gotchas: Vec<GotchaReference>,
+    /// How the whole is validated.
+    #[serde(default)]
+    pub validation: Vec<String>,
+    /// What may go wrong.
+    #[serde(default)]
+    pub risks: Vec<String>,
+}
+
+/// A requirement and how it is accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Requirement {
+    /// Names it.
+    pub id: RequirementId,
+    /// What is required.
+    pub text: String,
+    /// `must`, `should` or `could`.
+    pub priority: String,
+    /// How it is accepted.
+    pub acceptance: String,
+    /// The document it comes from.
+    pub source: String,
+}
+
+/// A file and what happens to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FilePlan {
+    /// The file.
+    pub path: RepoPath,
+    /// What it is for.
+    pub purpose: String,
+    /// The build that owns it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+/// A lesson carried by a task or a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GotchaReference {
+    /// The knowledge item; none when a person wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<KnowledgeId>,
+    /// What it says.
+    pub text: String,
+}

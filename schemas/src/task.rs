@@ -1,0 +1,283 @@
+//! Defines tasks: the block in tasks.md and the task of a build (seed pipeline §4-5, design §6, §10).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::Failure;
+use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, QuestionId, RequirementId, TaskId};
+use crate::repo_path::RepoPath;
+use crate::specification::GotchaReference;
+use crate::state::states;
+
+/// Says what a task does to its primary file.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Action {
+    /// Makes a new file.
+    Create,
+    /// Changes a file.
+    Update,
+    /// Adds to a file.
+    Add,
+    /// Removes a file.
+    Delete,
+    /// Changes nothing, runs a check.
+    Verify,
+}
+
+states! {
+    /// Says how far a task has come.
+    TaskState ("task") {
+        /// Waits for its dependencies.
+        Pending = "pending" => [Ready, Skipped, Blocked],
+        /// May be claimed.
+        Ready = "ready" => [Claimed, Pending, Skipped, Blocked, Waiting, Failed],
+        /// A loop holds its locks.
+        Claimed = "claimed" => [Working, Ready, Waiting, Failed, Skipped],
+        /// An attempt runs.
+        Working = "working" => [Validating, Ready, Waiting, Failed, Skipped],
+        /// The gate runs.
+        Validating = "validating" => [Landing, Ready, Waiting, Failed, Skipped],
+        /// The candidate waits for its turn.
+        Landing = "landing" => [Complete, Ready, Waiting, Failed, Skipped],
+        /// Landed with gate evidence.
+        Complete = "complete" => [],
+        /// All tries failed.
+        Failed = "failed" => [Ready, Skipped],
+        /// Left out by a decision.
+        Skipped = "skipped" => [Ready],
+        /// A task it needs failed.
+        Blocked = "blocked" => [Pending, Ready, Skipped],
+        /// Waits for a lock, an owner, a person or a quota.
+        Waiting = "waiting" => [Ready, Pending, Failed, Skipped],
+    }
+}
+
+/// Says what a waiting task waits for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitReason {
+    /// A file lock.
+    Lock,
+    /// The build that owns a file.
+    Owner,
+    /// An answer.
+    Person,
+    /// A provider's quota.
+    Quota,
+    /// A budget.
+    Budget,
+    /// A check that could not run.
+    Check,
+}
+
+/// A task as tasks.md holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskBlock {
+    /// Names it inside the specification.
+    pub id: TaskId,
+    /// The phase, for example `database`; orders ties only.
+    pub phase: String,
+    /// What it does.
+    pub action: Action,
+    /// The primary file.
+    pub file: RepoPath,
+    /// At most two more files.
+    #[serde(default)]
+    pub more_files: Vec<RepoPath>,
+    /// What it must fulfil.
+    #[serde(default)]
+    pub requirements: Vec<RequirementLine>,
+    /// Lessons to heed, at most five.
+    #[serde(default)]
+    pub gotchas: Vec<GotchaReference>,
+    /// How it is checked.
+    pub validation: Validation,
+    /// A starting point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_template: Option<String>,
+    /// The tasks that must be complete first.
+    #[serde(default)]
+    pub depends_on: Vec<TaskId>,
+    /// 1 (first) to 10; 5 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// How long it should take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_minutes: Option<u32>,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+}
+
+/// What a task must fulfil.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequirementLine {
+    /// The requirement of the specification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<RequirementId>,
+    /// What is to be done.
+    pub text: String,
+}
+
+/// The command that checks a task and what it must show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Validation {
+    /// A shell line, run in a clean checkout.
+    pub command: String,
+    /// What it must show.
+    pub expected: Expectation,
+}
+
+/// A task of a build.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// The build.
+    pub build: BuildId,
+    /// Names it inside the build.
+    pub id: TaskId,
+    /// Its position in the plan, from 1.
+    pub number: u32,
+    /// What to do.
+    pub block: TaskBlock,
+    /// How far it has come.
+    pub state: TaskState,
+    /// Why it does not run, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitReason>,
+    /// The open question about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionId>,
+    /// The chain of tasks that blocks it, the failed one last.
+    #[serde(default)]
+    pub blocked_by: Vec<TaskId>,
+    /// Attempts begun, all rounds.
+    pub attempts: u32,
+    /// Counted tries in this round.
+    pub tries: u32,
+    /// Dependency installs in this round.
+    pub installs: u32,
+    /// Rebases in this round.
+    pub rebases: u32,
+    /// The failures of this round, oldest first.
+    #[serde(default)]
+    pub failures: Vec<Failure>,
+    /// What people advised, oldest first.
+    #[serde(default)]
+    pub guidance: Vec<String>,
+    /// Not to be claimed earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<DateTime<Utc>>,
+    /// The loop that should take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assigned_to: Option<ComponentName>,
+    /// The running attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptId>,
+    /// Kept work that the next attempt starts with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_from: Option<CommitId>,
+    /// The landed commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
+    /// When the running attempt began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<DateTime<Utc>>,
+    /// When the running attempt last made progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_at: Option<DateTime<Utc>>,
+    /// When it landed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<DateTime<Utc>>,
+}
+
+/// What a validation command must show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub enum Expectation {
+    /// The command ends with exit code 0.
+    ExitZero,
+    /// Exit code 0 and at least so many tests passed.
+    Tests(u32),
+    /// Exit code 0 and the output contains a text.
+    Contains(String),
+}
+
+/// Says why an expectation cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an expectation; write `exit 0`, `tests >= N` or `contains TEXT`")]
+pub struct InvalidExpectation(String);
+
+impl TryFrom<String> for Expectation {
+    type Error = InvalidExpectation;
+
+    fn try_from(text: String) -> Result<Self, InvalidExpectation> {
+        let trimmed = text.trim();
+        let tests = trimmed
+            .strip_prefix("tests")
+            .map(str::trim_start)
+            .and_then(|rest| rest.strip_prefix(">=").or_else(|| rest.strip_prefix('≥')))
+            .and_then(|number| number.trim().parse().ok());
+        match (trimmed, tests) {
+            ("exit 0", _) => Ok(Self::ExitZero),
+            (_, Some(count)) => Ok(Self::Tests(count)),
+            _ => match trimmed.strip_prefix("contains ").map(str::trim) {
+                Some(wanted) if !wanted.is_empty() => Ok(Self::Contains(wanted.to_owned())),
+                _ => Err(InvalidExpectation(text)),
+            },
+        }
+    }
+}
+
+impl From<Expectation> for String {
+    fn from(expectation: Expectation) -> Self {
+        expectation.to_string()
+    }
+}
+
+impl std::fmt::Display for Expectation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ExitZero => formatter.write_str("exit 0"),
+            Self::Tests(count) => write!(formatter, "tests >= {count}"),
+            Self::Contains(text) => write!(formatter, "contains {text}"),
+        }
+    }
+}
+
+impl TaskBlock {
+    /// Returns every file the task may touch: the primary one first.
+    pub fn files(&self) -> impl Iterator<Item = &RepoPath> {
+        std::iter::once(&self.file).chain(&self.more_files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expectation_reads_back_as_it_was_written() {
+        for text in ["exit 0", "tests >= 3", "contains all good"] {
+            assert_eq!(
+                Expectation::try_from(text.to_owned()).unwrap().to_string(),
+                text
+            );
+        }
+        assert_eq!(
+            Expectation::try_from("tests ≥ 2".to_owned()),
+            Ok(Expectation::Tests(2))
+        );
+        for bad in ["", "exit 1", "tests", "contains ", "tests >= many"] {
+            assert!(Expectation::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+}
