@@ -1,0 +1,128 @@
+//! Which crate may import which: the table of the design, word for word.
+
+use crate::manifest::{Kind, Manifest};
+
+/// What every crate from `store` down may import.
+const FLOOR: &[&str] = &["schemas", "runtime", "config"];
+
+/// A crate's imports: the floor or not, and what comes on top.
+const ARROWS: &[(&str, &[&str], &[&str])] = &[
+    ("schemas", &[], &[]),
+    ("runtime", &[], &[]),
+    ("config", &[], &["schemas"]),
+    ("store", FLOOR, &[]),
+    ("bus", FLOOR, &["store"]),
+    ("llm", FLOOR, &[]),
+    ("workspace", FLOOR, &[]),
+    ("knowledge", FLOOR, &["store", "llm"]),
+    ("engine", FLOOR, &["store", "llm", "workspace", "knowledge"]),
+    ("orchestrator", FLOOR, &["store", "bus"]),
+    (
+        "agents",
+        FLOOR,
+        &[
+            "store",
+            "bus",
+            "workspace",
+            "knowledge",
+            "engine",
+            "orchestrator",
+        ],
+    ),
+    (
+        "server",
+        FLOOR,
+        &["store", "bus", "knowledge", "orchestrator"],
+    ),
+    (
+        "telegram",
+        FLOOR,
+        &["store", "bus", "knowledge", "orchestrator"],
+    ),
+];
+
+/// The harness: everybody's tests may use it, so it may import next to nothing itself.
+const HARNESS: &str = "tests";
+const HARNESS_IMPORTS: &[&str] = &["schemas", "runtime"];
+
+/// These see the whole house.
+const ROOFS: &[&str] = &["cli", "benches"];
+
+/// The arrows of a manifest that the design does not have.
+pub(crate) fn violations(directory: &str, manifest: &Manifest) -> Vec<String> {
+    if !is_known(directory) {
+        return vec![format!(
+            "`{directory}` is not in the table of arrows: add it to the design and to the tidy test"
+        )];
+    }
+    manifest
+        .dependencies
+        .iter()
+        .filter_map(|dependency| Some((directory_of(&dependency.name)?, dependency.kind)))
+        .filter(|(imported, kind)| !is_allowed(directory, imported, *kind))
+        .map(|(imported, _)| format!("`{directory}` must not import `{imported}`"))
+        .collect()
+}
+
+fn is_known(directory: &str) -> bool {
+    directory == HARNESS
+        || ROOFS.contains(&directory)
+        || ARROWS.iter().any(|(name, ..)| *name == directory)
+}
+
+/// The directory of a package of this workspace.
+fn directory_of(package: &str) -> Option<&str> {
+    match package {
+        "ropewalk" => Some("cli"),
+        _ => package.strip_prefix("ropewalk-"),
+    }
+}
+
+fn is_allowed(directory: &str, imported: &str, kind: Kind) -> bool {
+    let in_tests = kind == Kind::Development;
+    if directory == HARNESS {
+        return in_tests || HARNESS_IMPORTS.contains(&imported);
+    }
+    if imported == HARNESS {
+        return in_tests;
+    }
+    ROOFS.contains(&directory)
+        || ARROWS.iter().any(|(name, floor, above)| {
+            *name == directory && (floor.contains(&imported) || above.contains(&imported))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrow_that_points_down_is_found() {
+        let cases = [
+            ("bus", "dependencies", "ropewalk-store", true),
+            ("store", "dependencies", "ropewalk-bus", false),
+            ("store", "dev-dependencies", "ropewalk-bus", false),
+            ("runtime", "dependencies", "ropewalk-schemas", false),
+            ("config", "dependencies", "ropewalk-runtime", false),
+            ("agents", "dependencies", "ropewalk-llm", false),
+            ("orchestrator", "dependencies", "ropewalk-agents", false),
+            ("cli", "dependencies", "ropewalk-agents", true),
+            ("llm", "dependencies", "serde", true),
+            ("bus", "dev-dependencies", "ropewalk-tests", true),
+            ("bus", "dependencies", "ropewalk-tests", false),
+            ("cli", "dependencies", "ropewalk-tests", false),
+            ("tests", "dependencies", "ropewalk-bus", false),
+            ("tests", "dev-dependencies", "ropewalk-bus", true),
+            ("utils", "dependencies", "serde", false),
+        ];
+        for (directory, table, package, expected) in cases {
+            let text = format!("[{table}]\n{package}.workspace = true\n");
+            let found = violations(directory, &Manifest::parse(&text).unwrap());
+            assert_eq!(
+                found.is_empty(),
+                expected,
+                "{directory} → {package}: {found:?}"
+            );
+        }
+    }
+}

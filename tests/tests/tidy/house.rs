@@ -1,0 +1,97 @@
+//! Reads the workspace from the disk, once, into plain text.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::manifest::{self, Manifest};
+
+/// Where a package keeps Rust sources.
+const SOURCE_DIRECTORIES: [&str; 4] = ["src", "tests", "benches", "examples"];
+
+/// Below these lie inputs of tests, which need not even compile.
+const FIXTURES: &str = "fixtures";
+
+/// The workspace as text.
+pub(crate) struct House {
+    pub(crate) members: Vec<Member>,
+    /// The text of `deny.toml`.
+    pub(crate) deny: String,
+}
+
+/// One package of the workspace.
+pub(crate) struct Member {
+    /// Its directory, which is also its short name.
+    pub(crate) directory: String,
+    pub(crate) manifest: Manifest,
+    /// Its Rust files: path below the directory, and text.
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+impl House {
+    /// Reads the workspace this test belongs to.
+    pub(crate) fn load() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let members = manifest::members(&read(&root.join("Cargo.toml"))?)?;
+        Ok(Self {
+            members: members
+                .into_iter()
+                .map(|directory| Member::load(&root, directory))
+                .collect::<Result<_>>()?,
+            deny: read(&root.join("deny.toml"))?,
+        })
+    }
+}
+
+impl Member {
+    fn load(root: &Path, directory: String) -> Result<Self> {
+        let base = root.join(&directory);
+        let manifest = base.join("Cargo.toml");
+        let manifest = Manifest::parse(&read(&manifest)?)
+            .with_context(|| format!("cannot parse `{}`", manifest.display()))?;
+        let mut files = BTreeMap::new();
+        for below in SOURCE_DIRECTORIES {
+            collect(&base, below, &mut files)?;
+        }
+        if base.join("build.rs").is_file() {
+            files.insert("build.rs".to_owned(), read(&base.join("build.rs"))?);
+        }
+        Ok(Self {
+            directory,
+            manifest,
+            files,
+        })
+    }
+}
+
+fn collect(base: &Path, below: &str, files: &mut BTreeMap<String, String>) -> Result<()> {
+    let directory = base.join(below);
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(&directory)
+        .with_context(|| format!("cannot list `{}`", directory.display()))?
+    {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{below}/{name}");
+        if entry.file_type()?.is_dir() {
+            if name != FIXTURES {
+                collect(base, &path, files)?;
+            }
+        } else if entry
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+        {
+            files.insert(path, read(&entry.path())?);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}

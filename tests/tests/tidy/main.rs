@@ -1,0 +1,108 @@
+//! Holds the workspace to its design: arrows, owners, sizes and files that nobody compiles.
+//!
+//! Each rule is a pure function over the text of manifests and sources, which its own module tries
+//! on a planted violation; the tests here apply them to the whole workspace.
+
+mod arrows;
+mod dependencies;
+mod forgotten;
+mod house;
+mod manifest;
+mod owners;
+mod sizes;
+mod sources;
+
+use anyhow::{Result, ensure};
+
+use crate::house::{House, Member};
+
+/// Applies a rule to every member and fails with all it found.
+fn check_members(rule: impl Fn(&Member) -> Result<Vec<String>>) -> Result<()> {
+    let house = House::load()?;
+    let mut violations = Vec::new();
+    for member in &house.members {
+        violations.extend(rule(member)?);
+    }
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+/// Applies a rule to every source file and fails with all it found.
+fn check_files(rule: impl Fn(&str, &str) -> Result<Vec<String>>) -> Result<()> {
+    check_members(|member| {
+        let mut violations = Vec::new();
+        for (path, text) in &member.files {
+            violations.extend(rule(&format!("{}/{path}", member.directory), text)?);
+        }
+        Ok(violations)
+    })
+}
+
+#[test]
+fn arrows_point_only_up() -> Result<()> {
+    check_members(|member| Ok(arrows::violations(&member.directory, &member.manifest)))
+}
+
+#[test]
+fn a_heavy_dependency_has_one_owner() -> Result<()> {
+    check_members(|member| Ok(owners::violations(&member.directory, &member.manifest)))
+}
+
+#[test]
+fn cargo_deny_is_told_the_same_owners() -> Result<()> {
+    let violations = owners::disagreements(&House::load()?.deny)?;
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_member_takes_the_lints_of_the_workspace() -> Result<()> {
+    check_members(|member| Ok(dependencies::own_lints(&member.directory, &member.manifest)))
+}
+
+#[test]
+fn every_declared_dependency_is_used() -> Result<()> {
+    check_members(dependencies::unused)
+}
+
+#[test]
+fn every_source_file_is_compiled() -> Result<()> {
+    check_members(forgotten::violations)
+}
+
+#[test]
+fn every_crate_says_what_it_is() -> Result<()> {
+    check_files(|path, text| Ok(sources::without_crate_doc(path, text)))
+}
+
+#[test]
+fn no_file_is_called_mod() -> Result<()> {
+    check_files(|path, _| Ok(sources::called_mod(path)))
+}
+
+#[test]
+fn nothing_is_left_to_do_and_no_test_is_ignored() -> Result<()> {
+    check_files(sources::unfinished)
+}
+
+#[test]
+fn files_stay_small() -> Result<()> {
+    check_files(sizes::long_file)
+}
+
+#[test]
+fn functions_stay_small() -> Result<()> {
+    check_files(sizes::long_functions)
+}
+
+#[test]
+fn no_crate_outgrows_the_others() -> Result<()> {
+    let house = House::load()?;
+    let mut crates = Vec::new();
+    for member in &house.members {
+        crates.push((member.directory.clone(), sizes::crate_lines(member)?));
+    }
+    let violations = sizes::heavy_crates(&crates);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! What must not stand in a source file, and what must.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, anyhow};
+use proc_macro2::{TokenStream, TokenTree};
+
+/// Macros that promise work instead of doing it.
+const PROMISES: [&str; 2] = ["todo", "unimplemented"];
+
+/// A crate root that does not open with its documentation.
+pub(crate) fn without_crate_doc(path: &str, text: &str) -> Vec<String> {
+    let is_root = path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
+    let missing = (is_root && !text.starts_with("//!")).then(|| {
+        format!("`{path}` must open with `//!`: what the crate is, is not, and how to add one more")
+    });
+    missing.into_iter().collect()
+}
+
+/// A module in the old place.
+pub(crate) fn called_mod(path: &str) -> Vec<String> {
+    let old = path
+        .strip_suffix("/mod.rs")
+        .map(|module| format!("`{path}` must be `{module}.rs`, or `{module}/main.rs` for a test"));
+    old.into_iter().collect()
+}
+
+/// Macros that stand for missing work, and tests that do not run.
+pub(crate) fn unfinished(path: &str, text: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    find_unfinished(tokens(path, text)?, &mut found);
+    Ok(found
+        .into_iter()
+        .map(|what| format!("`{path}` has {what}: finish it or leave it out"))
+        .collect())
+}
+
+fn find_unfinished(tokens: TokenStream, found: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (position, token) in tokens.iter().enumerate() {
+        let next = tokens.get(position + 1);
+        match (token, next) {
+            (TokenTree::Ident(name), Some(TokenTree::Punct(mark)))
+                if mark.as_char() == '!' && PROMISES.iter().any(|promise| name == promise) =>
+            {
+                found.push(format!("`{name}!`"));
+            }
+            (TokenTree::Punct(mark), Some(TokenTree::Group(attribute)))
+                if mark.as_char() == '#' && is_ignore(attribute.stream()) =>
+            {
+                found.push("an ignored test".to_owned());
+            }
+            _ => {}
+        }
+        if let TokenTree::Group(group) = token {
+            find_unfinished(group.stream(), found);
+        }
+    }
+}
+
+/// Whether an attribute ignores a test, under a condition or not.
+fn is_ignore(attribute: TokenStream) -> bool {
+    let mut names = attribute.into_iter();
+    match names.next() {
+        Some(TokenTree::Ident(name)) if name == "ignore" => true,
+        Some(TokenTree::Ident(name)) if name == "cfg_attr" => {
+            let mut inner = BTreeSet::new();
+            collect_identifiers(names.collect(), &mut inner);
+            inner.contains("ignore")
+        }
+        _ => false,
+    }
+}
+
+/// All identifiers of a file, those inside macro calls included; comments and strings are none.
+pub(crate) fn identifiers(path: &str, text: &str) -> Result<BTreeSet<String>> {
+    let mut identifiers = BTreeSet::new();
+    collect_identifiers(tokens(path, text)?, &mut identifiers);
+    Ok(identifiers)
+}
+
+fn collect_identifiers(tokens: TokenStream, identifiers: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(identifier) => {
+                identifiers.insert(identifier.to_string());
+            }
+            TokenTree::Group(group) => collect_identifiers(group.stream(), identifiers),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+fn tokens(path: &str, text: &str) -> Result<TokenStream> {
+    text.parse()
+        .map_err(|error| anyhow!("cannot parse `{path}`: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_without_documentation_is_found() {
+        assert_eq!(
+            without_crate_doc("bus/src/lib.rs", "//! Delivers.\n"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            without_crate_doc("bus/src/relay.rs", "mod x;\n"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            without_crate_doc("bus/src/lib.rs", "mod x;\n//! Late.\n").len(),
+            1
+        );
+        assert_eq!(
+            without_crate_doc("cli/src/main.rs", "fn main() {}\n").len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_module_in_the_old_place_is_found() {
+        assert_eq!(called_mod("bus/src/relay.rs"), Vec::<String>::new());
+        assert_eq!(called_mod("bus/src/relay/mod.rs").len(), 1);
+    }
+
+    #[test]
+    fn missing_work_and_ignored_tests_are_found() {
+        let cases = [
+            ("fn f() { todo!() }", 1),
+            ("fn f() { unimplemented!(\"later\") }", 1),
+            ("fn f() { wrap!(if x { todo!() }) }", 1),
+            ("#[test] #[ignore] fn f() {}", 1),
+            ("#[ignore = \"slow\"] fn f() {}", 1),
+            ("#[cfg_attr(windows, ignore)] fn f() {}", 1),
+            ("// todo!()\nconst TODO: &str = \"todo!() #[ignore]\";", 0),
+            ("#[derive(Debug)] struct S { todo: bool }", 0),
+            ("fn f(ignore: bool) -> bool { ignore }", 0),
+        ];
+        for (text, expected) in cases {
+            let found = unfinished("bus/src/lib.rs", text).unwrap();
+            assert_eq!(found.len(), expected, "{text}: {found:?}");
+        }
+    }
+}
