@@ -1,0 +1,176 @@
+//! Writes a request as the Messages API wants it.
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{Block, Message, Role};
+use crate::request::{ModelRequest, ToolChoice, ToolSpec};
+
+/// Returns the body of a request.
+///
+/// The three ends that a conversation shares with its next turn (tools, system prompt, last block) are marked
+/// for the provider's cache.
+pub(super) fn of(request: &ModelRequest) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(request.model));
+    body.insert("max_tokens".to_owned(), json!(request.max_output_tokens));
+    body.insert("stream".to_owned(), json!(true));
+    if !request.system.trim().is_empty() {
+        let mut system = json!({ "type": "text", "text": request.system });
+        mark(&mut system);
+        body.insert("system".to_owned(), json!([system]));
+    }
+    if !request.tools.is_empty() {
+        let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        tools.last_mut().map(mark);
+        body.insert("tools".to_owned(), json!(tools));
+        body.insert("tool_choice".to_owned(), choice(&request.tool_choice));
+    }
+    if let Some(schema) = &request.response_schema {
+        let format = json!({ "format": { "type": "json_schema", "schema": schema } });
+        body.insert("output_config".to_owned(), format);
+    }
+    body.insert("messages".to_owned(), messages(&request.messages));
+    Value::Object(body)
+}
+
+fn messages(messages: &[Message]) -> Value {
+    let mut messages: Vec<(Role, Vec<Value>)> = messages
+        .iter()
+        .map(|message| (message.role, content(message)))
+        .filter(|(_, content)| !content.is_empty())
+        .collect();
+    if let Some((_, content)) = messages.last_mut() {
+        content.last_mut().map(mark);
+    }
+    messages
+        .into_iter()
+        .map(|(role, content)| json!({ "role": role, "content": content }))
+        .collect()
+}
+
+/// Returns the blocks of a message, results first, since the API refuses them behind text; empty text is
+/// refused as well.
+fn content(message: &Message) -> Vec<Value> {
+    let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
+    let results = message.blocks.iter().filter(is_result);
+    let others = message.blocks.iter().filter(|block| !is_result(block));
+    results.chain(others).filter_map(block).collect()
+}
+
+fn block(block: &Block) -> Option<Value> {
+    Some(match block {
+        Block::Text(text) if text.trim().is_empty() => return None,
+        Block::Text(text) => json!({ "type": "text", "text": text }),
+        Block::ToolUse(call) => json!({
+            "type": "tool_use", "id": call.id, "name": call.name, "input": call.input_object(),
+        }),
+        Block::ToolResult {
+            tool_use_id,
+            content,
+            is_error,
+        } => json!({
+            "type": "tool_result", "tool_use_id": tool_use_id, "content": content,
+            "is_error": is_error,
+        }),
+    })
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "name": tool.name, "description": tool.description, "input_schema": tool.parameters,
+    })
+}
+
+fn choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!({ "type": "auto" }),
+        ToolChoice::Required => json!({ "type": "any" }),
+        ToolChoice::Tool(name) => json!({ "type": "tool", "name": name }),
+        ToolChoice::None => json!({ "type": "none" }),
+    }
+}
+
+/// Marks the end of a prefix that the provider may keep.
+fn mark(block: &mut Value) {
+    if let Value::Object(fields) = block {
+        fields.insert("cache_control".to_owned(), json!({ "type": "ephemeral" }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::ToolUse;
+
+    #[test]
+    fn a_whole_request_is_written_with_three_cache_marks() {
+        let mut request = ModelRequest::new(
+            "claude-x",
+            "be brief",
+            vec![
+                Message::user("go"),
+                Message::assistant(vec![
+                    Block::Text(" ".to_owned()),
+                    Block::ToolUse(ToolUse::parse("t1", "read", r#"{"path":"a"}"#)),
+                    Block::ToolUse(ToolUse::parse("t2", "read", r#"{"pa"#)),
+                ]),
+                Message::results(vec![
+                    Block::Text("and hurry".to_owned()),
+                    Block::ToolResult {
+                        tool_use_id: "t1".to_owned(),
+                        content: "found".to_owned(),
+                        is_error: false,
+                    },
+                ]),
+                Message::user(""),
+            ],
+        );
+        request.tools = ["read", "ls"]
+            .map(|name| ToolSpec {
+                name: name.to_owned(),
+                description: String::new(),
+                parameters: json!({ "type": "object" }),
+            })
+            .to_vec();
+        request.tool_choice = ToolChoice::Required;
+        request.response_schema = Some(json!({ "type": "object" }));
+        let kept = json!({ "type": "ephemeral" });
+        assert_eq!(
+            of(&request),
+            json!({
+                "model": "claude-x", "max_tokens": 16384, "stream": true,
+                "system": [{ "type": "text", "text": "be brief", "cache_control": kept }],
+                "tools": [
+                    { "name": "read", "description": "", "input_schema": { "type": "object" } },
+                    { "name": "ls", "description": "", "input_schema": { "type": "object" },
+                      "cache_control": kept },
+                ],
+                "tool_choice": { "type": "any" },
+                "output_config": {
+                    "format": { "type": "json_schema", "schema": { "type": "object" } } },
+                "messages": [
+                    { "role": "user", "content": [{ "type": "text", "text": "go" }] },
+                    { "role": "assistant", "content": [
+                        { "type": "tool_use", "id": "t1", "name": "read",
+                          "input": { "path": "a" } },
+                        { "type": "tool_use", "id": "t2", "name": "read",
+                          "input": { "malformed_arguments": "{\"pa" } },
+                    ] },
+                    { "role": "user", "content": [
+                        { "type": "tool_result", "tool_use_id": "t1", "content": "found",
+                          "is_error": false },
+                        { "type": "text", "text": "and hurry", "cache_control": kept },
+                    ] },
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_sent() {
+        let body = of(&ModelRequest::new("m", "", vec![Message::user("x")]));
+        for field in ["system", "tools", "tool_choice", "output_config"] {
+            assert!(body.get(field).is_none(), "{field}");
+        }
+    }
+}

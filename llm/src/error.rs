@@ -1,0 +1,139 @@
+//! Says why a model did not answer, in the kinds that callers tell apart.
+
+use std::time::Duration;
+
+use crate::request::ScriptKey;
+
+/// Says why a model did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The key is wrong or may not do this.
+    #[error("the provider refused the key ({message}); check the variable `{variable}`")]
+    Unauthorized {
+        /// The environment variable that holds the key.
+        variable: String,
+        /// What the provider said.
+        message: String,
+    },
+    /// Too many requests or tokens for now.
+    #[error("the provider limits the rate: {message}")]
+    RateLimited {
+        /// What the provider said.
+        message: String,
+        /// How long the provider asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The provider has a problem of its own (5xx).
+    #[error("the provider is overloaded or broken (status {status}): {message}")]
+    Overloaded {
+        /// The HTTP status, or the one that the error stands for when it came inside a stream.
+        status: u16,
+        /// What the provider said.
+        message: String,
+        /// How long the provider asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The conversation is too long for the model: compact it and ask again.
+    #[error("the conversation does not fit into the model's context: {message}")]
+    ContextOverflow {
+        /// What the provider said.
+        message: String,
+    },
+    /// The connection could not be made or broke.
+    #[error("cannot reach the provider: {message}")]
+    Network {
+        /// The causes, outermost first.
+        message: String,
+    },
+    /// Something took too long.
+    #[error("the provider was too slow: {what} time-out")]
+    Timeout {
+        /// The bound that was hit.
+        what: TimeoutKind,
+    },
+    /// The stream ended without its terminal event, so that the reply cannot be trusted.
+    #[error("the reply was cut off before its end")]
+    Truncated,
+    /// The provider sent what its format does not allow.
+    #[error("the provider sent an unreadable reply: {message}")]
+    Malformed {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The provider will not answer this request.
+    #[error("the provider refused the request (status {status}): {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the provider said.
+        message: String,
+    },
+    /// No rule of the script answers the call.
+    #[error(
+        "no rule of the script answers agent `{}`, idea `{}`, task `{}`, attempt {}, turn {}; add one",
+        .key.agent, .key.idea, .key.task, .key.attempt, .key.turn
+    )]
+    Script {
+        /// Names the call.
+        key: ScriptKey,
+    },
+    /// The caller gave up.
+    #[error("the call was cancelled")]
+    Cancelled,
+}
+
+impl ModelError {
+    /// Tells whether the same request may succeed when it is sent again.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::RateLimited { .. }
+            | Self::Overloaded { .. }
+            | Self::Network { .. }
+            | Self::Truncated
+            | Self::Malformed { .. } => true,
+            Self::Timeout { what } => *what != TimeoutKind::Total,
+            Self::Unauthorized { .. }
+            | Self::ContextOverflow { .. }
+            | Self::Refused { .. }
+            | Self::Script { .. }
+            | Self::Cancelled => false,
+        }
+    }
+
+    /// Returns how long the provider asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => {
+                *retry_after
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::Malformed {
+            message: message.into(),
+        }
+    }
+}
+
+/// Names a bound on time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeoutKind {
+    /// No connection stood in time.
+    Connect,
+    /// Nothing was heard for too long.
+    Idle,
+    /// The whole reply took too long; asking again would take as long again.
+    Total,
+}
+
+impl std::fmt::Display for TimeoutKind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Connect => "connect",
+            Self::Idle => "idle",
+            Self::Total => "total",
+        })
+    }
+}

@@ -1,0 +1,367 @@
+//! Builds a model from a provider's data file.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use ropewalk_runtime::{Clock, http};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use crate::anthropic::{self, Anthropic};
+use crate::model::Model;
+use crate::openai::OpenAi;
+use crate::price::PriceTable;
+use crate::retry::{RetryPolicy, Retrying};
+use crate::scripted::{Script, Scripted};
+use crate::wire::{Endpoint, Limits, Secret};
+
+/// The data files that come with the house.
+const SHIPPED: [(&str, &str); 5] = [
+    ("anthropic", include_str!("../providers/anthropic.toml")),
+    ("openai", include_str!("../providers/openai.toml")),
+    ("ollama", include_str!("../providers/ollama.toml")),
+    ("llamacpp", include_str!("../providers/llamacpp.toml")),
+    ("vllm", include_str!("../providers/vllm.toml")),
+];
+
+/// Names a way to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// OpenAI-compatible chat completions.
+    Openai,
+    /// A script.
+    Scripted,
+}
+
+/// Describes a provider.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// The name to call it by.
+    pub name: String,
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// Where it is: `/v1/messages` (Anthropic) or `/chat/completions` (OpenAI) is appended. Empty for a script.
+    #[serde(default)]
+    pub base_url: String,
+    /// The environment variable that holds the key; none if the provider takes no key.
+    pub key_variable: Option<String>,
+    /// Whether it may be asked without a key although it knows keys.
+    #[serde(default)]
+    pub key_optional: bool,
+    /// The field of chat completions that bounds the output.
+    #[serde(default = "default_max_tokens_field")]
+    pub max_tokens_field: String,
+    /// Bounds on time that differ from the usual ones.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// What its models cost.
+    #[serde(default)]
+    pub prices: PriceTable,
+}
+
+/// Bounds the time of a request, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timeouts {
+    /// How long a connection may take to stand.
+    pub connect_seconds: u64,
+    /// How long the provider may stay silent.
+    pub idle_seconds: u64,
+    /// How long a reply may take, all in all.
+    pub total_seconds: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            connect_seconds: limits.connect.as_secs(),
+            idle_seconds: limits.idle.as_secs(),
+            total_seconds: limits.total.as_secs(),
+        }
+    }
+}
+
+fn default_max_tokens_field() -> String {
+    "max_tokens".to_owned()
+}
+
+/// Says why a provider could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No data file of that name comes with the house.
+    #[error("no provider is called `{name}`; there are {known}")]
+    UnknownProvider {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A data file cannot be read.
+    #[error("the data file of provider `{name}` is not valid: {source}")]
+    File {
+        /// The provider, or what the file was called.
+        name: String,
+        /// What is wrong with it.
+        source: Box<toml_edit::de::Error>,
+    },
+    /// The provider wants a key.
+    #[error("provider `{provider}` needs a key; set the variable `{variable}`")]
+    MissingKey {
+        /// The provider.
+        provider: String,
+        /// The variable.
+        variable: String,
+    },
+    /// The key holds characters that no HTTP header may have.
+    #[error("the key in `{variable}` holds a line break or another character that no key has")]
+    UnusableKey {
+        /// The variable.
+        variable: String,
+    },
+    /// The scripted provider has nothing to say.
+    #[error("provider `{provider}` needs a script")]
+    MissingScript {
+        /// The provider.
+        provider: String,
+    },
+    /// The base URL is none.
+    #[error("`{url}` is not a base URL such as `https://host/v1`")]
+    BadUrl {
+        /// The URL as configured.
+        url: String,
+    },
+    /// The HTTP client cannot be set up.
+    #[error(transparent)]
+    Http(#[from] http::HttpError),
+}
+
+impl ProviderConfig {
+    /// Reads a data file; `name` names it in errors.
+    pub fn parse(name: &str, toml: &str) -> Result<Self, BuildError> {
+        toml_edit::de::from_str(toml).map_err(|source| BuildError::File {
+            name: name.to_owned(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Returns the description of a provider that comes with the house, or of `scripted`.
+    pub fn shipped(name: &str) -> Result<Self, BuildError> {
+        if name == "scripted" {
+            return Ok(Self::scripted());
+        }
+        match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+            Some((_, toml)) => Self::parse(name, toml),
+            None => Err(BuildError::UnknownProvider {
+                name: name.to_owned(),
+                known: SHIPPED.map(|(shipped, _)| shipped).join(", ") + ", scripted",
+            }),
+        }
+    }
+
+    /// Returns the description of the scripted provider.
+    pub fn scripted() -> Self {
+        Self {
+            name: "scripted".to_owned(),
+            kind: ProviderKind::Scripted,
+            base_url: String::new(),
+            key_variable: None,
+            key_optional: false,
+            max_tokens_field: default_max_tokens_field(),
+            timeouts: Timeouts::default(),
+            prices: PriceTable::default(),
+        }
+    }
+
+    /// Returns the names of the providers that come with the house, without `scripted`.
+    pub fn shipped_names() -> impl Iterator<Item = &'static str> {
+        SHIPPED.iter().map(|(name, _)| *name)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            connect: Duration::from_secs(self.timeouts.connect_seconds),
+            idle: Duration::from_secs(self.timeouts.idle_seconds),
+            total: Duration::from_secs(self.timeouts.total_seconds),
+            ..Limits::default()
+        }
+    }
+
+    fn url(&self, path: &str) -> Result<Url, BuildError> {
+        let bad = || BuildError::BadUrl {
+            url: self.base_url.clone(),
+        };
+        let base = self.base_url.trim_end_matches('/');
+        let url = Url::parse(&format!("{base}{path}")).map_err(|_| bad())?;
+        match url.scheme() {
+            "http" | "https" if url.query().is_none() && url.fragment().is_none() => Ok(url),
+            _ => Err(bad()),
+        }
+    }
+
+    /// Returns the key to send, if one is to be sent.
+    fn secret(&self, key: Option<SecretString>) -> Result<Option<Secret>, BuildError> {
+        let Some(variable) = self.key_variable.clone() else {
+            return Ok(None);
+        };
+        match key.filter(|key| !key.expose_secret().trim().is_empty()) {
+            Some(key) => Ok(Some(Secret { variable, key })),
+            None if self.key_optional => Ok(None),
+            None => Err(BuildError::MissingKey {
+                provider: self.name.clone(),
+                variable,
+            }),
+        }
+    }
+
+    fn endpoint(
+        &self,
+        path: &str,
+        key: Option<SecretString>,
+        clock: &Clock,
+    ) -> Result<Endpoint, BuildError> {
+        let secret = self.secret(key)?;
+        let limits = self.limits();
+        let client = http::client(http::ClientOptions {
+            connect_timeout: limits.connect,
+            idle_timeout: limits.idle,
+            // Kept by the endpoint, which can tell it from the idle one.
+            total_timeout: None,
+        })?;
+        Ok(Endpoint {
+            client,
+            url: self.url(path)?,
+            headers: self.headers(secret.as_ref())?,
+            secret,
+            limits,
+            clock: clock.clone(),
+        })
+    }
+
+    fn headers(&self, secret: Option<&Secret>) -> Result<HeaderMap, BuildError> {
+        let mut headers = HeaderMap::new();
+        let anthropic = self.kind == ProviderKind::Anthropic;
+        if anthropic {
+            headers.insert(
+                HeaderName::from_static("anthropic-version"),
+                HeaderValue::from_static(anthropic::VERSION),
+            );
+        }
+        if let Some(secret) = secret {
+            let key = secret.key.expose_secret().trim();
+            let (name, text) = if anthropic {
+                (HeaderName::from_static("x-api-key"), key.to_owned())
+            } else {
+                (AUTHORIZATION, format!("Bearer {key}"))
+            };
+            let mut value = HeaderValue::from_str(&text).map_err(|_| BuildError::UnusableKey {
+                variable: secret.variable.clone(),
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// Builds the model of a provider; the ones behind HTTP retry by the usual policy.
+pub fn build(
+    config: &ProviderConfig,
+    key: Option<SecretString>,
+    script: Option<Script>,
+    clock: &Clock,
+) -> Result<Arc<dyn Model>, BuildError> {
+    let name = config.name.clone();
+    let policy = RetryPolicy::default();
+    Ok(match config.kind {
+        ProviderKind::Anthropic => {
+            let model = Anthropic::new(name, config.endpoint("/v1/messages", key, clock)?);
+            Arc::new(Retrying::new(model, policy, clock.clone()))
+        }
+        ProviderKind::Openai => {
+            let endpoint = config.endpoint("/chat/completions", key, clock)?;
+            let model = OpenAi::new(name, endpoint, config.max_tokens_field.clone());
+            Arc::new(Retrying::new(model, policy, clock.clone()))
+        }
+        ProviderKind::Scripted => {
+            let script = script.ok_or(BuildError::MissingScript { provider: name })?;
+            Arc::new(Scripted::new(script, clock.clone()))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(config: &ProviderConfig, key: Option<&str>) -> Result<(), String> {
+        let key = key.map(SecretString::from);
+        build(config, key, None, &Clock::system())
+            .map(|model| assert_eq!(model.name(), config.name))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_shipped_provider_can_be_built() {
+        for name in ProviderConfig::shipped_names() {
+            let config = ProviderConfig::shipped(name).unwrap();
+            assert_eq!(config.name, name);
+            assert_eq!(built(&config, Some("k")), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_missing_key_is_named_where_one_is_needed() {
+        let cases = [
+            ("anthropic", None, Some("ANTHROPIC_API_KEY")),
+            ("openai", Some(" \n"), Some("OPENAI_API_KEY")),
+            ("anthropic", Some("a\nb"), Some("ANTHROPIC_API_KEY")),
+            ("anthropic", Some("k\n"), None),
+            ("vllm", None, None),
+            ("ollama", None, None),
+        ];
+        for (name, key, variable) in cases {
+            let config = ProviderConfig::shipped(name).unwrap();
+            match (built(&config, key), variable) {
+                (Ok(()), None) => {}
+                (Err(error), Some(variable)) => assert!(error.contains(variable), "{error}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_description_says_what_to_mend() {
+        let unknown = ProviderConfig::shipped("acme").unwrap_err().to_string();
+        assert!(unknown.contains("`acme`") && unknown.contains("llamacpp, vllm, scripted"));
+        let typo = ProviderConfig::parse(
+            "mine",
+            "name = \"mine\"\nkind = \"openai\"\nbase_ulr = \"x\"",
+        );
+        assert!(typo.unwrap_err().to_string().contains("base_ulr"));
+        let scripted = built(&ProviderConfig::scripted(), None).unwrap_err();
+        assert!(scripted.contains("needs a script"), "{scripted}");
+        for url in ["", "localhost", "ftp://host", "https://host/v1?x=1"] {
+            let mut config = ProviderConfig::shipped("ollama").unwrap();
+            url.clone_into(&mut config.base_url);
+            assert!(
+                built(&config, None).unwrap_err().contains("base URL"),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_key_never_shows_in_debug_output() {
+        let config = ProviderConfig::shipped("openai").unwrap();
+        let secret = config.secret(Some("k-123".into())).unwrap();
+        let headers = config.headers(secret.as_ref()).unwrap();
+        assert!(!format!("{headers:?}").contains("k-123"));
+    }
+}
