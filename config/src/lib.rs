@@ -1,1 +1,25 @@
-//! To be written.
+//! Holds the configuration in typed sections, and the data that ships with the program: defaults, stack profiles,
+//! question templates, prompts and the rehearsal.
+//!
+//! What it is not: it starts nothing and decides nothing; it reads files and the environment once and hands out values.
+//! Layers are merged here and not by the `config` crate, so that every value and every error can name its file and line.
+//!
+//! To add a key: write it with its default and meaning into `default.toml`, add the field in `settings/`, and a bound in
+//! `check.rs` if it has one. To add a stack, a question or a prompt: write the data file and name it in the list of its module.
+
+mod check;
+mod environment;
+mod error;
+mod layers;
+mod load;
+mod locations;
+mod origin;
+
+pub mod settings;
+
+pub use environment::Environment;
+pub use error::ConfigError;
+pub use load::{DEFAULTS, Entry, Loaded, PROJECT_FILE, user_file};
+pub use locations::Locations;
+pub use origin::Origin;
+pub use settings::Config;

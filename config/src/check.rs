@@ -1,0 +1,144 @@
+//! Checks what the types of the configuration cannot say: bounds, and values that must fit each other.
+
+use crate::settings::Config;
+
+/// Returns the first key whose value cannot be, with the reason.
+pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
+    positive(config)
+        .or_else(|| confidences(config))
+        .or_else(|| gate(config))
+        .or_else(|| together(config))
+}
+
+fn positive(config: &Config) -> Option<(String, String)> {
+    let numbers = [
+        ("bus.tries", config.bus.tries),
+        ("bus.in_flight", config.bus.in_flight),
+        ("models.max_output_tokens", config.models.max_output_tokens),
+        ("build.loops", config.build.loops),
+        ("build.time_limit_minutes", config.build.time_limit_minutes),
+        ("build.tries", config.build.tries),
+        ("build.lease_seconds", config.build.lease_seconds),
+        ("build.turns", config.build.turns),
+        ("gate.timeout_seconds", config.gate.timeout_seconds),
+        (
+            "validation.timeout_seconds",
+            config.validation.timeout_seconds,
+        ),
+        ("validation.output_kib", config.validation.output_kib),
+        (
+            "questions.clarifying_hours",
+            config.questions.clarifying_hours,
+        ),
+        (
+            "questions.confirming_hours",
+            config.questions.confirming_hours,
+        ),
+        ("questions.dismiss_days", config.questions.dismiss_days),
+        ("questions.open_limit", config.questions.open_limit),
+        (
+            "monitor.component_down_seconds",
+            config.monitor.component_down_seconds,
+        ),
+        (
+            "monitor.component_check_seconds",
+            config.monitor.component_check_seconds,
+        ),
+        ("pm.watch_minutes", config.pm.watch_minutes),
+    ];
+    numbers
+        .into_iter()
+        .find(|(_, number)| *number == 0)
+        .map(|(key, _)| (key.to_owned(), "must be at least 1".to_owned()))
+}
+
+fn confidences(config: &Config) -> Option<(String, String)> {
+    let numbers = [
+        ("knowledge.spec_minimum", config.knowledge.spec_minimum),
+        ("knowledge.build_minimum", config.knowledge.build_minimum),
+    ];
+    numbers
+        .into_iter()
+        .find(|(_, number)| !(0.0..=1.0).contains(number))
+        .map(|(key, number)| {
+            (
+                key.to_owned(),
+                format!("`{number}` must lie between 0 and 1"),
+            )
+        })
+}
+
+fn gate(config: &Config) -> Option<(String, String)> {
+    let commands = &config.gate.commands;
+    commands.iter().enumerate().find_map(|(index, command)| {
+        let fault = |key: &str, reason: &str| {
+            Some((format!("gate.commands[{index}].{key}"), reason.to_owned()))
+        };
+        let earlier = commands.iter().take(index);
+        if command.name.trim().is_empty() {
+            fault("name", "must not be empty")
+        } else if command.command.trim().is_empty() {
+            fault("command", "must not be empty")
+        } else if command.timeout_seconds == Some(0) {
+            fault("timeout_seconds", "must be at least 1")
+        } else if earlier.clone().any(|other| other.name == command.name) {
+            fault("name", "is taken by an earlier command; give each its own")
+        } else {
+            None
+        }
+    })
+}
+
+fn together(config: &Config) -> Option<(String, String)> {
+    let pm = &config.pm;
+    let questions = &config.questions;
+    let fields = config.monitor.interval.split_whitespace().count();
+    let fault = |key: &str, reason: String| Some((key.to_owned(), reason));
+    if !(5..=6).contains(&fields) {
+        return fault(
+            "monitor.interval",
+            format!(
+                "`{}` has {fields} fields; cron takes 5 or 6, for example `*/2 * * * *`",
+                config.monitor.interval
+            ),
+        );
+    }
+    if pm.watch_minutes > pm.ask_minutes || pm.ask_minutes > pm.interrupt_minutes {
+        return fault(
+            "pm.ask_minutes",
+            "must lie between `pm.watch_minutes` and `pm.interrupt_minutes`".to_owned(),
+        );
+    }
+    if questions.reminder_minutes >= questions.clarifying_hours.saturating_mul(60) {
+        return fault(
+            "questions.reminder_minutes",
+            "must be less than `questions.clarifying_hours`".to_owned(),
+        );
+    }
+    if config.monitor.component_check_seconds > config.monitor.component_down_seconds {
+        return fault(
+            "monitor.component_check_seconds",
+            "must be at most `monitor.component_down_seconds`".to_owned(),
+        );
+    }
+    unknown_providers(config)
+}
+
+/// A provider of `[providers]` without a kind only changes a shipped one, and must then say something.
+fn unknown_providers(config: &Config) -> Option<(String, String)> {
+    config.providers.iter().find_map(|(name, provider)| {
+        use crate::settings::ProviderKind::Scripted;
+        match (provider.kind, &provider.script) {
+            (Some(Scripted), None) => Some((
+                format!("providers.{name}"),
+                "a scripted provider needs `script`, the file with its replies".to_owned(),
+            )),
+            (Some(kind), Some(_)) if kind != Scripted => Some((
+                format!("providers.{name}.script"),
+                "only a scripted provider has a script; set `kind = \"scripted\"` or drop it"
+                    .to_owned(),
+            )),
+            _ => None,
+        }
+    })
+}

@@ -1,0 +1,116 @@
+//! Holds the process environment, read once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+
+/// The environment of the process as it was at the start.
+#[derive(Clone, Default)]
+pub struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+}
+
+// Values may be secrets, so that only names are ever printed.
+impl fmt::Debug for Environment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_set()
+            .entries(self.variables.keys())
+            .finish()
+    }
+}
+
+impl Environment {
+    /// Reads the environment of this process; call it once, at the start.
+    pub fn from_process() -> Self {
+        Self::from_pairs(std::env::vars_os())
+    }
+
+    /// Makes an environment of `pairs`.
+    pub fn from_pairs<Name, Value>(pairs: impl IntoIterator<Item = (Name, Value)>) -> Self
+    where
+        Name: Into<OsString>,
+        Value: Into<OsString>,
+    {
+        let variables = pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        Self { variables }
+    }
+
+    /// Returns the value of `name` when it is set, not empty and UTF-8.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables
+            .get(std::ffi::OsStr::new(name))
+            .and_then(|value| value.to_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Returns the value of `name` as a secret.
+    pub fn secret(&self, name: &str) -> Option<SecretString> {
+        self.get(name).map(SecretString::from)
+    }
+
+    /// Returns every variable, for the parts that start other programs.
+    pub fn pairs(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
+        self.variables.iter()
+    }
+
+    /// Returns the home directory.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.absolute("HOME")
+    }
+
+    /// Returns where a user's configuration lies (XDG).
+    pub fn config_home(&self) -> Option<PathBuf> {
+        self.base("XDG_CONFIG_HOME", ".config")
+    }
+
+    /// Returns where state lies that outlives a restart (XDG).
+    pub fn state_home(&self) -> Option<PathBuf> {
+        self.base("XDG_STATE_HOME", ".local/state")
+    }
+
+    fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        self.absolute(variable)
+            .or_else(|| self.home().map(|home| home.join(below_home)))
+    }
+
+    // The XDG specification has relative paths ignored.
+    fn absolute(&self, variable: &str) -> Option<PathBuf> {
+        self.variables
+            .get(std::ffi::OsStr::new(variable))
+            .map(PathBuf::from)
+            .filter(|path| Path::is_absolute(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_directories_fall_back_to_home_and_ignore_relative_paths() {
+        let environment = Environment::from_pairs([
+            ("HOME", "/home/ada"),
+            ("XDG_CONFIG_HOME", "relative"),
+            ("XDG_STATE_HOME", "/var/state"),
+        ]);
+        assert_eq!(
+            environment.config_home(),
+            Some(PathBuf::from("/home/ada/.config"))
+        );
+        assert_eq!(environment.state_home(), Some(PathBuf::from("/var/state")));
+        assert_eq!(Environment::default().state_home(), None);
+    }
+
+    #[test]
+    fn values_are_never_printed() {
+        let environment = Environment::from_pairs([("API_KEY", "canary")]);
+        assert_eq!(format!("{environment:?}"), "{\"API_KEY\"}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Says why a configuration cannot be used.
+
+use std::path::PathBuf;
+
+use crate::origin::Origin;
+
+/// Says why a configuration cannot be used, in one line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read `{}`: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file cannot be written.
+    #[error("cannot write `{}`: {reason}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file is not TOML.
+    #[error("{origin}: not valid TOML: {reason}")]
+    Malformed {
+        /// The file and line.
+        origin: Origin,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A value does not fit its key, or the key does not exist.
+    #[error("{origin}: `{key}`: {reason}")]
+    Invalid {
+        /// Where the value was set.
+        origin: Origin,
+        /// The key, dotted.
+        key: String,
+        /// What was expected.
+        reason: String,
+    },
+    /// A flag is not `key=value`.
+    #[error("`{0}` is not an override; write `section.key=value`")]
+    NotAnOverride(String),
+    /// A key of the provider is needed but not set.
+    #[error(
+        "provider `{provider}` needs a key: set the environment variable `{variable}`, or choose another provider in `[models]`"
+    )]
+    MissingKey {
+        /// The provider.
+        provider: String,
+        /// The variable that should hold the key.
+        variable: String,
+    },
+    /// A model other than the scripted one may not run commands yet.
+    #[error(
+        "model `{model}` of role `{role}` would run commands without a sandbox, which this version does not have; \
+         set `sandbox = \"off\"` to allow that, or use the scripted provider"
+    )]
+    SandboxRequired {
+        /// The role.
+        role: &'static str,
+        /// The model.
+        model: String,
+    },
+    /// The state directory cannot be determined.
+    #[error("no place for the state directory: set `project.state`, `XDG_STATE_HOME` or `HOME`")]
+    NoStateHome,
+    /// The state directory lies in a working tree.
+    #[error(
+        "the state directory `{}` lies inside the working tree `{}`; set `project.state` to a directory outside of it",
+        state.display(),
+        tree.display()
+    )]
+    StateInWorkingTree {
+        /// The state directory.
+        state: PathBuf,
+        /// The working tree.
+        tree: PathBuf,
+    },
+    /// No project name was given and none can be derived.
+    #[error("no project name can be made of `{0}`; set `project.name`")]
+    NoProjectName(String),
+    /// Data that ships with the program is broken.
+    #[error("the shipped `{file}` is broken: {reason}")]
+    Shipped {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+}

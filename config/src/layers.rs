@@ -1,0 +1,243 @@
+//! Lays files, environment and flags over each other, remembering where each value was set.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use toml_edit::{Document, Item};
+
+use crate::error::ConfigError;
+use crate::origin::Origin;
+
+/// The most a configuration file may hold.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// The sections whose values are texts even where the defaults name none.
+const TEXT_SECTIONS: [&str; 4] = ["project.", "person.", "providers.", "rehearsal."];
+
+/// The values so far, and the origin of each by its dotted path.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    values: Map<String, Value>,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Layers {
+    /// Lays the TOML text of a file over what is there.
+    pub(crate) fn add_toml(&mut self, text: &str, origin: &Origin) -> Result<(), ConfigError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let document = Document::parse(text).map_err(|error| ConfigError::Malformed {
+            origin: origin.at(line_of(text, error.span())),
+            reason: error.message().lines().collect::<Vec<_>>().join(" "),
+        })?;
+        let layer = Layer { text, origin };
+        for (key, item) in document.as_table() {
+            layer.merge(&mut self.values, &mut self.origins, key, key, item);
+        }
+        Ok(())
+    }
+
+    /// Lays one value, written as text, over what is there; `path` is dotted.
+    pub(crate) fn add_text(&mut self, path: &str, text: &str, origin: &Origin) {
+        let known = self.at(path);
+        let is_text = known.map_or_else(
+            || {
+                TEXT_SECTIONS
+                    .iter()
+                    .any(|section| path.starts_with(section))
+            },
+            Value::is_string,
+        );
+        let value = if is_text {
+            Value::String(text.to_owned())
+        } else {
+            text.parse::<toml_edit::Value>()
+                .map_or_else(|_| Value::String(text.to_owned()), |value| json_of(&value))
+        };
+        forget(&mut self.origins, path);
+        self.origins.insert(path.to_owned(), origin.clone());
+        set(&mut self.values, path, value);
+    }
+
+    /// Returns whether `key` is a key outside of any section.
+    pub(crate) fn is_sectionless(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|value| !value.is_object())
+    }
+
+    /// Returns where the value at `path`, or the nearest table around it, was set.
+    pub(crate) fn origin(&self, path: &str) -> Origin {
+        let mut path = path;
+        loop {
+            if let Some(origin) = self.origins.get(path) {
+                return origin.clone();
+            }
+            match path.rfind(['.', '[']) {
+                Some(end) => path = path.get(..end).unwrap_or_default(),
+                None => return Origin::Default,
+            }
+        }
+    }
+
+    /// Returns the values as one JSON object.
+    pub(crate) fn values(&self) -> Value {
+        Value::Object(self.values.clone())
+    }
+
+    fn at(&self, path: &str) -> Option<&Value> {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        let mut value = self.values.get(first)?;
+        for part in rest.split('.').filter(|part| !part.is_empty()) {
+            value = value.get(part)?;
+        }
+        Some(value)
+    }
+}
+
+/// Reads a configuration file; `Ok(None)` when there is none.
+pub(crate) fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
+    let unreadable = |reason: String| ConfigError::Unreadable {
+        path: path.to_owned(),
+        reason,
+    };
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    if !metadata.is_file() {
+        return Err(unreadable("it is not a file".to_owned()));
+    }
+    if metadata.len() > MOST_BYTES {
+        let size = metadata.len();
+        return Err(unreadable(format!(
+            "it has {size} bytes; {MOST_BYTES} is the most"
+        )));
+    }
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| unreadable("it is not UTF-8 text".to_owned()))
+}
+
+/// One file on its way into the layers.
+struct Layer<'a> {
+    text: &'a str,
+    origin: &'a Origin,
+}
+
+impl Layer<'_> {
+    fn merge(
+        &self,
+        target: &mut Map<String, Value>,
+        origins: &mut BTreeMap<String, Origin>,
+        key: &str,
+        path: &str,
+        item: &Item,
+    ) {
+        let origin = self.origin.at(line_of(self.text, item.span()));
+        if let Some(table) = item.as_table_like() {
+            let slot = target.entry(key.to_owned()).or_insert(Value::Null);
+            let mut below = match slot.take() {
+                Value::Object(below) => below,
+                _ => {
+                    origins.insert(path.to_owned(), origin);
+                    Map::new()
+                }
+            };
+            for (name, inner) in table.iter() {
+                self.merge(&mut below, origins, name, &format!("{path}.{name}"), inner);
+            }
+            *slot = Value::Object(below);
+            return;
+        }
+        forget(origins, path);
+        self.remember_elements(origins, path, item);
+        origins.insert(path.to_owned(), origin);
+        target.insert(key.to_owned(), json_of_item(item));
+    }
+
+    // An error inside an array names the element, so that each keeps its own line.
+    fn remember_elements(&self, origins: &mut BTreeMap<String, Origin>, path: &str, item: &Item) {
+        let mut remember = |index: usize, span| {
+            let origin = self.origin.at(line_of(self.text, span));
+            origins.insert(format!("{path}[{index}]"), origin);
+        };
+        if let Some(tables) = item.as_array_of_tables() {
+            for (index, table) in tables.iter().enumerate() {
+                remember(index, table.span());
+            }
+        } else if let Some(array) = item.as_array() {
+            for (index, value) in array.iter().enumerate() {
+                remember(index, value.span());
+            }
+        }
+    }
+}
+
+/// Sets the value at the dotted `path`, putting tables in the place of anything else on the way.
+fn set(target: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            target.insert(path.to_owned(), value);
+        }
+        Some((key, rest)) => {
+            let slot = target.entry(key.to_owned()).or_insert(Value::Null);
+            let mut below = match slot.take() {
+                Value::Object(below) => below,
+                _ => Map::new(),
+            };
+            set(&mut below, rest, value);
+            *slot = Value::Object(below);
+        }
+    }
+}
+
+/// Forgets the origins of everything at or below `path`.
+fn forget(origins: &mut BTreeMap<String, Origin>, path: &str) {
+    origins.retain(|known, _| {
+        known
+            .strip_prefix(path)
+            .is_none_or(|rest| !rest.is_empty() && !rest.starts_with(['.', '[']))
+    });
+}
+
+fn line_of(text: &str, span: Option<Range<usize>>) -> Option<usize> {
+    let before = text.get(..span?.start)?;
+    Some(before.matches('\n').count() + 1)
+}
+
+fn json_of_item(item: &Item) -> Value {
+    if let Some(tables) = item.as_array_of_tables() {
+        return tables.iter().map(json_of_table).collect();
+    }
+    match item {
+        Item::Value(value) => json_of(value),
+        Item::Table(table) => json_of_table(table),
+        Item::None | Item::ArrayOfTables(_) => Value::Null,
+    }
+}
+
+fn json_of_table(table: &toml_edit::Table) -> Value {
+    let entries = table
+        .iter()
+        .map(|(key, item)| (key.to_owned(), json_of_item(item)));
+    Value::Object(entries.collect())
+}
+
+fn json_of(value: &toml_edit::Value) -> Value {
+    match value {
+        toml_edit::Value::String(text) => Value::String(text.value().clone()),
+        toml_edit::Value::Integer(number) => (*number.value()).into(),
+        toml_edit::Value::Float(number) => (*number.value()).into(),
+        toml_edit::Value::Boolean(flag) => (*flag.value()).into(),
+        toml_edit::Value::Datetime(time) => Value::String(time.value().to_string()),
+        toml_edit::Value::Array(values) => values.iter().map(json_of).collect(),
+        toml_edit::Value::InlineTable(table) => {
+            let entries = table
+                .iter()
+                .map(|(key, inner)| (key.to_owned(), json_of(inner)));
+            Value::Object(entries.collect())
+        }
+    }
+}

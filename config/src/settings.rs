@@ -1,0 +1,66 @@
+//! Defines the typed sections of the configuration; `default.toml` gives every key its value and meaning.
+
+mod agents;
+mod models;
+mod project;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use agents::{
+    BudgetSettings, BuildSettings, GateCommand, GateSettings, KnowledgeSettings, MonitorSettings,
+    PmSettings, QuestionSettings, SpecificationSettings, StuckMinutes, ValidationSettings,
+};
+pub use models::{
+    InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings, Sandbox,
+};
+pub use project::{
+    BusSettings, InvalidLocation, LogFormat, LogSettings, PersonSettings, ProjectSettings,
+    RehearsalSettings, StoreLocation, StoreSettings, Transport,
+};
+
+pub(crate) use project::without_password;
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How commands that a model asks for are confined.
+    pub sandbox: Sandbox,
+    /// The project.
+    pub project: ProjectSettings,
+    /// The person at the keyboard.
+    pub person: PersonSettings,
+    /// The bus.
+    pub bus: BusSettings,
+    /// The store.
+    pub store: StoreSettings,
+    /// The models by role.
+    pub models: ModelSettings,
+    /// Changed or added providers by name.
+    #[serde(default)]
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// The specification agent.
+    pub specification: SpecificationSettings,
+    /// The build agent.
+    pub build: BuildSettings,
+    /// The gate.
+    pub gate: GateSettings,
+    /// The validation of a task.
+    pub validation: ValidationSettings,
+    /// Questions.
+    pub questions: QuestionSettings,
+    /// Knowledge.
+    pub knowledge: KnowledgeSettings,
+    /// The monitor.
+    pub monitor: MonitorSettings,
+    /// PM.
+    pub pm: PmSettings,
+    /// Budgets.
+    pub budget: BudgetSettings,
+    /// The rehearsal.
+    pub rehearsal: RehearsalSettings,
+    /// Logs.
+    pub log: LogSettings,
+}

@@ -1,0 +1,186 @@
+//! Defines what the agents, the gate and the questions keep to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The specification agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpecificationSettings {
+    /// Whether a complete ideation asks for a specification by itself.
+    pub auto_generate: bool,
+    /// How often the model may mend a specification that fails its validation.
+    pub repairs: u32,
+}
+
+/// The build agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildSettings {
+    /// How many loops one process runs.
+    pub loops: u32,
+    /// More failed tasks stop a build.
+    pub max_failed: u32,
+    /// A failed task of these phases stops a build.
+    pub critical_phases: Vec<String>,
+    /// The working time of a build.
+    pub time_limit_minutes: u32,
+    /// Counted tries of a task.
+    pub tries: u32,
+    /// Dependency installs of a task.
+    pub installs: u32,
+    /// Rebases of a task.
+    pub rebases: u32,
+    /// How long a lease lives without renewal.
+    pub lease_seconds: u32,
+    /// Model calls in one attempt.
+    pub turns: u32,
+}
+
+/// What every candidate must pass beside its own validation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSettings {
+    /// The time of a command that names no other.
+    pub timeout_seconds: u32,
+    /// The commands, in order.
+    pub commands: Vec<GateCommand>,
+}
+
+impl GateSettings {
+    /// Returns the time that `command` may take, in seconds.
+    pub fn seconds_for(&self, command: &GateCommand) -> u32 {
+        command.timeout_seconds.unwrap_or(self.timeout_seconds)
+    }
+}
+
+/// A command of the gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateCommand {
+    /// Names it in the evidence.
+    pub name: String,
+    /// A shell line, run in a clean checkout.
+    pub command: String,
+    /// How long it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+}
+
+/// The validation of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValidationSettings {
+    /// How long the command may take.
+    pub timeout_seconds: u32,
+    /// How much of its output is kept.
+    pub output_kib: u32,
+}
+
+/// When questions remind, default and vanish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionSettings {
+    /// A clarifying question takes its default after this.
+    pub clarifying_hours: u32,
+    /// A clarifying question reminds once after this.
+    pub reminder_minutes: u32,
+    /// A confirming question is taken for yes after this.
+    pub confirming_hours: u32,
+    /// Educational questions and preferences are dismissed after this.
+    pub dismiss_days: u32,
+    /// The same question is not asked again within this.
+    pub repeat_hours: u32,
+    /// The most open questions.
+    pub open_limit: u32,
+}
+
+/// How lessons are found and measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnowledgeSettings {
+    /// The least confidence for a specification.
+    pub spec_minimum: f64,
+    /// The least confidence for a build.
+    pub build_minimum: f64,
+    /// The most lessons in one task.
+    pub per_task: u32,
+    /// Whether a lesson is left out now and then to measure its effect.
+    pub hold_out: bool,
+}
+
+/// When the monitor looks and what it calls stuck.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MonitorSettings {
+    /// When it looks: cron with 5 or 6 fields, UTC.
+    pub interval: String,
+    /// A component is down after this without a sign of life.
+    pub component_down_seconds: u32,
+    /// How often components are checked.
+    pub component_check_seconds: u32,
+    /// A task is stuck after this without progress.
+    pub stuck_minutes: StuckMinutes,
+}
+
+/// Minutes without progress by phase; `other` is for every phase that is not named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StuckMinutes(pub BTreeMap<String, u32>);
+
+impl StuckMinutes {
+    /// Returns the minutes for `phase`.
+    pub fn of(&self, phase: &str) -> u32 {
+        // The shipped defaults name `other`, and no layer can take it away.
+        let common = self.0.get("other").copied().unwrap_or(10);
+        self.0.get(phase).copied().unwrap_or(common)
+    }
+}
+
+/// How long PM watches a stuck task, in minutes of working time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PmSettings {
+    /// It looks again after this.
+    pub watch_minutes: u32,
+    /// It asks a person after this.
+    pub ask_minutes: u32,
+    /// It ends the attempt after this.
+    pub interrupt_minutes: u32,
+}
+
+/// Token budgets; one that is absent does not limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetSettings {
+    /// Of one attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_tokens: Option<u64>,
+    /// Of all attempts at one task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_tokens: Option<u64>,
+    /// Of a build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_tokens: Option<u64>,
+    /// Of the whole project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_tokens: Option<u64>,
+    /// Of a day, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day_tokens: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    #[test]
+    fn a_phase_without_a_limit_takes_the_common_one() {
+        let limits = Config::shipped().unwrap().monitor.stuck_minutes;
+        assert_eq!(
+            (limits.of("database"), limits.of("ui"), limits.of("tests")),
+            (5, 10, 15)
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! Defines which model plays which role, and under what condition it may.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+use crate::environment::Environment;
+use crate::error::ConfigError;
+
+/// How commands that a model asks for are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sandbox {
+    /// They are confined, or do not run.
+    Required,
+    /// They run with the rights of the user.
+    Off,
+}
+
+/// The models by role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSettings {
+    /// Talks with people.
+    pub chat: ModelChoice,
+    /// Writes specifications.
+    pub spec: ModelChoice,
+    /// Builds.
+    pub build: ModelChoice,
+    /// Does the small chores.
+    pub small: ModelChoice,
+    /// The most tokens of one reply.
+    pub max_output_tokens: u32,
+}
+
+impl ModelSettings {
+    /// Returns every role with its model.
+    pub fn roles(&self) -> [(&'static str, &ModelChoice); 4] {
+        [
+            ("chat", &self.chat),
+            ("spec", &self.spec),
+            ("build", &self.build),
+            ("small", &self.small),
+        ]
+    }
+}
+
+/// A model of a provider, written `provider/model`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ModelChoice {
+    /// The provider, a shipped one or one of `[providers]`.
+    pub provider: String,
+    /// The model, as the provider calls it.
+    pub model: String,
+}
+
+/// Says that a text names no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no model; write `provider/model`, for example `anthropic/claude-sonnet-4-5`")]
+pub struct InvalidModel(String);
+
+impl TryFrom<String> for ModelChoice {
+    type Error = InvalidModel;
+
+    fn try_from(text: String) -> Result<Self, InvalidModel> {
+        match text.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(Self {
+                provider: provider.to_owned(),
+                model: model.to_owned(),
+            }),
+            _ => Err(InvalidModel(text)),
+        }
+    }
+}
+
+impl From<ModelChoice> for String {
+    fn from(choice: ModelChoice) -> Self {
+        choice.to_string()
+    }
+}
+
+impl fmt::Display for ModelChoice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// The wire format of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderKind {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI-compatible chat completions.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// Replies from a file.
+    Scripted,
+}
+
+/// What is changed about a shipped provider, or known of an added one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderSettings {
+    /// The wire format; must be given for a provider that is not shipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ProviderKind>,
+    /// Where it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_variable: Option<String>,
+    /// The replies of a scripted provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<PathBuf>,
+}
+
+/// What must be said about the models before they run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelPolicy {
+    /// Nothing: every model is scripted, or commands are confined.
+    Safe,
+    /// This warning, loudly.
+    Warn(String),
+}
+
+impl Config {
+    /// Returns whether `provider` answers from a script.
+    pub fn is_scripted(&self, provider: &str) -> bool {
+        match self
+            .providers
+            .get(provider)
+            .and_then(|settings| settings.kind)
+        {
+            Some(kind) => kind == ProviderKind::Scripted,
+            None => provider == "scripted",
+        }
+    }
+
+    /// Refuses models that would run commands without a sandbox, unless the configuration allows it by `sandbox = "off"`.
+    pub fn check_model_policy(&self) -> Result<ModelPolicy, ConfigError> {
+        let unconfined = self
+            .models
+            .roles()
+            .into_iter()
+            .find(|(_, choice)| !self.is_scripted(&choice.provider));
+        match (unconfined, self.sandbox) {
+            (None, _) => Ok(ModelPolicy::Safe),
+            (Some((role, choice)), Sandbox::Required) => Err(ConfigError::SandboxRequired {
+                role,
+                model: choice.to_string(),
+            }),
+            (Some((_, choice)), Sandbox::Off) => Ok(ModelPolicy::Warn(format!(
+                "the sandbox is off: commands that `{choice}` asks for run with your rights on this machine"
+            ))),
+        }
+    }
+
+    /// Returns the key of `provider` from the `variable` that it names; a missing one is an error that says how to mend it.
+    pub fn provider_key(
+        provider: &str,
+        variable: &str,
+        environment: &Environment,
+    ) -> Result<secrecy::SecretString, ConfigError> {
+        environment
+            .secret(variable)
+            .ok_or_else(|| ConfigError::MissingKey {
+                provider: provider.to_owned(),
+                variable: variable.to_owned(),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(text: &str) -> ModelChoice {
+        ModelChoice::try_from(text.to_owned()).unwrap()
+    }
+
+    fn all(model: &str, sandbox: Sandbox) -> Config {
+        let mut config = Config::shipped().unwrap();
+        for role in [
+            &mut config.models.chat,
+            &mut config.models.spec,
+            &mut config.models.build,
+            &mut config.models.small,
+        ] {
+            *role = choice(model);
+        }
+        config.sandbox = sandbox;
+        config
+    }
+
+    #[test]
+    fn only_scripted_models_run_without_a_sandbox() {
+        assert_eq!(
+            all("scripted/rehearsal", Sandbox::Required).check_model_policy(),
+            Ok(ModelPolicy::Safe)
+        );
+        let refused = all("ollama/qwen", Sandbox::Required).check_model_policy();
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("sandbox = \"off\"")
+        );
+        assert!(matches!(
+            all("ollama/qwen", Sandbox::Off).check_model_policy(),
+            Ok(ModelPolicy::Warn(_))
+        ));
+    }
+
+    #[test]
+    fn a_provider_of_another_name_may_be_scripted_and_one_called_scripted_may_not() {
+        let mut config = all("mine/x", Sandbox::Required);
+        config.providers.insert(
+            "mine".into(),
+            ProviderSettings {
+                kind: Some(ProviderKind::Scripted),
+                ..ProviderSettings::default()
+            },
+        );
+        assert!(config.is_scripted("mine"));
+        config.providers.insert(
+            "scripted".into(),
+            ProviderSettings {
+                kind: Some(ProviderKind::OpenAi),
+                ..ProviderSettings::default()
+            },
+        );
+        assert!(!config.is_scripted("scripted"));
+    }
+
+    #[test]
+    fn a_model_is_named_with_its_provider() {
+        assert_eq!(choice("ollama/hf.co/x:q4").model, "hf.co/x:q4");
+        for bad in ["gpt-5", "/x", "x/", ""] {
+            assert!(ModelChoice::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_key_names_its_variable() {
+        let error = Config::provider_key("anthropic", "ANTHROPIC_API_KEY", &Environment::default());
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("`ANTHROPIC_API_KEY`"), "{text}");
+    }
+}

@@ -1,0 +1,293 @@
+//! Loads configurations from real files.
+
+use std::path::Path;
+
+use ropewalk_config::settings::Transport;
+use ropewalk_config::{Config, ConfigError, Environment, Origin};
+
+/// A user and a project on disk.
+struct Desk {
+    root: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> std::io::Result<Self> {
+        let root = tempfile::tempdir()?;
+        std::fs::create_dir_all(root.path().join("home/.config/ropewalk"))?;
+        std::fs::create_dir_all(root.path().join("project/deep/down"))?;
+        Ok(Self { root })
+    }
+
+    fn user(self, text: &str) -> std::io::Result<Self> {
+        let path = self.root.path().join("home/.config/ropewalk/config.toml");
+        std::fs::write(path, text)?;
+        Ok(self)
+    }
+
+    fn project(self, text: impl AsRef<[u8]>) -> std::io::Result<Self> {
+        std::fs::write(self.root.path().join("project/ropewalk.toml"), text)?;
+        Ok(self)
+    }
+
+    fn environment(&self, more: &[(&str, &str)]) -> Environment {
+        let home = self.root.path().join("home");
+        let home = home.to_string_lossy();
+        Environment::from_pairs([("HOME", &*home)].iter().chain(more).copied())
+    }
+
+    fn directory(&self) -> std::path::PathBuf {
+        self.root.path().join("project/deep/down")
+    }
+
+    fn load(
+        &self,
+        more: &[(&str, &str)],
+        flags: &[&str],
+    ) -> Result<ropewalk_config::Loaded, ConfigError> {
+        let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+        Config::load(&self.directory(), &self.environment(more), &flags)
+    }
+
+    fn refusal(&self, more: &[(&str, &str)], flags: &[&str]) -> String {
+        match self.load(more, flags) {
+            Ok(_) => String::from("no refusal"),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+#[test]
+fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
+    let desk = Desk::new()?
+        .user("[build]\nloops = 11\ntries = 11\ninstalls = 11\nrebases = 11\n")?
+        .project("[build]\ntries = 12\ninstalls = 12\nrebases = 12\n")?;
+    let loaded = desk.load(
+        &[
+            ("ROPEWALK_BUILD__INSTALLS", "13"),
+            ("ROPEWALK_BUILD__REBASES", "13"),
+        ],
+        &["build.rebases=14"],
+    )?;
+    let build = &loaded.config.build;
+    assert_eq!(
+        (
+            build.turns,
+            build.loops,
+            build.tries,
+            build.installs,
+            build.rebases
+        ),
+        (50, 11, 12, 13, 14)
+    );
+    assert_eq!(loaded.origin("build.turns"), Origin::Default);
+    assert!(
+        loaded
+            .origin("build.loops")
+            .to_string()
+            .ends_with("config.toml:2")
+    );
+    assert!(
+        loaded
+            .origin("build.tries")
+            .to_string()
+            .ends_with("ropewalk.toml:2")
+    );
+    assert_eq!(
+        loaded.origin("build.installs").to_string(),
+        "$ROPEWALK_BUILD__INSTALLS"
+    );
+    assert_eq!(loaded.origin("build.rebases"), Origin::Flag);
+    Ok(())
+}
+
+#[test]
+fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
+    let cases: [(&[u8], &[&str]); 12] = [
+        (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
+        (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
+        (b"[build]\nloops = \"two\"\n", &["ropewalk.toml:2", "`build.loops`", "expected u32"]),
+        (b"build = 3\n", &["ropewalk.toml:1", "`build`", "invalid type: integer"]),
+        (b"[build]\nloops = 0\n", &["ropewalk.toml:2", "`build.loops`", "at least 1"]),
+        (b"[bus]\ntransport = \"kafka\"\n", &["ropewalk.toml:2", "`bus.transport`", "write `embedded`, `nats`"]),
+        (b"[build\nloops = 2\n", &["ropewalk.toml:1", "not valid TOML"]),
+        (b"[build]\nloops = 2\nloops = 3\n", &["ropewalk.toml:3", "not valid TOML", "duplicate key"]),
+        (b"\xef\xbb\xbf[build]\r\nloops = true\r\n", &["ropewalk.toml:2", "`build.loops`"]),
+        (b"\xff\xfe", &["ropewalk.toml", "not UTF-8"]),
+        (b"[[gate.commands]]\nname = \"a\"\ncommand = \"true\"\n[[gate.commands]]\nname = \"b\"\ncommand = \"\"\n", &["ropewalk.toml:4", "`gate.commands[1].command`", "empty"]),
+        (b"[pm]\nask_minutes = 31\n", &["ropewalk.toml:2", "`pm.ask_minutes`"]),
+    ];
+    for (text, expected) in cases {
+        let refusal = Desk::new()?.project(text)?.refusal(&[], &[]);
+        for part in expected {
+            assert!(refusal.contains(part), "{refusal}\n  lacks: {part}");
+        }
+        assert_eq!(refusal.lines().count(), 1, "{refusal}");
+    }
+    Ok(())
+}
+
+#[test]
+fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
+    let desk = Desk::new()?;
+    for (variable, value, expected) in [
+        (
+            "ROPEWALK_BUILD__LOOPS",
+            "many",
+            "$ROPEWALK_BUILD__LOOPS: `build.loops`",
+        ),
+        ("ROPEWALK_BUILD__LOPS", "1", "unknown field `lops`"),
+        ("ROPEWALK_SANDBOX", "maybe", "$ROPEWALK_SANDBOX: `sandbox`"),
+    ] {
+        let refusal = desk.refusal(&[(variable, value)], &[]);
+        assert!(refusal.contains(expected), "{refusal}");
+    }
+    for (flag, expected) in [
+        ("build.loops=-1", "flag: `build.loops`"),
+        ("build.loops", "write `section.key=value`"),
+        ("=3", "write `section.key=value`"),
+        ("build=3", "flag: `build`"),
+    ] {
+        let refusal = desk.refusal(&[], &[flag]);
+        assert!(refusal.contains(expected), "{refusal}");
+    }
+    Ok(())
+}
+
+#[test]
+fn texts_that_look_like_numbers_stay_texts() -> anyhow::Result<()> {
+    let loaded = Desk::new()?.load(
+        &[
+            ("ROPEWALK_PROJECT__NAME", "2048"),
+            ("ROPEWALK_SANDBOX", "off"),
+        ],
+        &[
+            "bus.transport=nats://127.0.0.1:1",
+            "build.critical_phases=[\"api\"]",
+        ],
+    )?;
+    let config = &loaded.config;
+    assert_eq!(
+        config.project.name.as_ref().map(AsRef::as_ref),
+        Some("2048")
+    );
+    assert_eq!(
+        config.bus.transport,
+        Transport::NatsAt("nats://127.0.0.1:1".into())
+    );
+    assert_eq!(config.build.critical_phases, ["api"]);
+    Ok(())
+}
+
+#[test]
+fn an_empty_or_absent_file_changes_nothing() -> anyhow::Result<()> {
+    let absent = Desk::new()?.load(&[("ROPEWALK_FAILPOINTS", "x")], &[])?;
+    let empty = Desk::new()?.project("")?.load(&[], &[])?;
+    assert_eq!(absent.config, empty.config);
+    assert_eq!(absent.config, Config::shipped()?);
+    assert!(absent.project_file.is_none() && empty.project_file.is_some());
+    Ok(())
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_file_is_refused() -> anyhow::Result<()> {
+    let desk = Desk::new()?;
+    std::fs::create_dir(desk.root.path().join("project/ropewalk.toml"))?;
+    assert!(desk.refusal(&[], &[]).ends_with("it is not a file"));
+    Ok(())
+}
+
+#[test]
+fn every_value_is_shown_with_its_origin_and_without_passwords() -> anyhow::Result<()> {
+    let desk = Desk::new()?.project("[store]\nlocation = \"postgres://ada:canary@db/x\"\n")?;
+    let entries = desk.load(&[], &[])?.entries();
+    let text = serde_json::to_string(&entries)?;
+    assert!(!text.contains("canary"));
+    let store = entries.iter().find(|entry| entry.key == "store.location");
+    assert_eq!(
+        store.map(|entry| entry.value.clone()),
+        Some("postgres://ada:***@db/x".into())
+    );
+    assert!(entries.iter().any(|entry| entry.key == "gate.commands"));
+    Ok(())
+}
+
+#[test]
+fn paths_of_a_file_are_relative_to_it() -> anyhow::Result<()> {
+    let desk = Desk::new()?.project("[project]\nrepo = \"repo\"\nstate = \"./state\"\n")?;
+    let locations = desk.load(&[], &[])?.locations(&desk.environment(&[]))?;
+    let project = desk.root.path().join("project");
+    assert_eq!(locations.repository, project.join("repo"));
+    assert_eq!(locations.state, project.join("state"));
+    assert_eq!(locations.name.as_str(), "repo");
+    Ok(())
+}
+
+#[test]
+fn the_state_lies_in_the_state_directory_of_the_user_unless_told_otherwise() -> anyhow::Result<()> {
+    let desk = Desk::new()?.project("")?;
+    let environment = desk.environment(&[]);
+    let locations = desk.load(&[], &[])?.locations(&environment)?;
+    let home = desk.root.path().join("home");
+    assert_eq!(locations.state, home.join(".local/state/ropewalk/project"));
+    let homeless = desk.load(&[], &[])?.locations(&Environment::default());
+    assert_eq!(homeless, Err(ConfigError::NoStateHome));
+    Ok(())
+}
+
+#[test]
+fn a_state_directory_inside_a_working_tree_is_refused() -> anyhow::Result<()> {
+    let desk = Desk::new()?.project("[project]\nstate = \"deep/state\"\n")?;
+    std::fs::create_dir(desk.root.path().join("project/.git"))?;
+    let refused = desk.load(&[], &[])?.locations(&desk.environment(&[]));
+    assert!(matches!(
+        refused,
+        Err(ConfigError::StateInWorkingTree { .. })
+    ));
+    Ok(())
+}
+
+#[test]
+fn the_gate_of_a_commit_is_read_from_its_text() -> anyhow::Result<()> {
+    use ropewalk_config::settings::GateSettings;
+    let gate = GateSettings::of_project_text(
+        "[[gate.commands]]\nname = \"tests\"\ncommand = \"cargo test\"\ntimeout_seconds = 60\n",
+    )?;
+    assert_eq!(gate.commands.len(), 1);
+    assert_eq!(
+        gate.commands
+            .first()
+            .map(|command| gate.seconds_for(command)),
+        Some(60)
+    );
+    Ok(())
+}
+
+#[test]
+fn the_defaults_name_every_key() -> anyhow::Result<()> {
+    // A key that only exists in the code would be found by nobody.
+    let text = ropewalk_config::DEFAULTS;
+    let config = serde_json::to_value(Config::shipped()?)?;
+    let sections = config.as_object().map(serde_json::Map::keys);
+    for section in sections
+        .into_iter()
+        .flatten()
+        .filter(|name| *name != "sandbox")
+    {
+        assert!(text.contains(&format!("[{section}")), "{section}");
+    }
+    for key in [
+        "name =",
+        "repo =",
+        "state =",
+        "person =",
+        "build_tokens =",
+        "kind =",
+        "base_url =",
+        "key_variable =",
+        "script =",
+    ] {
+        assert!(text.contains(key), "{key}");
+    }
+    assert!(Path::new(ropewalk_config::PROJECT_FILE).is_relative());
+    Ok(())
+}
