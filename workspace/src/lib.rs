@@ -1,7 +1,37 @@
-//! Owns git and child processes.
+//! Owns git and child processes: the local clone, checkout slots, preserve refs, landing, publishing, and the
+//! runner that every command of the project goes through.
+//!
+//! What it is not: it decides nothing (what to land, which files are in scope, when to retry) and remembers
+//! nothing outside git and the slot directories; SQL owns the head of a build, and this crate follows it.
+//!
+//! To add a git verb: write a method in `clone/` (reading or writing objects and refs) or in `checkout.rs` (working
+//! trees), call git through [`Git`] so that no setting of the user or of the machine is inherited, and read
+//! only `-z` or plumbing output. A verb that could lose work stores it under a preserve ref first.
+
+mod checkout;
+
+pub mod clone;
 pub mod command;
+pub mod commit;
 pub mod environment;
+pub mod git;
+pub mod landing;
+pub mod path;
+pub mod preserve;
+pub mod publish;
+pub mod slot;
+pub mod source;
+
+pub use clone::{LocalClone, LocalCloneOptions};
 pub use command::{
     CommandError, CommandOutput, CommandRunner, CommandSpec, CommandStatus, Program,
 };
+pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit};
 pub use environment::Environment;
+pub use git::{Git, GitError};
+pub use landing::{ConflictFile, Rebase, Rebased};
+pub use path::{PathError, SlotFiles};
+pub use preserve::{PreserveKey, PreserveRef};
+pub use publish::{Publication, PublishError};
+pub use slot::{CleanCheckout, GatePool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
+pub use source::{UserHead, UserRepository};

@@ -1,0 +1,196 @@
+//! Keeps a directory that is moved from commit to commit by difference and is exactly that commit afterwards.
+//!
+//! It is no `git worktree`: the index lies beside the tree, the repository is named with every call, and the
+//! tree holds no `.git`. So nothing in the tree can say where objects, refs, hooks or filters are, a removed
+//! tree leaves nothing to prune, and a command in the tree has no repository to damage.
+
+mod changes;
+mod sweep;
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use ropewalk_schemas::CommitId;
+
+use crate::{GitError, LocalClone};
+
+pub(crate) use changes::Change;
+use sweep::Tracked;
+
+/// A directory with its private index, held by this process alone.
+#[derive(Debug)]
+pub(crate) struct Checkout {
+    clone: LocalClone,
+    home: PathBuf,
+    tree: PathBuf,
+    index: PathBuf,
+    base: Option<CommitId>,
+    _lock: Flock<File>,
+}
+
+impl Checkout {
+    /// Takes the checkout in `home`; `None` when somebody has it.
+    pub(crate) fn take(clone: &LocalClone, home: &Path) -> Result<Option<Self>, GitError> {
+        fs::create_dir_all(home).map_err(GitError::files(home))?;
+        let path = home.join("lock");
+        let file = File::create(&path).map_err(GitError::files(&path))?;
+        let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => lock,
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+            Err((_, error)) => return Err(GitError::files(path)(error.into())),
+        };
+        let base = fs::read_to_string(home.join("base"))
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        Ok(Some(Self {
+            clone: clone.clone(),
+            home: home.to_owned(),
+            tree: home.join("tree"),
+            index: home.join("index"),
+            base,
+            _lock: lock,
+        }))
+    }
+
+    /// Makes the tree exactly `commit`, from whatever state it is in.
+    pub(crate) async fn move_to(&mut self, commit: &CommitId) -> Result<(), GitError> {
+        if self.clone.resolve(commit.as_str()).await?.is_none() {
+            return Err(GitError::UnknownCommit(commit.to_string()));
+        }
+        self.set_base(None)?;
+        if let Err(error) = self.move_existing(commit).await {
+            tracing::info!("made `{}` anew: {error}", self.tree.display());
+            self.clear().await?;
+            self.read_tree(commit).await?;
+        }
+        self.set_base(Some(commit))
+    }
+
+    /// Returns the commit that the tree was made from; `None` when a move was cut short.
+    pub(crate) fn base(&self) -> Option<&CommitId> {
+        self.base.as_ref()
+    }
+
+    /// Returns the directory that holds the tree, the index and what belongs to them.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Returns the tree.
+    pub(crate) fn tree(&self) -> &Path {
+        &self.tree
+    }
+
+    /// Returns the clone that the tree comes from.
+    pub(crate) fn clone_handle(&self) -> &LocalClone {
+        &self.clone
+    }
+
+    /// Says that the tree is there as a directory of its own.
+    pub(crate) fn is_present(&self) -> bool {
+        self.tree
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_dir())
+            && self.index.is_file()
+    }
+
+    async fn move_existing(&self, commit: &CommitId) -> Result<(), GitError> {
+        // The lock of the checkout is ours, so a lock of its index belongs to a git that was killed.
+        remove_if_there(&self.home.join("index.lock"))?;
+        if !self.is_present() {
+            return Err(GitError::files(&self.tree)(ErrorKind::NotFound.into()));
+        }
+        let listed = self
+            .clone
+            .call(["ls-files", "-z", "--stage"])
+            .work_tree(&self.tree, &self.index);
+        let listed = self.clone.git().run(listed).await?;
+        let tracked = Tracked::parse(&listed.stdout)
+            .ok_or_else(|| GitError::unreadable("ls-files", &listed.stdout))?;
+        let tree = self.tree.clone();
+        blocking(move || sweep::sweep(&tree, &tracked))
+            .await
+            .map_err(GitError::files(&self.tree))?;
+        self.read_tree(commit).await
+    }
+
+    async fn read_tree(&self, commit: &CommitId) -> Result<(), GitError> {
+        let call = self
+            .clone
+            .call(["read-tree", "--reset", "-u", "--no-recurse-submodules"]);
+        let call = call
+            .argument(commit.as_str())
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree);
+        self.clone
+            .git()
+            .run(call.timeout(crate::clone::TRANSFER_TIMEOUT))
+            .await?;
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), GitError> {
+        for file in ["index", "index.lock"] {
+            remove_if_there(&self.home.join(file))?;
+        }
+        let tree = self.tree.clone();
+        let cleared = blocking(move || {
+            sweep::remove(&tree)?;
+            fs::create_dir_all(&tree)
+        });
+        cleared.await.map_err(GitError::files(&self.tree))
+    }
+
+    /// Moves the tree aside, when it can be neither read nor thrown away.
+    pub(crate) fn set_aside(&mut self) -> Result<PathBuf, GitError> {
+        let free = (1..10_000)
+            .map(|number| self.home.join(format!("lost-{number}")))
+            .find(|path| !path.exists());
+        let aside = free.unwrap_or_else(|| self.home.join("lost"));
+        fs::rename(&self.tree, &aside).map_err(GitError::files(&self.tree))?;
+        self.set_base(None)?;
+        Ok(aside)
+    }
+
+    fn set_base(&mut self, commit: Option<&CommitId>) -> Result<(), GitError> {
+        let path = self.home.join("base");
+        match commit {
+            Some(commit) => fs::write(&path, commit.as_str()).map_err(GitError::files(path))?,
+            None => remove_if_there(&path)?,
+        }
+        self.base = commit.cloned();
+        Ok(())
+    }
+}
+
+/// Removes a file that need not be there.
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), GitError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::files(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Runs work on the file system beside the async threads.
+async fn blocking<Value: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<Value> + Send + 'static,
+) -> std::io::Result<Value> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+/// Tells the ancestors of a path in a tree, nearest to the root first, without the path itself.
+fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(end, _)| &path[..end])
+}
+
+/// A set of paths.
+type Paths = HashSet<Vec<u8>>;

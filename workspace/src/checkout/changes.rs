@@ -1,0 +1,136 @@
+//! Finds what differs from the commit of a checkout, and stores it as a tree.
+//!
+//! `git status` and `git add` are not used: both start a git inside nested repositories, which obeys the
+//! configuration that it finds there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{Checkout, ancestors};
+use crate::GitError;
+use crate::commit::{ChangeKind, ChangedFile};
+
+/// No source file is longer, and hashing more would hold up the loop.
+const FILE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A difference between the tree and its commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    path: Vec<u8>,
+    kind: ChangeKind,
+    /// Tells one content of the file from the next without reading it.
+    fingerprint: Option<(u64, u64, i64, i64)>,
+    /// Says that git can hold it: no nested repository, no unreadable name, not too long.
+    storable: bool,
+}
+
+impl Change {
+    /// Returns the change as it is told to others.
+    pub(crate) fn public(&self) -> ChangedFile {
+        ChangedFile {
+            path: String::from_utf8_lossy(&self.path).into_owned(),
+            kind: self.kind,
+        }
+    }
+
+    /// Says that git can hold the changed file.
+    pub(crate) fn storable(&self) -> bool {
+        self.storable
+    }
+}
+
+impl Checkout {
+    /// Lists what is not ignored and differs from the commit of the checkout, in path order.
+    pub(crate) async fn changes(&self) -> Result<Vec<Change>, GitError> {
+        let call = self
+            .clone
+            .call([
+                "ls-files",
+                "-z",
+                "-t",
+                "--modified",
+                "--deleted",
+                "--others",
+                "--exclude-standard",
+            ])
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree);
+        let output = self.clone.git().run(call).await?;
+        let mut changes = Vec::new();
+        for field in output.fields() {
+            let kind = match field.get(..2) {
+                Some(b"? ") => ChangeKind::Added,
+                Some(b"R ") => ChangeKind::Deleted,
+                Some(b"C ") => ChangeKind::Modified,
+                _ => return Err(GitError::unreadable("ls-files", field)),
+            };
+            changes.push(self.change(field[2..].to_vec(), kind));
+        }
+        // A deleted file is listed as modified too; `Deleted` is sorted before it and is kept.
+        changes.sort_by(|left, right| (&left.path, right.kind).cmp(&(&right.path, left.kind)));
+        changes.dedup_by(|next, kept| next.path == kept.path);
+        Ok(changes)
+    }
+
+    /// Stores the tree of the commit with `changes` applied and returns its id; the index of the checkout stays as it is.
+    pub(crate) async fn stage(&self, changes: &[Change]) -> Result<String, GitError> {
+        let scratch = tempfile::tempdir_in(&self.home).map_err(GitError::files(&self.home))?;
+        let index = scratch.path().join("index");
+        fs::copy(&self.index, &index).map_err(GitError::files(&self.index))?;
+        let mut names = Vec::new();
+        for change in changes
+            .iter()
+            .filter(|change| !self.beyond_a_link(&change.path))
+        {
+            names.extend_from_slice(&change.path);
+            names.push(0);
+        }
+        let clone = &self.clone;
+        if !names.is_empty() {
+            let call = clone
+                .call([
+                    "update-index",
+                    "-z",
+                    "--add",
+                    "--remove",
+                    "--replace",
+                    "--stdin",
+                ])
+                .work_tree(&self.tree, &index)
+                .directory(&self.tree)
+                .stdin(names);
+            clone.git().run(call).await?;
+        }
+        clone.write_tree(&index).await
+    }
+
+    fn change(&self, path: Vec<u8>, kind: ChangeKind) -> Change {
+        let metadata = self.place(&path).symlink_metadata().ok();
+        // Git lists a nested repository as one name with a slash at its end.
+        let storable = !path.ends_with(b"/")
+            && str::from_utf8(&path).is_ok()
+            && metadata
+                .as_ref()
+                .is_none_or(|found| found.len() <= FILE_LIMIT_BYTES);
+        let fingerprint =
+            metadata.map(|found| (found.ino(), found.size(), found.ctime(), found.ctime_nsec()));
+        Change {
+            path,
+            kind,
+            fingerprint,
+            storable,
+        }
+    }
+
+    /// Says that a directory of `path` became a link; staging the link removes what was below it.
+    fn beyond_a_link(&self, path: &[u8]) -> bool {
+        ancestors(path).any(|ancestor| self.place(ancestor).is_symlink())
+    }
+
+    fn place(&self, path: &[u8]) -> PathBuf {
+        self.tree.join(Path::new(OsStr::from_bytes(path)))
+    }
+}

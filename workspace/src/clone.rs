@@ -1,0 +1,206 @@
+//! Keeps the bare local clone in the state directory: every object and ref that Ropewalk works with.
+
+mod read;
+mod refs;
+mod write;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::git::Call;
+use crate::{Git, GitError, Identity, UserHead, UserRepository};
+
+pub use read::{Diff, FileEntry, FileKind};
+pub use write::FileChange;
+
+/// Moving a whole repository takes its time.
+pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_mins(30);
+/// The only protocol, and only for the calls that need it.
+pub(crate) const LOCAL_TRANSFER: [&str; 1] = ["protocol.file.allow=always"];
+
+/// What a local clone is made with.
+#[derive(Debug, Clone)]
+pub struct LocalCloneOptions {
+    /// The user's repository.
+    pub user_repository: PathBuf,
+    /// The state directory; the clone is `repository.git` in it.
+    pub state: PathBuf,
+    /// Who commits.
+    pub identity: Identity,
+}
+
+/// The bare clone; cheap to clone as a handle.
+#[derive(Debug, Clone)]
+pub struct LocalClone {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    git: Git,
+    user: UserRepository,
+    state: PathBuf,
+    directory: PathBuf,
+    identity: Identity,
+    /// Two fetches at once would fight for the same refs.
+    fetching: Mutex<()>,
+}
+
+impl LocalClone {
+    /// Opens the clone of the user's repository, makes it when it is not there, and fetches.
+    pub async fn open_or_create(git: Git, options: LocalCloneOptions) -> Result<Self, GitError> {
+        let user = UserRepository::inspect(&git, &options.user_repository).await?;
+        std::fs::create_dir_all(&options.state).map_err(GitError::files(&options.state))?;
+        let state = options
+            .state
+            .canonicalize()
+            .map_err(GitError::files(&options.state))?;
+        let inner = Inner {
+            directory: state.join("repository.git"),
+            git,
+            user,
+            state,
+            identity: options.identity,
+            fetching: Mutex::new(()),
+        };
+        let clone = Self {
+            inner: Arc::new(inner),
+        };
+        // Asked first, so that a repository without a commit leaves nothing behind.
+        clone.user_head().await?;
+        clone.ensure().await?;
+        clone.fetch().await?;
+        Ok(clone)
+    }
+
+    /// Brings the commits of the user's branches in and returns where the user's `HEAD` is.
+    pub async fn fetch(&self) -> Result<UserHead, GitError> {
+        let _alone = self.inner.fetching.lock().await;
+        let head = self.user_head().await?;
+        let server = format!("--upload-pack={}", Git::server("upload-pack"));
+        let call = self
+            .call([
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--prune",
+                "--update-shallow",
+            ])
+            .argument("--no-write-fetch-head")
+            .argument("--no-recurse-submodules")
+            .argument(server)
+            .argument("--")
+            .argument(&self.inner.user.path)
+            .argument("+refs/heads/*:refs/ropewalk/user/heads/*")
+            .argument("+HEAD:refs/ropewalk/user/HEAD")
+            .settings(&LOCAL_TRANSFER)
+            .timeout(TRANSFER_TIMEOUT);
+        self.inner.git.run(call).await?;
+        Ok(head)
+    }
+
+    /// Returns where the user's `HEAD` is now, with its commit present in the clone.
+    pub async fn default_branch_head(&self) -> Result<UserHead, GitError> {
+        let head = self.user_head().await?;
+        if self.resolve(head.commit.as_str()).await?.is_some() {
+            return Ok(head);
+        }
+        self.fetch().await
+    }
+
+    /// Returns the user's repository.
+    pub fn user(&self) -> &UserRepository {
+        &self.inner.user
+    }
+
+    /// Returns where the clone lies.
+    pub fn directory(&self) -> &Path {
+        &self.inner.directory
+    }
+
+    /// Returns the state directory that the clone lies in.
+    pub fn state(&self) -> &Path {
+        &self.inner.state
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.inner.git
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    /// Begins a call of git on the clone.
+    pub(crate) fn call<Argument: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = Argument>,
+    ) -> Call<'_> {
+        Call::new(arguments)
+            .git_directory(&self.inner.directory)
+            .directory(&self.inner.state)
+    }
+
+    async fn user_head(&self) -> Result<UserHead, GitError> {
+        let user = &self.inner.user;
+        let server = format!("--upload-pack={}", Git::server("upload-pack"));
+        let call = self
+            .call(["ls-remote", "--symref"])
+            .argument(server)
+            .argument("--")
+            .argument(&user.path)
+            .argument("HEAD")
+            .settings(&LOCAL_TRANSFER);
+        let output = self.inner.git.run(call).await?;
+        let mut branch = None;
+        for line in output.line().lines() {
+            match line.split_once('\t') {
+                Some((target, "HEAD")) if target.starts_with("ref: ") => {
+                    branch = target.strip_prefix("ref: refs/heads/").map(str::to_owned);
+                }
+                Some((commit, "HEAD")) => {
+                    let commit = commit.parse();
+                    let commit =
+                        commit.map_err(|_| GitError::unreadable("ls-remote", line.as_bytes()))?;
+                    return Ok(UserHead { branch, commit });
+                }
+                _ => {}
+            }
+        }
+        Err(GitError::NoCommit(user.path.clone()))
+    }
+
+    /// Makes the empty clone beside its place and moves it there, so that a crash leaves no half of one.
+    async fn ensure(&self) -> Result<(), GitError> {
+        let directory = &self.inner.directory;
+        if directory.exists() {
+            let call = self.call(["rev-parse", "--is-bare-repository"]);
+            let output = self.inner.git.try_run(call).await?;
+            return match output.code {
+                0 => Ok(()),
+                _ => Err(GitError::DamagedClone {
+                    path: directory.clone(),
+                    reason: output.stderr,
+                }),
+            };
+        }
+        let scratch =
+            tempfile::tempdir_in(&self.inner.state).map_err(GitError::files(&self.inner.state))?;
+        let fresh = scratch.path().join("repository.git");
+        let call = Call::new([
+            "init",
+            "--quiet",
+            "--bare",
+            "--template=",
+            "--initial-branch=ropewalk",
+        ])
+        .argument(format!("--object-format={}", self.inner.user.object_format))
+        .argument(&fresh);
+        self.inner.git.run(call).await?;
+        std::fs::rename(&fresh, directory).map_err(GitError::files(directory))
+    }
+}

@@ -1,0 +1,300 @@
+//! Reads commits, trees, files and differences out of the clone.
+
+use chrono::DateTime;
+use ropewalk_schemas::CommitId;
+
+use crate::commit::{ChangeKind, ChangedFile, LoggedCommit};
+use crate::{GitError, LocalClone};
+
+/// The most of a difference that is shown.
+const DIFF_LIMIT_BYTES: usize = 256 * 1024;
+/// Separates the fields of a log entry; git strips it from no field, so the free texts come last.
+const LOG_FORMAT: &str =
+    "--format=%H%x1f%T%x1f%P%x1f%an%x1f%ct%x1f%s%x1f%(trailers:only=true,unfold=true)";
+
+/// A difference as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    /// The unified difference, its middle left out when it is long.
+    pub text: String,
+    /// Says that something was left out.
+    pub truncated: bool,
+}
+
+/// What a name in a tree stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A file.
+    Plain,
+    /// A file that may be run.
+    Executable,
+    /// A symbolic link.
+    Link,
+    /// A commit of another repository.
+    Submodule,
+}
+
+/// A file in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEntry {
+    /// The path from the root of the repository.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+}
+
+impl LocalClone {
+    /// Returns the id of the tree of `commit`.
+    pub async fn tree_of(&self, commit: &CommitId) -> Result<String, GitError> {
+        let call = self
+            .call(["rev-parse", "--verify", "--quiet"])
+            .argument(format!("{commit}^{{tree}}"));
+        let output = self.git().try_run(call).await?;
+        match output.code {
+            0 => Ok(output.line()),
+            _ => Err(GitError::UnknownCommit(commit.to_string())),
+        }
+    }
+
+    /// Says that `ancestor` is in the history of `descendant`, or is it.
+    pub async fn is_ancestor(
+        &self,
+        ancestor: &CommitId,
+        descendant: &CommitId,
+    ) -> Result<bool, GitError> {
+        let call = self.call([
+            "merge-base",
+            "--is-ancestor",
+            ancestor.as_str(),
+            descendant.as_str(),
+        ]);
+        let output = self.git().try_run(call).await?;
+        match output.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(output.failure("merge-base".to_owned())),
+        }
+    }
+
+    /// Shows what changed from `before` to `after`, commits or trees, bounded in size.
+    pub async fn diff(&self, before: &str, after: &str) -> Result<Diff, GitError> {
+        let call = self
+            .call([
+                "diff",
+                "--no-color",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--find-renames",
+            ])
+            .argument("--end-of-options")
+            .argument(before)
+            .argument(after)
+            .argument("--")
+            .cut_at(DIFF_LIMIT_BYTES);
+        let output = self.git().run(call).await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(Diff {
+            text,
+            truncated: output.truncated,
+        })
+    }
+
+    /// Lists the files that differ between `before` and `after`, commits or trees, in path order.
+    pub async fn changed_files(
+        &self,
+        before: &str,
+        after: &str,
+    ) -> Result<Vec<ChangedFile>, GitError> {
+        let call = self
+            .call([
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-renames",
+                "--name-status",
+                "--ignore-submodules=none",
+            ])
+            .argument("--end-of-options")
+            .argument(before)
+            .argument(after);
+        let output = self.git().run(call).await?;
+        let mut fields = output.fields();
+        let mut files = Vec::new();
+        while let Some(status) = fields.next() {
+            let kind = match status {
+                b"A" => ChangeKind::Added,
+                b"D" => ChangeKind::Deleted,
+                _ => ChangeKind::Modified,
+            };
+            let path = fields
+                .next()
+                .ok_or_else(|| GitError::unreadable("diff-tree", status))?;
+            files.push(ChangedFile {
+                path: String::from_utf8_lossy(path).into_owned(),
+                kind,
+            });
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Reads a file of `commit`; `None` when the commit has no file of that name.
+    pub async fn read_file(
+        &self,
+        commit: &CommitId,
+        path: &str,
+    ) -> Result<Option<Vec<u8>>, GitError> {
+        Ok(self.read_files(commit, &[path]).await?.pop().flatten())
+    }
+
+    /// Reads several files of `commit` in one call, in the order of `paths`.
+    pub async fn read_files(
+        &self,
+        commit: &CommitId,
+        paths: &[&str],
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        // A line end in a name would be taken for the next name.
+        let asked: Vec<&str> = paths
+            .iter()
+            .copied()
+            .filter(|path| !path.contains('\n'))
+            .collect();
+        let names: Vec<String> = asked
+            .iter()
+            .map(|path| format!("{commit}:{path}\n"))
+            .collect();
+        let mut found = self.read_objects(names.concat()).await?.into_iter();
+        Ok(paths
+            .iter()
+            .map(|path| {
+                if path.contains('\n') {
+                    None
+                } else {
+                    found.next().flatten()
+                }
+            })
+            .collect())
+    }
+
+    /// Reads the blobs that `names` names, one a line; what is missing or no blob is `None`.
+    pub(crate) async fn read_objects(
+        &self,
+        names: String,
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let expected = names.lines().count();
+        let call = self
+            .call(["cat-file", "--batch=%(objecttype) %(objectsize)"])
+            .stdin(names);
+        let output = self.git().run(call).await?;
+        let blobs = batch(&output.stdout)
+            .ok_or_else(|| GitError::unreadable("cat-file", &output.stdout))?;
+        if blobs.len() == expected {
+            Ok(blobs)
+        } else {
+            Err(GitError::unreadable("cat-file", &output.stdout))
+        }
+    }
+
+    /// Lists the files of `commit` below the directory `prefix`; an empty prefix means all.
+    pub async fn list_files(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+    ) -> Result<Vec<FileEntry>, GitError> {
+        let mut call = self.call(["ls-tree", "-r", "-z", "--full-tree", commit.as_str(), "--"]);
+        if !prefix.is_empty() {
+            call = call.argument(prefix);
+        }
+        let output = self.git().run(call).await?;
+        output
+            .fields()
+            .map(|field| entry(field).ok_or_else(|| GitError::unreadable("ls-tree", field)))
+            .collect()
+    }
+
+    /// Tells the commits after `before` up to `after`, oldest first.
+    pub async fn log(
+        &self,
+        before: Option<&CommitId>,
+        after: &CommitId,
+    ) -> Result<Vec<LoggedCommit>, GitError> {
+        let mut call = self
+            .call([
+                "log",
+                "-z",
+                "--reverse",
+                "--topo-order",
+                "--no-show-signature",
+                LOG_FORMAT,
+            ])
+            .argument(after.as_str());
+        if let Some(before) = before {
+            call = call.argument(format!("^{before}"));
+        }
+        let output = self.git().run(call.argument("--")).await?;
+        output
+            .fields()
+            .map(|field| logged(field).ok_or_else(|| GitError::unreadable("log", field)))
+            .collect()
+    }
+}
+
+fn batch(mut bytes: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
+    let mut blobs = Vec::new();
+    while !bytes.is_empty() {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let header = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        bytes = &bytes[end + 1..];
+        let (kind, size) = header.rsplit_once(' ')?;
+        if size == "missing" || size == "ambiguous" {
+            blobs.push(None);
+            continue;
+        }
+        let size: usize = size.parse().ok()?;
+        let content = bytes.get(..size)?;
+        blobs.push((kind == "blob").then(|| content.to_vec()));
+        bytes = bytes.get(size + 1..)?;
+    }
+    Some(blobs)
+}
+
+fn entry(field: &[u8]) -> Option<FileEntry> {
+    let text = String::from_utf8_lossy(field);
+    let (header, path) = text.split_once('\t')?;
+    let kind = match header.split(' ').next()? {
+        "120000" => FileKind::Link,
+        "160000" => FileKind::Submodule,
+        "100755" => FileKind::Executable,
+        _ => FileKind::Plain,
+    };
+    Some(FileEntry {
+        path: path.to_owned(),
+        kind,
+    })
+}
+
+fn logged(field: &[u8]) -> Option<LoggedCommit> {
+    let text = String::from_utf8_lossy(field);
+    let mut parts = text.splitn(7, '\u{1f}');
+    Some(LoggedCommit {
+        id: parts.next()?.trim().parse().ok()?,
+        tree: parts.next()?.to_owned(),
+        parents: parts
+            .next()?
+            .split_whitespace()
+            .filter_map(|id| id.parse().ok())
+            .collect(),
+        author: parts.next()?.to_owned(),
+        committed_at: DateTime::from_timestamp(parts.next()?.parse().ok()?, 0)?,
+        subject: parts.next()?.to_owned(),
+        trailers: parts
+            .next()?
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+            .collect(),
+    })
+}

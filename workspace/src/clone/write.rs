@@ -1,0 +1,131 @@
+//! Makes trees and commits without a working tree.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::{CommitId, RepoPath};
+
+use crate::commit::NewCommit;
+use crate::{GitError, LocalClone};
+
+/// What becomes of one file in a new tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileChange {
+    /// The file has this content.
+    Write {
+        /// The file.
+        path: RepoPath,
+        /// Its whole content.
+        content: Vec<u8>,
+    },
+    /// The file is gone; it need not be there.
+    Remove(RepoPath),
+}
+
+impl LocalClone {
+    /// Makes a commit of a tree; the same input gives the same id.
+    pub async fn create_commit(&self, commit: NewCommit<'_>) -> Result<CommitId, GitError> {
+        self.commit_text(
+            commit.tree,
+            commit.parents,
+            commit.message.text(),
+            commit.when,
+        )
+        .await
+    }
+
+    /// Makes a commit whose message is taken as it is.
+    pub(crate) async fn commit_text(
+        &self,
+        tree: &str,
+        parents: &[CommitId],
+        text: String,
+        when: DateTime<Utc>,
+    ) -> Result<CommitId, GitError> {
+        let mut call = self.call(["commit-tree", tree]);
+        for parent in parents {
+            call = call.argument("-p").argument(parent.as_str());
+        }
+        let date = format!("@{} +0000", when.timestamp());
+        let identity = self.identity();
+        let call = call
+            .variable("GIT_AUTHOR_NAME", &identity.name)
+            .variable("GIT_AUTHOR_EMAIL", &identity.email)
+            .variable("GIT_AUTHOR_DATE", &date)
+            .variable("GIT_COMMITTER_NAME", &identity.name)
+            .variable("GIT_COMMITTER_EMAIL", &identity.email)
+            .variable("GIT_COMMITTER_DATE", &date)
+            .stdin(text);
+        self.git().run(call).await?.object("commit-tree")
+    }
+
+    /// Makes the tree of `parent` with `changes` applied and returns its id.
+    pub async fn create_tree(
+        &self,
+        parent: &CommitId,
+        changes: &[FileChange],
+    ) -> Result<String, GitError> {
+        let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
+        let index = scratch.path().join("index");
+        self.git()
+            .run(self.call(["read-tree", parent.as_str()]).index(&index))
+            .await?;
+        let contents = scratch.path().join("contents");
+        let blobs = self.write_blobs(&contents, changes).await?;
+        let mut blobs = blobs.iter();
+        let mut lines = Vec::new();
+        for change in changes {
+            let line = match change {
+                FileChange::Write { path, .. } => {
+                    let blob = blobs
+                        .next()
+                        .ok_or_else(|| GitError::unreadable("hash-object", b""))?;
+                    format!("100644 {blob}\t{path}\0")
+                }
+                FileChange::Remove(path) => {
+                    format!("0 {}\t{path}\0", "0".repeat(parent.as_str().len()))
+                }
+            };
+            lines.extend_from_slice(line.as_bytes());
+        }
+        let call = self.call(["update-index", "-z", "--replace", "--index-info"]);
+        self.git().run(call.index(&index).stdin(lines)).await?;
+        self.write_tree(&index).await
+    }
+
+    /// Stores an index as a tree and returns its id.
+    pub(crate) async fn write_tree(&self, index: &Path) -> Result<String, GitError> {
+        Ok(self
+            .git()
+            .run(self.call(["write-tree"]).index(index))
+            .await?
+            .line())
+    }
+
+    /// Stores the contents of all written files in one call, through files so that any bytes pass.
+    async fn write_blobs(
+        &self,
+        directory: &Path,
+        changes: &[FileChange],
+    ) -> Result<Vec<String>, GitError> {
+        std::fs::create_dir_all(directory).map_err(GitError::files(directory))?;
+        let mut names = String::new();
+        for (number, change) in changes.iter().enumerate() {
+            if let FileChange::Write { content, .. } = change {
+                let file = directory.join(number.to_string());
+                std::fs::write(&file, content).map_err(GitError::files(&file))?;
+                names.push_str(&number.to_string());
+                names.push('\n');
+            }
+        }
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let call = self.call(["hash-object", "-w", "--no-filters", "--stdin-paths"]);
+        let output = self
+            .git()
+            .run(call.directory(directory).stdin(names))
+            .await?;
+        Ok(output.line().lines().map(str::to_owned).collect())
+    }
+}

@@ -1,0 +1,137 @@
+//! Says what went wrong with git, so that callers can tell the cases apart.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::CommandError;
+
+/// Says why a git verb did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no git on this machine.
+    #[error(
+        "git was not found on PATH; install git 2.38 or newer, for example with `apt install git`"
+    )]
+    Missing,
+    /// The git of this machine cannot do what is needed.
+    #[error("`{found}` is too old; install git 2.38 or newer")]
+    TooOld {
+        /// What `git --version` said.
+        found: String,
+    },
+    /// The directory holds no repository.
+    #[error("`{}` is not a git repository; run `git init` there or name another `repo`", .0.display())]
+    NotARepository(PathBuf),
+    /// The repository has no commit to build on.
+    #[error(
+        "`{}` has no commit on its current branch; make one with `git commit --allow-empty -m start`",
+        .0.display()
+    )]
+    NoCommit(PathBuf),
+    /// The local clone is there but cannot be used.
+    #[error(
+        "the local clone `{}` cannot be read; it may hold work that exists nowhere else, so move it aside \
+         rather than delete it: {reason}",
+        .path.display()
+    )]
+    DamagedClone {
+        /// Where the clone lies.
+        path: PathBuf,
+        /// What git said.
+        reason: String,
+    },
+    /// Somebody else moved the ref first.
+    #[error("`{reference}` is not where it was expected: {}", at(.actual.as_deref()))]
+    RefMoved {
+        /// The ref that was to be moved.
+        reference: String,
+        /// Where it is now; `None` when it does not exist.
+        actual: Option<String>,
+    },
+    /// No commit has this name.
+    #[error("there is no commit `{0}` in the local clone; fetch it first")]
+    UnknownCommit(String),
+    /// The text cannot name a ref.
+    #[error("`{0}` is not a valid ref name")]
+    BadRef(String),
+    /// The answer is larger than anything that is read.
+    #[error("`git {command}` answered more than is read")]
+    TooLong {
+        /// The verb.
+        command: String,
+    },
+    /// The call took too long.
+    #[error("`git {command}` did not end within {after:?}")]
+    TimedOut {
+        /// The verb.
+        command: String,
+        /// The time it had.
+        after: Duration,
+    },
+    /// A signal ended git.
+    #[error("`git {command}` was killed")]
+    Killed {
+        /// The verb.
+        command: String,
+    },
+    /// Git refused, for a reason of its own.
+    #[error("`git {command}` failed with code {code}: {reason}")]
+    Failed {
+        /// The verb.
+        command: String,
+        /// The exit code.
+        code: i32,
+        /// The last words of git.
+        reason: String,
+    },
+    /// Git answered something that this code does not understand.
+    #[error("`git {command}` gave an answer that cannot be read: `{answer}`")]
+    Unreadable {
+        /// The verb.
+        command: String,
+        /// The part that was not understood.
+        answer: String,
+    },
+    /// Git could not be started.
+    #[error("could not start `git {command}`")]
+    Start {
+        /// The verb.
+        command: String,
+        /// Why.
+        #[source]
+        source: CommandError,
+    },
+    /// A file or directory of ours could not be used.
+    #[error("cannot use `{}`", .path.display())]
+    Files {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl GitError {
+    /// Wraps an I/O error together with its path.
+    pub(crate) fn files(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Files { path, source }
+    }
+
+    /// Says that the answer of `command` cannot be read.
+    pub(crate) fn unreadable(command: &str, answer: &[u8]) -> Self {
+        let answer = String::from_utf8_lossy(answer).chars().take(200).collect();
+        Self::Unreadable {
+            command: command.to_owned(),
+            answer,
+        }
+    }
+}
+
+fn at(actual: Option<&str>) -> String {
+    actual.map_or_else(
+        || "it does not exist".to_owned(),
+        |commit| format!("it is at `{commit}`"),
+    )
+}

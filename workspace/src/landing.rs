@@ -1,0 +1,173 @@
+//! Puts a candidate on top of a head in memory, or shows both sides of what stands against it.
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::CommitId;
+
+use crate::{GitError, LocalClone};
+
+/// A person or a model reads the sides; this much of each is enough to decide.
+const SIDE_LIMIT_BYTES: usize = 64 * 1024;
+
+/// What became of a rebase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rebase {
+    /// The candidate stands on the head now.
+    Rebased(Rebased),
+    /// Both changed the same place.
+    Conflict(Vec<ConflictFile>),
+}
+
+/// A candidate on top of the head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebased {
+    /// The commit; the candidate itself when it stood there already.
+    pub commit: CommitId,
+    /// The id of its tree.
+    pub tree: String,
+    /// Says that the tree is another than the one that was checked, so that it has to be checked again.
+    pub tree_changed: bool,
+}
+
+/// A file that the head and the candidate changed differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConflictFile {
+    /// The path from the root of the repository.
+    pub path: String,
+    /// The text before both; `None` where there is none.
+    pub base: Option<String>,
+    /// The text at the head.
+    pub head: Option<String>,
+    /// The text in the candidate.
+    pub candidate: Option<String>,
+    /// The text with conflict markers.
+    pub merged: Option<String>,
+}
+
+impl LocalClone {
+    /// Puts the one commit `candidate` on top of `head`; nothing but objects is written.
+    pub async fn rebase(
+        &self,
+        candidate: &CommitId,
+        head: &CommitId,
+        when: DateTime<Utc>,
+    ) -> Result<Rebase, GitError> {
+        let call = self.call([
+            "show",
+            "--no-patch",
+            "--no-show-signature",
+            "--format=%T%n%P%n%B",
+        ]);
+        let output = self
+            .git()
+            .run(call.argument(candidate.as_str()).argument("--"))
+            .await?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let [tree, parents, message] = text.splitn(3, '\n').collect::<Vec<_>>()[..] else {
+            return Err(GitError::unreadable("show", &output.stdout));
+        };
+        if parents == head.as_str() {
+            let rebased = Rebased {
+                commit: candidate.clone(),
+                tree: tree.to_owned(),
+                tree_changed: false,
+            };
+            return Ok(Rebase::Rebased(rebased));
+        }
+        let call = self
+            .call(["merge-tree", "--write-tree", "-z", "--no-messages"])
+            .argument(head.as_str())
+            .argument(candidate.as_str());
+        let output = self.git().try_run(call).await?;
+        let mut fields = output.fields();
+        let merged = fields
+            .next()
+            .map(|field| String::from_utf8_lossy(field).into_owned());
+        match (output.code, merged) {
+            (0, Some(merged)) => {
+                let parents = std::slice::from_ref(head);
+                let message = format!("{}\n", message.trim_end());
+                let commit = self.commit_text(&merged, parents, message, when).await?;
+                let tree_changed = merged != tree;
+                Ok(Rebase::Rebased(Rebased {
+                    commit,
+                    tree: merged,
+                    tree_changed,
+                }))
+            }
+            (1, Some(merged)) => {
+                let sides = Sides::parse(fields)
+                    .ok_or_else(|| GitError::unreadable("merge-tree", &output.stdout))?;
+                Ok(Rebase::Conflict(self.conflicts(&merged, sides).await?))
+            }
+            _ => Err(output.failure("merge-tree".to_owned())),
+        }
+    }
+
+    async fn conflicts(
+        &self,
+        merged: &str,
+        sides: Vec<Sides>,
+    ) -> Result<Vec<ConflictFile>, GitError> {
+        let mut names = String::new();
+        for file in &sides {
+            for blob in &file.blobs {
+                // `:` names nothing, so that every file has the same number of lines.
+                names.push_str(blob.as_deref().unwrap_or(":"));
+                names.push('\n');
+            }
+            names.push_str(&[merged, &file.path].join(":"));
+            names.push('\n');
+        }
+        let texts = self.read_objects(names).await?;
+        let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(side);
+        Ok(sides
+            .into_iter()
+            .zip(texts.chunks_exact(4))
+            .map(|(file, texts)| ConflictFile {
+                path: file.path,
+                base: text(&texts[0]),
+                head: text(&texts[1]),
+                candidate: text(&texts[2]),
+                merged: text(&texts[3]),
+            })
+            .collect())
+    }
+}
+
+/// The blobs of a conflicted file: base, head, candidate.
+struct Sides {
+    path: String,
+    blobs: [Option<String>; 3],
+}
+
+impl Sides {
+    /// Reads the `<mode> <blob> <stage>\t<path>` entries of `merge-tree`.
+    fn parse<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Option<Vec<Self>> {
+        let mut files: Vec<Self> = Vec::new();
+        for field in fields {
+            let text = String::from_utf8_lossy(field);
+            let (header, path) = text.split_once('\t')?;
+            let [_, blob, stage] = header.split(' ').collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            let position = stage.parse::<usize>().ok()?.checked_sub(1)?;
+            if files.last().is_none_or(|file| file.path != path) {
+                files.push(Self {
+                    path: path.to_owned(),
+                    blobs: [None, None, None],
+                });
+            }
+            *files.last_mut()?.blobs.get_mut(position)? = Some(blob.to_owned());
+        }
+        Some(files)
+    }
+}
+
+fn side(bytes: &[u8]) -> String {
+    let kept = &bytes[..bytes.len().min(SIDE_LIMIT_BYTES)];
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if kept.len() < bytes.len() {
+        text.push_str("\n[the rest is left out]\n");
+    }
+    text
+}

@@ -1,0 +1,112 @@
+//! Keeps every piece of work under a ref of its own, so that nothing a loop made is ever lost.
+
+use std::fmt;
+
+use ropewalk_schemas::{BuildId, CommitId, TaskId};
+
+use crate::{GitError, LocalClone};
+
+/// Where all preserve refs lie in the local clone.
+const PREFIX: &str = "refs/ropewalk/preserve";
+/// One attempt is preserved far less often than this; the bound ends a loop that would not.
+const MOST_PER_ATTEMPT: u32 = 10_000;
+
+/// Names whose work is preserved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PreserveKey {
+    /// The build.
+    pub build: BuildId,
+    /// The task.
+    pub task: TaskId,
+    /// The number of the attempt at the task.
+    pub attempt: u32,
+}
+
+impl fmt::Display for PreserveKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}/{}", self.build, self.task, self.attempt)
+    }
+}
+
+impl PreserveKey {
+    /// Reads what [`fmt::Display`] wrote.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.trim().split('/');
+        let key = Self {
+            build: parts.next()?.parse().ok()?,
+            task: parts.next()?.parse().ok()?,
+            attempt: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(key)
+    }
+
+    fn reference(&self, number: u32) -> String {
+        match number {
+            1 => format!("{PREFIX}/{self}"),
+            _ => format!("{PREFIX}/{self}-{number}"),
+        }
+    }
+}
+
+/// A ref that keeps a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreserveRef {
+    /// The full name of the ref.
+    pub reference: String,
+    /// What it keeps.
+    pub commit: CommitId,
+}
+
+impl LocalClone {
+    /// Keeps `commit` under a ref of the attempt; an earlier ref of the attempt is never overwritten.
+    pub async fn preserve(
+        &self,
+        key: &PreserveKey,
+        commit: &CommitId,
+    ) -> Result<PreserveRef, GitError> {
+        for number in 1..MOST_PER_ATTEMPT {
+            let reference = key.reference(number);
+            match self.update_ref_cas(&reference, commit, None).await {
+                Err(GitError::RefMoved {
+                    actual: Some(actual),
+                    ..
+                }) if actual != commit.as_str() => {}
+                Ok(())
+                | Err(GitError::RefMoved {
+                    actual: Some(_), ..
+                }) => {
+                    return Ok(PreserveRef {
+                        reference,
+                        commit: commit.clone(),
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(GitError::BadRef(key.reference(MOST_PER_ATTEMPT)))
+    }
+
+    /// Lists what is kept for a build, or for everything.
+    pub async fn preserved(&self, build: Option<BuildId>) -> Result<Vec<PreserveRef>, GitError> {
+        let prefix = build.map_or_else(|| PREFIX.to_owned(), |build| format!("{PREFIX}/{build}"));
+        let refs = self.references(&prefix).await?;
+        Ok(refs
+            .into_iter()
+            .map(|(reference, commit)| PreserveRef { reference, commit })
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_survives_being_written_down() {
+        let text = "01890a5d-ac96-774b-bcce-b302099a8057/T-001/3";
+        let key = PreserveKey::parse(text).unwrap();
+        assert_eq!((key.task.as_str(), key.attempt), ("T-001", 3));
+        assert_eq!(key.to_string(), text);
+        assert_eq!(PreserveKey::parse("x/../y"), None);
+    }
+}

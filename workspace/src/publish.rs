@@ -1,0 +1,137 @@
+//! Gives the user's repository a branch by compare-and-swap, and touches nothing else in it.
+
+use ropewalk_schemas::CommitId;
+
+use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
+use crate::{Git, GitError, LocalClone};
+
+/// What became of a publication.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Publication {
+    /// The branch is at the new commit now.
+    Published,
+    /// The branch was at the new commit already.
+    AlreadyThere,
+    /// Somebody else moved the branch; it stays where it is.
+    MovedByOther {
+        /// Where it is; `None` when it was deleted.
+        actual: Option<CommitId>,
+    },
+}
+
+/// Says why a branch could not be published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The new commit does not follow the expected one, so the branch would be rewritten.
+    #[error("`{new}` does not follow `{old}`; a landed commit is never rewritten")]
+    Rewrites {
+        /// Where the branch should be.
+        old: CommitId,
+        /// Where it should go.
+        new: CommitId,
+    },
+    /// The user works on the branch right now.
+    #[error("`{0}` is checked out in your repository; switch to another branch there")]
+    CheckedOut(String),
+    /// The repository takes no such branch.
+    #[error("your repository refused the branch `{branch}`: {reason}")]
+    Refused {
+        /// The branch.
+        branch: String,
+        /// What git said.
+        reason: String,
+    },
+    /// Git did not do its part.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl LocalClone {
+    /// Moves `branch` of the user's repository to `new` if it is at `expected_old` (`None`: if it does not exist).
+    pub async fn publish(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        expected_old: Option<&CommitId>,
+    ) -> Result<Publication, PublishError> {
+        if let Some(old) = expected_old
+            && !self.is_ancestor(old, new).await?
+        {
+            return Err(PublishError::Rewrites {
+                old: old.clone(),
+                new: new.clone(),
+            });
+        }
+        let reference = format!("refs/heads/{branch}");
+        let old = expected_old.map_or("", CommitId::as_str);
+        let call = self
+            .call([
+                "push",
+                "--porcelain",
+                "--no-verify",
+                "--no-signed",
+                "--recurse-submodules=no",
+            ])
+            .argument(format!("--receive-pack={}", Git::server("receive-pack")))
+            .argument(format!("--force-with-lease={reference}:{old}"))
+            .argument("--")
+            .argument(&self.user().path)
+            .argument(format!("{new}:{reference}"))
+            .settings(&LOCAL_TRANSFER)
+            .timeout(TRANSFER_TIMEOUT);
+        let output = self.git().try_run(call).await?;
+        let answer = output.line();
+        if output.code == 0 {
+            let unmoved = answer.lines().any(|line| line.starts_with('='));
+            return Ok(if unmoved {
+                Publication::AlreadyThere
+            } else {
+                Publication::Published
+            });
+        }
+        // The ref itself, not the wording of the refusal, says whether somebody else was first.
+        let actual = self.user_branch(branch).await?;
+        if actual.as_ref() == Some(new) {
+            return Ok(Publication::AlreadyThere);
+        }
+        if actual.as_ref() != expected_old {
+            return Ok(Publication::MovedByOther { actual });
+        }
+        if answer.contains("branch is currently checked out") {
+            return Err(PublishError::CheckedOut(branch.to_owned()));
+        }
+        match answer.lines().find(|line| line.starts_with('!')) {
+            Some(line) => {
+                let reason = line.rsplit('\t').next().unwrap_or(line).to_owned();
+                Err(PublishError::Refused {
+                    branch: branch.to_owned(),
+                    reason,
+                })
+            }
+            None => Err(output.failure("push".to_owned()).into()),
+        }
+    }
+
+    /// Returns where `branch` of the user's repository is.
+    pub async fn user_branch(&self, branch: &str) -> Result<Option<CommitId>, GitError> {
+        let reference = format!("refs/heads/{branch}");
+        let call = self
+            .call(["ls-remote", "--refs"])
+            .argument(format!("--upload-pack={}", Git::server("upload-pack")))
+            .argument("--")
+            .argument(&self.user().path)
+            .argument(&reference)
+            .settings(&LOCAL_TRANSFER);
+        let output = self.git().run(call).await?;
+        let text = output.line();
+        let mut branches = text.lines().filter_map(|line| line.split_once('\t'));
+        // The name is a pattern that matches the ends of longer names too.
+        let Some((commit, _)) = branches.find(|(_, name)| *name == reference) else {
+            return Ok(None);
+        };
+        commit
+            .parse()
+            .map(Some)
+            .map_err(|_| GitError::unreadable("ls-remote", text.as_bytes()))
+    }
+}

@@ -1,0 +1,110 @@
+//! Lends out checkouts: slots that attempts work in, and clean checkouts that the gate runs in.
+
+mod gate;
+mod pool;
+mod snapshot;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::CommitId;
+
+pub use gate::{CleanCheckout, GatePool};
+pub use pool::{RecoveredWork, SlotPool};
+pub use snapshot::Snapshot;
+
+use crate::checkout::{Change, Checkout};
+use crate::{ChangedFile, GitError, PreserveKey, SlotFiles};
+
+/// Says why a slot cannot be had or used.
+#[derive(Debug, thiserror::Error)]
+pub enum SlotError {
+    /// All checkouts of the pool are in use.
+    #[error("all {0} checkouts are in use; wait for one or allow more")]
+    AllTaken(usize),
+    /// The slot was not moved to a commit yet.
+    #[error("the slot holds no commit yet; move it to one first")]
+    Empty,
+    /// The tree of the slot was removed or swapped for something else.
+    #[error("the tree `{0}` is gone; restore the slot or move it to a commit")]
+    Gone(String),
+    /// Git did not do its part.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// A checkout that one attempt works in.
+#[derive(Debug)]
+pub struct Slot {
+    checkout: Checkout,
+    key: PreserveKey,
+    /// The differences that a preserve ref already holds.
+    saved: Vec<Change>,
+}
+
+impl Slot {
+    /// Makes the tree exactly `commit`; unsaved differences are kept under a preserve ref first.
+    pub async fn move_to(
+        &mut self,
+        commit: &CommitId,
+        now: DateTime<Utc>,
+    ) -> Result<(), SlotError> {
+        self.save(now).await?;
+        self.checkout.move_to(commit).await?;
+        self.saved.clear();
+        Ok(())
+    }
+
+    /// Makes the tree again what it was after the last move: same bytes, nothing more.
+    pub async fn restore(&mut self, now: DateTime<Utc>) -> Result<(), SlotError> {
+        let base = self.base().cloned().ok_or(SlotError::Empty)?;
+        self.move_to(&base, now).await
+    }
+
+    /// Lists what is not ignored and differs from the commit of the slot, in path order.
+    pub async fn changed_files(&self) -> Result<Vec<ChangedFile>, SlotError> {
+        Ok(self.changes().await?.iter().map(Change::public).collect())
+    }
+
+    /// Gives the slot back, for the next attempt to use.
+    pub async fn release(mut self, now: DateTime<Utc>) -> Result<(), SlotError> {
+        self.save(now).await?;
+        pool::unmark(&self.checkout)?;
+        Ok(())
+    }
+
+    /// Returns the commit that the tree was made from.
+    pub fn base(&self) -> Option<&CommitId> {
+        self.checkout.base()
+    }
+
+    /// Returns the directory that the attempt works in.
+    pub fn root(&self) -> &Path {
+        self.checkout.tree()
+    }
+
+    /// Opens the directory for reading and writing by repository path.
+    pub fn files(&self) -> Result<SlotFiles, crate::PathError> {
+        SlotFiles::open(self.root())
+    }
+
+    /// Returns the variables that a command in the slot needs, so that its git finds no repository further up.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        ceiling(&self.checkout)
+    }
+
+    async fn changes(&self) -> Result<Vec<Change>, SlotError> {
+        if self.base().is_none() {
+            return Err(SlotError::Empty);
+        }
+        if !self.checkout.is_present() {
+            return Err(SlotError::Gone(self.root().display().to_string()));
+        }
+        Ok(self.checkout.changes().await?)
+    }
+}
+
+fn ceiling(checkout: &Checkout) -> Vec<(OsString, OsString)> {
+    vec![("GIT_CEILING_DIRECTORIES".into(), checkout.home().into())]
+}

@@ -1,0 +1,82 @@
+//! Lends out clean checkouts for the gate, apart from the slots that agents write in.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ropewalk_schemas::CommitId;
+
+use super::{SlotError, ceiling};
+use crate::checkout::Checkout;
+use crate::{GitError, LocalClone};
+
+/// The clean checkouts of a state directory, in `gates/<number>`.
+#[derive(Debug, Clone)]
+pub struct GatePool {
+    clone: LocalClone,
+    directory: PathBuf,
+    capacity: usize,
+}
+
+impl GatePool {
+    /// Makes a pool of at most `capacity` checkouts.
+    pub fn new(clone: LocalClone, capacity: usize) -> Self {
+        let directory = clone.state().join("gates");
+        Self {
+            clone,
+            directory,
+            capacity,
+        }
+    }
+
+    /// Takes a free checkout and makes it exactly `commit`.
+    pub async fn acquire(&self, commit: &CommitId) -> Result<CleanCheckout, SlotError> {
+        for number in 1..=self.capacity {
+            let home = self.directory.join(number.to_string());
+            if let Some(checkout) = Checkout::take(&self.clone, &home)? {
+                let mut clean = CleanCheckout {
+                    target: home.join("target"),
+                    checkout,
+                };
+                clean.move_to(commit).await?;
+                return Ok(clean);
+            }
+        }
+        Err(SlotError::AllTaken(self.capacity))
+    }
+}
+
+/// A checkout of one commit and nothing else; free again when it is dropped.
+#[derive(Debug)]
+pub struct CleanCheckout {
+    checkout: Checkout,
+    target: PathBuf,
+}
+
+impl CleanCheckout {
+    /// Makes the checkout exactly `commit`; whatever a check left behind is gone.
+    pub async fn move_to(&mut self, commit: &CommitId) -> Result<(), SlotError> {
+        self.checkout.move_to(commit).await?;
+        std::fs::create_dir_all(&self.target).map_err(GitError::files(&self.target))?;
+        Ok(())
+    }
+
+    /// Returns the commit that is checked out.
+    pub fn commit(&self) -> Option<&CommitId> {
+        self.checkout.base()
+    }
+
+    /// Returns the directory of the checkout.
+    pub fn root(&self) -> &Path {
+        self.checkout.tree()
+    }
+
+    /// Returns the directory for build products, which stays from check to check and which no agent writes.
+    pub fn target_directory(&self) -> &Path {
+        &self.target
+    }
+
+    /// Returns the variables that a command in the checkout needs, so that its git finds no repository further up.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        ceiling(&self.checkout)
+    }
+}

@@ -1,0 +1,97 @@
+//! Stores the work in a slot as a commit under a preserve ref.
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::CommitId;
+
+use super::{Slot, SlotError};
+use crate::checkout::Change;
+use crate::commit::NewCommit;
+use crate::{ChangedFile, CommitMessage, GitError, PreserveRef};
+
+/// The work of a slot as a commit on top of the commit that the slot was moved to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The commit; its objects are on disk for good.
+    pub commit: CommitId,
+    /// The id of its tree.
+    pub tree: String,
+    /// What it changes, as the difference of the two trees has it.
+    pub changed: Vec<ChangedFile>,
+    /// What differs in the slot and is not in the commit.
+    pub left_out: Vec<ChangedFile>,
+    /// The ref that keeps it.
+    pub preserved: PreserveRef,
+}
+
+impl Slot {
+    /// Commits the differences whose path `scope` accepts, without moving the slot.
+    ///
+    /// Nested repositories, names that are no text and files over 64 MiB are always left out.
+    pub async fn snapshot(
+        &mut self,
+        message: &CommitMessage,
+        when: DateTime<Utc>,
+        scope: &(dyn Fn(&str) -> bool + Send + Sync),
+    ) -> Result<Snapshot, SlotError> {
+        let differences = self.changes().await?;
+        let (taken, left_out): (Vec<Change>, Vec<Change>) = differences
+            .iter()
+            .cloned()
+            .partition(|change| change.storable() && scope(&change.public().path));
+        let base = self.base().cloned().ok_or(SlotError::Empty)?;
+        let clone = self.checkout.clone_handle();
+        let tree = self.checkout.stage(&taken).await?;
+        let new = NewCommit {
+            tree: &tree,
+            parents: std::slice::from_ref(&base),
+            message,
+            when,
+        };
+        let commit = clone.create_commit(new).await?;
+        let preserved = clone.preserve(&self.key, &commit).await?;
+        let changed = clone.changed_files(base.as_str(), commit.as_str()).await?;
+        if left_out.is_empty() {
+            self.saved = differences;
+        }
+        let left_out = left_out.iter().map(Change::public).collect();
+        Ok(Snapshot {
+            commit,
+            tree,
+            changed,
+            left_out,
+            preserved,
+        })
+    }
+
+    /// Keeps what differs and is under no preserve ref yet; says where.
+    pub(super) async fn save(&mut self, now: DateTime<Utc>) -> Result<Option<Snapshot>, SlotError> {
+        let changes = match self.changes().await {
+            Ok(changes) => changes,
+            // Without a tree there is nothing to keep.
+            Err(SlotError::Empty | SlotError::Gone(_)) => return Ok(None),
+            Err(SlotError::Git(
+                error @ (GitError::Failed { .. } | GitError::Unreadable { .. }),
+            )) => {
+                let aside = self.checkout.set_aside()?;
+                tracing::warn!("kept an unreadable tree as `{}`: {error}", aside.display());
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        if changes.is_empty() || changes == self.saved {
+            return Ok(None);
+        }
+        let message =
+            CommitMessage::new(format!("unfinished work of attempt {}", self.key.attempt))
+                .with_trailer("Ropewalk-Task", self.key.task.as_str());
+        let snapshot = self.snapshot(&message, now, &|_| true).await?;
+        for file in &snapshot.left_out {
+            tracing::warn!(
+                "`{}` cannot be kept: a nested repository, a bad name or too long",
+                file.path
+            );
+        }
+        self.saved = changes;
+        Ok(Some(snapshot))
+    }
+}

@@ -1,0 +1,114 @@
+//! Looks at the user's repository without touching it or running anything that it configures.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_schemas::CommitId;
+
+use crate::git::Call;
+use crate::{Git, GitError, LocalClone};
+
+/// The user's repository, which is only read and given branches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserRepository {
+    /// The directory as the user named it, absolute.
+    pub path: PathBuf,
+    /// Where its objects and refs are.
+    pub git_directory: PathBuf,
+    /// Says that it has no checkout.
+    pub bare: bool,
+    pub(crate) object_format: String,
+}
+
+/// Where the user's `HEAD` is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserHead {
+    /// The branch, for example `main`; `None` when `HEAD` is detached.
+    pub branch: Option<String>,
+    /// The commit.
+    pub commit: CommitId,
+}
+
+impl UserRepository {
+    /// Finds the repository at `path` itself, not in a directory above it.
+    pub async fn inspect(git: &Git, path: &Path) -> Result<Self, GitError> {
+        let path = path.canonicalize().map_err(GitError::files(path))?;
+        if !path.is_dir() {
+            return Err(GitError::NotARepository(path));
+        }
+        let call = Call::new([
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-dir",
+            "--is-bare-repository",
+            "--show-object-format",
+        ])
+        .settings(&["safe.bareRepository=all", "safe.directory=*"])
+        .directory(&path)
+        .variable("GIT_CEILING_DIRECTORIES", path.parent().unwrap_or(&path));
+        let output = git.try_run(call).await?;
+        if output.stderr.contains("not a git repository") {
+            return Err(GitError::NotARepository(path));
+        }
+        if output.code != 0 {
+            return Err(output.failure("rev-parse".to_owned()));
+        }
+        let text = output.line();
+        let [git_directory, bare, object_format] = text.lines().collect::<Vec<_>>()[..] else {
+            return Err(GitError::unreadable("rev-parse", &output.stdout));
+        };
+        Ok(Self {
+            path: path.clone(),
+            git_directory: git_directory.into(),
+            bare: bare == "true",
+            object_format: object_format.to_owned(),
+        })
+    }
+}
+
+impl LocalClone {
+    /// Says that the user's checkout holds changes that no commit has; always `false` for a bare repository.
+    ///
+    /// The look is taken with our own settings and a copy of the user's index, since `git status` in the
+    /// repository itself would run its filters and its file system monitor. When in doubt it is dirty.
+    pub async fn user_is_dirty(&self) -> Result<bool, GitError> {
+        let user = self.user();
+        if user.bare {
+            return Ok(false);
+        }
+        let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
+        let index = scratch.path().join("index");
+        match std::fs::copy(user.git_directory.join("index"), &index) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(GitError::files(&index)(error)),
+        }
+        let unstaged = self
+            .git()
+            .try_run(
+                self.call([
+                    "ls-files",
+                    "-z",
+                    "--modified",
+                    "--deleted",
+                    "--others",
+                    "--exclude-standard",
+                ])
+                .work_tree(&user.path, &index),
+            )
+            .await?;
+        if unstaged.code != 0 || !unstaged.stdout.is_empty() {
+            return Ok(true);
+        }
+        let head = self.default_branch_head().await?;
+        let staged = self
+            .call([
+                "diff-index",
+                "--cached",
+                "--quiet",
+                head.commit.as_str(),
+                "--",
+            ])
+            .work_tree(&user.path, &index);
+        Ok(self.git().try_run(staged).await?.code != 0)
+    }
+}

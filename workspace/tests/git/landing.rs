@@ -1,0 +1,92 @@
+//! Rebases candidates in memory.
+
+use ropewalk_workspace::Rebase;
+
+use crate::world::{World, commit, now};
+
+#[tokio::test]
+async fn a_candidate_on_the_head_stays_as_it_is() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let head = clone.default_branch_head().await?.commit;
+    let candidate = commit(&clone, &head, "a", "a").await?;
+    let Rebase::Rebased(rebased) = clone.rebase(&candidate, &head, now()).await? else {
+        anyhow::bail!("conflict");
+    };
+    assert_eq!((rebased.commit, rebased.tree_changed), (candidate, false));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_candidate_is_put_on_a_head_that_moved_on() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = clone.default_branch_head().await?.commit;
+    let candidate = commit(&clone, &base, "README.md", "one\ntwo\nthree\nfour\n").await?;
+    let head = commit(&clone, &base, "src/main.rs", "fn main() { run() }\n").await?;
+    let Rebase::Rebased(rebased) = clone.rebase(&candidate, &head, now()).await? else {
+        anyhow::bail!("conflict");
+    };
+    assert!(rebased.tree_changed);
+    let log = clone.log(Some(&base), &rebased.commit).await?;
+    let subjects: Vec<&str> = log.iter().map(|commit| commit.subject.as_str()).collect();
+    assert_eq!(subjects, ["change src/main.rs", "change README.md"]);
+    assert_eq!(log[1].trailer("Ropewalk-Task"), Some("T-001"));
+    assert_eq!(
+        (&log[1].tree, &log[1].parents),
+        (&rebased.tree, &vec![head])
+    );
+    assert_eq!(
+        clone.read_file(&rebased.commit, "src/main.rs").await?,
+        Some(b"fn main() { run() }\n".to_vec())
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_conflict_shows_both_sides() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = clone.default_branch_head().await?.commit;
+    let candidate = commit(&clone, &base, "README.md", "one\nMINE\nthree\n").await?;
+    let candidate = {
+        // Both also add the same new file.
+        let with_new = commit(&clone, &base, "new.txt", "mine\n").await?;
+        assert_ne!(with_new, candidate);
+        candidate
+    };
+    let head = commit(&clone, &base, "README.md", "one\nTHEIRS\nthree\n").await?;
+    let Rebase::Conflict(files) = clone.rebase(&candidate, &head, now()).await? else {
+        anyhow::bail!("no conflict");
+    };
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0].path, "README.md");
+    assert_eq!(files[0].base.as_deref(), Some("one\ntwo\nthree\n"));
+    assert_eq!(files[0].head.as_deref(), Some("one\nTHEIRS\nthree\n"));
+    assert_eq!(files[0].candidate.as_deref(), Some("one\nMINE\nthree\n"));
+    assert!(
+        files[0]
+            .merged
+            .as_deref()
+            .is_some_and(|text| text.contains("<<<<<<<"))
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_that_both_added_has_no_base() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = clone.default_branch_head().await?.commit;
+    let candidate = commit(&clone, &base, "new.txt", "mine\n").await?;
+    let head = commit(&clone, &base, "new.txt", "theirs\n").await?;
+    let Rebase::Conflict(files) = clone.rebase(&candidate, &head, now()).await? else {
+        anyhow::bail!("no conflict");
+    };
+    assert_eq!(
+        (files[0].base.as_deref(), files[0].head.as_deref()),
+        (None, Some("theirs\n"))
+    );
+    assert_eq!(files[0].candidate.as_deref(), Some("mine\n"));
+    Ok(())
+}

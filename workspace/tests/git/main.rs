@@ -1,0 +1,8 @@
+//! Works on real repositories with the git of this machine.
+
+mod cloning;
+mod landing;
+mod paths;
+mod publishing;
+mod slots;
+mod world;

@@ -1,0 +1,159 @@
+//! Tries to leave a slot by its paths.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use nix::sys::stat::Mode;
+use ropewalk_schemas::RepoPath;
+use ropewalk_workspace::path::{Entry, EntryKind};
+use ropewalk_workspace::{PathError, SlotFiles};
+
+fn path(text: &str) -> anyhow::Result<RepoPath> {
+    Ok(RepoPath::parse(text)?)
+}
+
+#[test]
+fn files_are_written_read_listed_and_removed() -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    let files = SlotFiles::open(root.path())?;
+    let main = path("src/deep/main.rs")?;
+    assert_eq!(files.read_file(&main, 100)?, None);
+    assert_eq!(files.list(Some(&path("src")?))?, None);
+    files.write_file(&main, b"first")?;
+    fs::set_permissions(
+        root.path().join("src/deep/main.rs"),
+        fs::Permissions::from_mode(0o755),
+    )?;
+    files.write_file(&main, b"second")?;
+    assert_eq!(
+        files.read_file(&main, 100)?.as_deref(),
+        Some(&b"second"[..])
+    );
+    assert_eq!(
+        fs::metadata(root.path().join("src/deep/main.rs"))?
+            .permissions()
+            .mode()
+            & 0o777,
+        0o755
+    );
+    let entry = Entry {
+        name: "main.rs".to_owned(),
+        kind: EntryKind::File,
+        size_bytes: 6,
+    };
+    assert_eq!(files.list(Some(&path("src/deep")?))?, Some(vec![entry]));
+    assert_eq!(files.kind(&path("src")?)?, Some(EntryKind::Directory));
+    assert!(files.remove_file(&main)? && !files.remove_file(&main)?);
+    Ok(())
+}
+
+#[test]
+fn links_are_refused_in_every_part() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path().join("slot");
+    fs::create_dir(&root)?;
+    fs::write(directory.path().join("secret"), "secret")?;
+    symlink(directory.path(), root.join("up"))?;
+    symlink("../secret", root.join("leaf"))?;
+    symlink("nowhere", root.join("dangling"))?;
+    let files = SlotFiles::open(&root)?;
+    for text in ["up/secret", "leaf", "dangling", "up/slot/x"] {
+        let path = path(text)?;
+        assert!(
+            matches!(files.read_file(&path, 100), Err(PathError::Link(_))),
+            "read {text}"
+        );
+        assert!(
+            matches!(files.write_file(&path, b"x"), Err(PathError::Link(_))),
+            "write {text}"
+        );
+    }
+    assert!(matches!(
+        files.list(Some(&path("up")?)),
+        Err(PathError::Link(_))
+    ));
+    assert!(matches!(
+        files.remove_file(&path("up/secret")?),
+        Err(PathError::Link(_))
+    ));
+    assert_eq!(
+        fs::read_to_string(directory.path().join("secret"))?,
+        "secret"
+    );
+    assert!(
+        files.remove_file(&path("leaf")?)?,
+        "a link itself can be removed"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_root_that_is_a_link_is_refused() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    symlink("/", directory.path().join("slot"))?;
+    assert!(SlotFiles::open(&directory.path().join("slot")).is_err());
+    Ok(())
+}
+
+#[test]
+fn special_and_endless_files_do_not_hang() -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    nix::unistd::mkfifo(&root.path().join("pipe"), Mode::S_IRWXU)?;
+    let sparse = fs::File::create(root.path().join("sparse"))?;
+    sparse.set_len(1 << 40)?;
+    let files = SlotFiles::open(root.path())?;
+    assert!(matches!(
+        files.read_file(&path("pipe")?, 100),
+        Err(PathError::Special(_))
+    ));
+    assert!(matches!(
+        files.write_file(&path("pipe")?, b""),
+        Err(PathError::Special(_))
+    ));
+    assert!(matches!(
+        files.read_file(&path("sparse")?, 100),
+        Err(PathError::TooLong { .. })
+    ));
+    assert!(matches!(
+        files.read_file(&path("pipe/x")?, 100),
+        Err(PathError::NotADirectory(_))
+    ));
+    Ok(())
+}
+
+#[test]
+fn a_swapped_directory_never_leads_outside() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path().join("slot");
+    let outside = directory.path().join("outside");
+    for made in [&root, &outside] {
+        fs::create_dir(made)?;
+    }
+    fs::write(outside.join("file"), "secret")?;
+    let files = SlotFiles::open(&root)?;
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        let swapper = scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                fs::create_dir(root.join("d")).ok();
+                fs::write(root.join("d/file"), "mine").ok();
+                fs::remove_dir_all(root.join("d")).ok();
+                symlink(&outside, root.join("d")).ok();
+                fs::remove_file(root.join("d")).ok();
+            }
+        });
+        let target = path("d/file")?;
+        for _ in 0..2000 {
+            if let Ok(Some(content)) = files.read_file(&target, 100) {
+                assert_ne!(content, b"secret");
+            }
+            files.write_file(&target, b"overwritten").ok();
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(swapper.join().is_ok());
+        Ok(())
+    })?;
+    assert_eq!(fs::read_to_string(outside.join("file"))?, "secret");
+    assert_eq!(fs::read_dir(&outside)?.count(), 1);
+    Ok(())
+}

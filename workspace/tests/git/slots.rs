@@ -1,0 +1,364 @@
+//! Misuses slots in every way that a program can, and expects the commit back.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use nix::sys::stat::Mode;
+use ropewalk_schemas::CommitId;
+use ropewalk_workspace::{
+    ChangeKind, ChangedFile, CommitMessage, GatePool, LocalClone, Slot, SlotError, SlotPool,
+};
+
+use crate::world::{World, commit, git, key, make_executable, now, picture, poison, write};
+
+async fn slot(world: &World) -> anyhow::Result<(LocalClone, Slot, CommitId)> {
+    let clone = world.clone().await?;
+    let head = clone.default_branch_head().await?.commit;
+    let mut slot = SlotPool::new(clone.clone(), 2)
+        .acquire(&key(1)?, now())
+        .await?;
+    slot.move_to(&head, now()).await?;
+    Ok((clone, slot, head))
+}
+
+fn file(path: &str, kind: ChangeKind) -> ChangedFile {
+    ChangedFile {
+        path: path.to_owned(),
+        kind,
+    }
+}
+
+fn expected() -> Vec<(String, String)> {
+    [
+        ("README.md", "one\ntwo\nthree\n"),
+        ("src", "directory"),
+        ("src/main.rs", "fn main() {}\n"),
+    ]
+    .map(|(path, content)| (path.to_owned(), content.to_owned()))
+    .to_vec()
+}
+
+#[tokio::test]
+async fn a_slot_moves_from_commit_to_commit() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, mut slot, head) = slot(&world).await?;
+    assert_eq!(picture(slot.root())?, expected());
+    let next = commit(&clone, &head, "other/file.txt", "x").await?;
+    slot.move_to(&next, now()).await?;
+    assert_eq!(fs::read_to_string(slot.root().join("other/file.txt"))?, "x");
+    slot.move_to(&head, now()).await?;
+    assert_eq!(picture(slot.root())?, expected());
+    let unknown = CommitId::parse(&"1".repeat(40))?;
+    assert!(slot.move_to(&unknown, now()).await.is_err());
+    assert_eq!(slot.base(), Some(&head));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_snapshot_holds_what_is_in_scope_and_names_the_rest() -> anyhow::Result<()> {
+    let world = World::new()?;
+    world.write(".gitignore", "target/\n")?;
+    world.git(&["add", "-A"])?;
+    world.git(&["commit", "-q", "-m", "ignore"])?;
+    let (clone, mut slot, head) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    write(&root, "src/main.rs", "fn main() { run() }\n")?;
+    write(&root, "src/new name.rs", "new")?;
+    write(&root, "target/product", "ignored")?;
+    write(&root, "stray.txt", "stray")?;
+    fs::remove_file(root.join("README.md"))?;
+    let all = [
+        file("README.md", ChangeKind::Deleted),
+        file("src/main.rs", ChangeKind::Modified),
+        file("src/new name.rs", ChangeKind::Added),
+        file("stray.txt", ChangeKind::Added),
+    ];
+    assert_eq!(slot.changed_files().await?, all);
+    let message = CommitMessage::new("do it").with_trailer("Ropewalk-Task", "T-001");
+    let snapshot = slot
+        .snapshot(&message, now(), &|path| path != "stray.txt")
+        .await?;
+    assert_eq!(snapshot.changed, all[..3]);
+    assert_eq!(snapshot.left_out, all[3..]);
+    assert_eq!(
+        clone.log(Some(&head), &snapshot.commit).await?[0].parents,
+        [head]
+    );
+    assert_eq!(
+        clone.resolve(&snapshot.preserved.reference).await?,
+        Some(snapshot.commit.clone())
+    );
+    assert_eq!(clone.tree_of(&snapshot.commit).await?, snapshot.tree);
+    assert_eq!(
+        slot.changed_files().await?,
+        all,
+        "the slot itself stays as it is"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn restore_undoes_everything_a_program_can_do() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (_, mut slot, _) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    let outside = world.directory.path().join("outside");
+    fs::create_dir(&outside)?;
+    fs::write(outside.join("keep"), "keep")?;
+    // The twin of a directory behind a link, with the same inodes and times.
+    fs::rename(root.join("src"), outside.join("src"))?;
+    symlink(outside.join("src"), root.join("src"))?;
+    fs::remove_file(root.join("README.md"))?;
+    fs::create_dir(root.join("README.md"))?;
+    write(&root, "README.md/deep/file", "x")?;
+    write(&root, "ignored/target/file", "x")?;
+    write(&root, "ignored/.gitignore", "*\n")?;
+    symlink(&outside, root.join("link"))?;
+    nix::unistd::mkfifo(&root.join("pipe"), Mode::S_IRWXU)?;
+    fs::create_dir_all(root.join("locked/below"))?;
+    fs::set_permissions(root.join("locked"), fs::Permissions::from_mode(0o000))?;
+    git(&root, &["init", "-q", "nested"])?;
+    git(
+        &root.join("nested"),
+        &["commit", "-q", "--allow-empty", "-m", "x"],
+    )?;
+    slot.restore(now()).await?;
+    assert_eq!(picture(&root)?, expected());
+    assert_eq!(fs::read_to_string(outside.join("keep"))?, "keep");
+    assert_eq!(
+        fs::read_to_string(outside.join("src/main.rs"))?,
+        "fn main() {}\n"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_touched_file_with_its_old_time_is_still_found() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (_, mut slot, _) = slot(&world).await?;
+    let readme = slot.root().join("README.md");
+    let time = fs::metadata(&readme)?.modified()?;
+    fs::write(&readme, "one\nTWO\nthree\n")?;
+    fs::File::options()
+        .write(true)
+        .open(&readme)?
+        .set_modified(time)?;
+    assert_eq!(
+        slot.changed_files().await?,
+        [file("README.md", ChangeKind::Modified)]
+    );
+    slot.restore(now()).await?;
+    assert_eq!(picture(slot.root())?, expected());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_removed_or_swapped_tree_is_made_anew() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (_, mut slot, _) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    fs::remove_dir_all(&root)?;
+    assert!(matches!(
+        slot.changed_files().await,
+        Err(SlotError::Gone(_))
+    ));
+    slot.restore(now()).await?;
+    assert_eq!(picture(&root)?, expected());
+    let outside = world.directory.path().join("outside");
+    fs::create_dir(&outside)?;
+    fs::write(outside.join("keep"), "keep")?;
+    fs::remove_dir_all(&root)?;
+    symlink(&outside, &root)?;
+    slot.restore(now()).await?;
+    assert_eq!(picture(&root)?, expected());
+    assert_eq!(picture(&outside)?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stale_lock_or_a_damaged_index_is_overcome() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (_, mut slot, _) = slot(&world).await?;
+    let home = slot.root().parent().map(Path::to_owned).unwrap_or_default();
+    fs::write(home.join("index.lock"), "")?;
+    write(slot.root(), "README.md", "changed")?;
+    slot.restore(now()).await?;
+    assert_eq!(picture(slot.root())?, expected());
+    fs::write(home.join("index"), "garbage")?;
+    write(slot.root(), "README.md", "unsaved")?;
+    slot.restore(now()).await?;
+    assert_eq!(picture(slot.root())?, expected());
+    assert_eq!(
+        fs::read_to_string(home.join("lost-1/README.md"))?,
+        "unsaved"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn unsaved_work_is_preserved_before_a_slot_moves() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, mut slot, head) = slot(&world).await?;
+    write(slot.root(), "src/half.rs", "half")?;
+    slot.restore(now()).await?;
+    let kept = clone.preserved(None).await?;
+    assert_eq!(kept.len(), 1);
+    assert_eq!(
+        clone.read_file(&kept[0].commit, "src/half.rs").await?,
+        Some(b"half".to_vec())
+    );
+    // What a snapshot holds already is not kept twice.
+    write(slot.root(), "src/whole.rs", "whole")?;
+    slot.snapshot(&CommitMessage::new("whole"), now(), &|_| true)
+        .await?;
+    slot.move_to(&head, now()).await?;
+    assert_eq!(clone.preserved(None).await?.len(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn work_that_a_crash_left_in_a_slot_is_recovered() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, slot, head) = slot(&world).await?;
+    write(slot.root(), "src/half.rs", "half")?;
+    let pool = SlotPool::new(clone.clone(), 2);
+    assert_eq!(
+        pool.recover(now()).await?,
+        [],
+        "a slot in use is left alone"
+    );
+    // A crash runs no code of ours: the slot is simply not given back.
+    drop(slot);
+    let found = pool.recover(now()).await?;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].key, key(1)?);
+    let content = clone
+        .read_file(&found[0].preserved.commit, "src/half.rs")
+        .await?;
+    assert_eq!(content, Some(b"half".to_vec()));
+    assert_eq!(pool.recover(now()).await?, []);
+    let mut again = pool.acquire(&key(2)?, now()).await?;
+    again.move_to(&head, now()).await?;
+    assert_eq!(picture(again.root())?, expected());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pool_lends_each_slot_once() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let pool = SlotPool::new(clone, 2);
+    let first = pool.acquire(&key(1)?, now()).await?;
+    let second = pool.acquire(&key(2)?, now()).await?;
+    assert_ne!(first.root(), second.root());
+    assert!(matches!(
+        pool.acquire(&key(3)?, now()).await,
+        Err(SlotError::AllTaken(2))
+    ));
+    let root = first.root().to_owned();
+    first.release(now()).await?;
+    assert_eq!(pool.acquire(&key(3)?, now()).await?.root(), root);
+    Ok(())
+}
+
+#[tokio::test]
+async fn hostile_content_of_a_slot_runs_nothing() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let fired = poison(&world)?;
+    let (_, mut slot, _) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    // A nested repository and a `.git` file, both with the user's traps as their configuration.
+    git(&root, &["init", "-q", "nested"])?;
+    fs::copy(
+        world.user.join(".git/config"),
+        root.join("nested/.git/config"),
+    )?;
+    write(&root, "nested/file", "x")?;
+    fs::write(
+        root.join(".git"),
+        format!("gitdir: {}\n", world.user.join(".git").display()),
+    )?;
+    write(
+        &root,
+        ".gitattributes",
+        "* filter=trap diff=trap merge=trap text eol=crlf\n",
+    )?;
+    write(
+        &root,
+        ".gitmodules",
+        "[submodule \"nested\"]\n path = nested\n url = ./nested\n ignore = none\n",
+    )?;
+    write(&root, "src/main.rs", "fn main() { changed() }\n")?;
+    fs::remove_file(&fired).ok();
+    let changed = slot.changed_files().await?;
+    assert!(
+        changed.contains(&file("src/main.rs", ChangeKind::Modified)),
+        "{changed:?}"
+    );
+    let snapshot = slot
+        .snapshot(&CommitMessage::new("x"), now(), &|_| true)
+        .await?;
+    assert!(
+        snapshot
+            .left_out
+            .iter()
+            .any(|file| file.path.starts_with("nested")),
+        "{snapshot:?}"
+    );
+    slot.restore(now()).await?;
+    assert!(!fired.exists(), "{}", fs::read_to_string(&fired)?);
+    assert_eq!(picture(&root)?, expected());
+    Ok(())
+}
+
+#[tokio::test]
+async fn links_and_modes_are_part_of_a_snapshot() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, mut slot, _) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    make_executable(&root.join("README.md"))?;
+    fs::rename(root.join("src"), world.directory.path().join("moved"))?;
+    symlink(world.directory.path().join("moved"), root.join("src"))?;
+    let snapshot = slot
+        .snapshot(&CommitMessage::new("x"), now(), &|_| true)
+        .await?;
+    assert_eq!(
+        snapshot.changed,
+        [
+            file("README.md", ChangeKind::Modified),
+            file("src", ChangeKind::Added),
+            file("src/main.rs", ChangeKind::Deleted),
+        ]
+    );
+    assert_eq!(clone.list_files(&snapshot.commit, "").await?.len(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_gate_has_a_clean_checkout_and_its_own_target() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let head = clone.default_branch_head().await?.commit;
+    let next = commit(&clone, &head, "src/main.rs", "fn main() { next() }\n").await?;
+    let pool = GatePool::new(clone, 1);
+    let gate = pool.acquire(&head).await?;
+    assert_eq!(picture(gate.root())?, expected());
+    fs::write(gate.target_directory().join("product"), "built")?;
+    write(gate.root(), "left/behind", "x")?;
+    assert!(matches!(
+        pool.acquire(&next).await,
+        Err(SlotError::AllTaken(1))
+    ));
+    drop(gate);
+    let gate = pool.acquire(&next).await?;
+    assert_eq!(gate.commit(), Some(&next));
+    assert_eq!(
+        fs::read_to_string(gate.root().join("src/main.rs"))?,
+        "fn main() { next() }\n"
+    );
+    assert!(!gate.root().join("left").exists());
+    assert!(gate.target_directory().join("product").exists());
+    assert!(!gate.target_directory().starts_with(gate.root()));
+    Ok(())
+}
