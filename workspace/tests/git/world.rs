@@ -145,7 +145,7 @@ pub(crate) fn picture(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 open.push(entry.path());
                 "directory".to_owned()
             } else if kind.is_file() {
-                fs::read_to_string(entry.path())?
+                String::from_utf8_lossy(&fs::read(entry.path())?).into_owned()
             } else {
                 format!("{kind:?}")
             };
