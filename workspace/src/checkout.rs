@@ -58,11 +58,13 @@ impl Checkout {
 
     /// Makes the tree exactly `commit`, from whatever state it is in.
     pub(crate) async fn move_to(&mut self, commit: &CommitId) -> Result<(), GitError> {
-        if self.clone.resolve(commit.as_str()).await?.is_none() {
-            return Err(GitError::UnknownCommit(commit.to_string()));
-        }
+        let before = self.base.clone();
         self.set_base(None)?;
         if let Err(error) = self.move_existing(commit).await {
+            if self.clone.resolve(commit.as_str()).await?.is_none() {
+                self.set_base(before.as_ref())?;
+                return Err(GitError::UnknownCommit(commit.to_string()));
+            }
             tracing::info!("made `{}` anew: {error}", self.tree.display());
             self.clear().await?;
             self.read_tree(commit).await?;

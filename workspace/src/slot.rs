@@ -39,11 +39,22 @@ pub enum SlotError {
 pub struct Slot {
     checkout: Checkout,
     key: PreserveKey,
+    /// Says that what differs in the tree is the work of this attempt.
+    entered: bool,
     /// The differences that a preserve ref already holds.
     saved: Vec<Change>,
 }
 
 impl Slot {
+    fn new(checkout: Checkout, key: PreserveKey, entered: bool) -> Self {
+        Self {
+            checkout,
+            key,
+            entered,
+            saved: Vec::new(),
+        }
+    }
+
     /// Makes the tree exactly `commit`; unsaved differences are kept under a preserve ref first.
     pub async fn move_to(
         &mut self,
@@ -52,6 +63,7 @@ impl Slot {
     ) -> Result<(), SlotError> {
         self.save(now).await?;
         self.checkout.move_to(commit).await?;
+        self.entered = true;
         self.saved.clear();
         Ok(())
     }
@@ -74,9 +86,9 @@ impl Slot {
         Ok(())
     }
 
-    /// Returns the commit that the tree was made from.
+    /// Returns the commit that this attempt moved the slot to.
     pub fn base(&self) -> Option<&CommitId> {
-        self.checkout.base()
+        self.checkout.base().filter(|_| self.entered)
     }
 
     /// Returns the directory that the attempt works in.

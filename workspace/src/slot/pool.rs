@@ -43,11 +43,7 @@ impl SlotPool {
             if let Some((slot, _)) = self.take(number, now).await? {
                 let path = mark_path(&slot);
                 fs::write(&path, key.to_string()).map_err(GitError::files(path))?;
-                return Ok(Slot {
-                    checkout: slot,
-                    key: key.clone(),
-                    saved: Vec::new(),
-                });
+                return Ok(Slot::new(slot, key.clone(), false));
             }
         }
         Err(SlotError::AllTaken(self.capacity))
@@ -81,11 +77,7 @@ impl SlotPool {
         let Some(key) = left_by.as_deref().and_then(PreserveKey::parse) else {
             return Ok(Some((checkout, None)));
         };
-        let mut slot = Slot {
-            checkout,
-            key,
-            saved: Vec::new(),
-        };
+        let mut slot = Slot::new(checkout, key, true);
         let work = slot.save(now).await?.map(|snapshot| {
             tracing::info!("preserved the unfinished work of attempt `{}`", slot.key);
             RecoveredWork {

@@ -362,3 +362,26 @@ async fn the_gate_has_a_clean_checkout_and_its_own_target() -> anyhow::Result<()
     assert!(!gate.target_directory().starts_with(gate.root()));
     Ok(())
 }
+
+#[tokio::test]
+async fn work_of_the_attempt_before_is_not_kept_for_the_next_one() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, slot, head) = slot(&world).await?;
+    write(slot.root(), "src/half.rs", "half")?;
+    slot.release(now()).await?;
+    let mut next = SlotPool::new(clone.clone(), 2)
+        .acquire(&key(2)?, now())
+        .await?;
+    assert_eq!(next.base(), None, "it has to be moved first");
+    next.move_to(&head, now()).await?;
+    assert_eq!(picture(next.root())?, expected());
+    let kept: Vec<String> = clone
+        .preserved(None)
+        .await?
+        .into_iter()
+        .map(|kept| kept.reference)
+        .collect();
+    assert_eq!(kept.len(), 1);
+    assert!(kept[0].ends_with("/T-001/1"), "{kept:?}");
+    Ok(())
+}
