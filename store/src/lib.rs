@@ -1,1 +1,49 @@
-//! To be written.
+//! Keeps the truth in SQL: records, events, delivery rows, leases, and the change sets that move them together.
+//!
+//! A caller reads records with their versions, decides, and hands the store a [`ChangeSet`]: what to write if the
+//! versions still hold, which events to emit, which delivery is thereby handled. One writer per process commits it
+//! in one transaction together with whatever else is waiting. The same transaction routes each event to the
+//! subscribers of that moment, so that an event and its delivery rows exist together or not at all.
+//!
+//! What it is not: it moves nothing over a network, decides nothing about work, and knows no agent. It does not
+//! hand deliveries out; the `bus` does.
+//!
+//! To add a record: write its struct in `schemas`, describe its row with `record!` in `records/`, list its table in
+//! [`records::TABLES`], and add a migration that makes the table; a test compares the two.
+
+mod change_set;
+mod database;
+mod deliveries;
+mod dialect;
+mod error;
+mod events;
+mod feed;
+mod location;
+mod lock;
+mod maintenance;
+mod open;
+mod query;
+mod reader;
+mod record;
+mod store;
+mod submission;
+mod value;
+mod writer;
+
+pub mod records;
+
+pub use change_set::{ChangeSet, Outcome};
+pub use deliveries::{DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery};
+pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
+pub use events::{Committed, EventFilter, StartAt, StoredEvent, Subscription};
+pub use feed::{CommitFeed, Lagged};
+pub use location::Location;
+pub use lock::{InstanceLock, InstanceLockError};
+pub use maintenance::{Health, Statistics};
+pub use query::Query;
+pub use record::{Column, ColumnKind, Record, Table, Versioned};
+pub use records::{
+    attempt_key, evidence_key, injection_key, path_key, revision_key, task_key, wait_key,
+};
+pub use store::Store;
+pub use value::Value;

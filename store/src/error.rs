@@ -1,0 +1,255 @@
+//! Says what can go wrong, per operation that a caller distinguishes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ropewalk_schemas::lease::Holder;
+use ropewalk_schemas::{ComponentName, RepoPath};
+
+/// Says why a change set was not committed; nothing of it was written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CommitError {
+    /// A row is not as the change set expects it: load again and decide again.
+    #[error("row `{key}` of `{table}` was changed by somebody else; load it again")]
+    Conflict {
+        /// The table.
+        table: &'static str,
+        /// The key of the row.
+        key: String,
+    },
+    /// The change set writes one row twice from the same version.
+    #[error("the change set writes row `{key}` of `{table}` twice; merge the two writes")]
+    Twice {
+        /// The table.
+        table: &'static str,
+        /// The key of the row.
+        key: String,
+    },
+    /// A lease is granted to another attempt.
+    #[error("`{path}` is locked by task `{}` of build `{}`", .holder.task, .holder.build)]
+    Held {
+        /// The file.
+        path: RepoPath,
+        /// Who holds it.
+        holder: Box<Holder>,
+    },
+    /// A lease is not granted with this token any more.
+    #[error("the lock on `{path}` is no longer held with token `{token}`; acquire it again")]
+    Fenced {
+        /// The file.
+        path: RepoPath,
+        /// The stale token.
+        token: i64,
+    },
+    /// A delivery is not open any more: somebody else has handled it.
+    #[error("delivery `{sequence}` to `{subscriber}` is not open")]
+    Closed {
+        /// The event's sequence.
+        sequence: i64,
+        /// The subscriber.
+        subscriber: ComponentName,
+    },
+    /// A delivery is not among the dead letters.
+    #[error(
+        "delivery `{sequence}` to `{subscriber}` is `{state}`; only dead, parked or discarded ones are replayed"
+    )]
+    NotDead {
+        /// The event's sequence.
+        sequence: i64,
+        /// The subscriber.
+        subscriber: ComponentName,
+        /// What it is.
+        state: String,
+    },
+    /// A body is larger than the store takes.
+    #[error("{what} has {size_bytes} bytes; {limit_bytes} is the most, store the rest elsewhere")]
+    Oversized {
+        /// What is too large.
+        what: String,
+        /// How large it is.
+        size_bytes: usize,
+        /// How large it may be.
+        limit_bytes: usize,
+    },
+    /// Too many events followed each other without a person, a timer or a claim between them.
+    #[error("event `{event_type}` would be hop {hop} of its chain; the chain ends here")]
+    HopLimit {
+        /// The event type.
+        event_type: String,
+        /// How far the chain is.
+        hop: u32,
+    },
+    /// A record cannot be written as JSON.
+    #[error("row `{key}` of `{table}` cannot be written: {reason}")]
+    Unwritable {
+        /// The table.
+        table: &'static str,
+        /// The key of the row.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// A subscription takes nothing, or its pattern is not one.
+    #[error("subscription `{0}` has no pattern; name at least one event type")]
+    NoPattern(ComponentName),
+    /// The disk is full.
+    #[error("the disk of the database is full; make room and try again")]
+    NoSpace,
+    /// The database may not be written.
+    #[error("the database is read-only; check the permissions of its file and directory")]
+    ReadOnly,
+    /// Another process held the database for too long.
+    #[error("the database is busy with another process; try again")]
+    Busy,
+    /// The database is damaged.
+    #[error("the database is damaged ({0}); stop, and restore the newest backup")]
+    Damaged(String),
+    /// The store is closing.
+    #[error("the store is closing")]
+    Closing,
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Storage(#[source] Arc<sqlx::Error>),
+}
+
+impl CommitError {
+    /// Returns whether loading again and deciding again may succeed.
+    pub const fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+
+    /// Returns whether the same change set may succeed later.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::NoSpace | Self::Busy | Self::Storage(_))
+    }
+}
+
+/// Says why something could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A query names a column that its table does not have.
+    #[error("table `{table}` has no column `{column}`; it has {known}")]
+    UnknownColumn {
+        /// The table.
+        table: &'static str,
+        /// The column asked for.
+        column: String,
+        /// The columns there are.
+        known: String,
+    },
+    /// A stored row does not fit its type.
+    #[error("row `{key}` of `{table}` cannot be read: {reason}")]
+    Malformed {
+        /// The table.
+        table: &'static str,
+        /// The key of the row.
+        key: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Storage(#[from] sqlx::Error),
+}
+
+/// Says why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The location is not one that this version supports.
+    #[error("{0}")]
+    Location(#[from] LocationError),
+    /// The path names a directory or another thing that is no file.
+    #[error("`{0}` is not a file; name a file for the database")]
+    NotAFile(PathBuf),
+    /// The directory or file cannot be made or read.
+    #[error("cannot open the database `{path}`: {source}")]
+    Unreachable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a database.
+    #[error("`{0}` is not a database; move it away or name another file")]
+    NotADatabase(PathBuf),
+    /// The database may not be written.
+    #[error("the database `{0}` is read-only; check the permissions of its file and directory")]
+    ReadOnly(PathBuf),
+    /// A newer version of the program wrote it.
+    #[error(
+        "the database `{path}` has version {found}, newer than {known}; use a newer `ropewalk`"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version known here.
+        known: i64,
+    },
+    /// The database is damaged.
+    #[error("the database `{path}` is damaged ({finding}); {}", advice(.backup.as_ref()))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        finding: String,
+        /// The newest backup.
+        backup: Option<PathBuf>,
+    },
+    /// The tables could not be brought up to date.
+    #[error("cannot bring the database `{path}` up to date: {source}")]
+    Migration {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: sqlx::migrate::MigrateError,
+    },
+    /// No backup could be made before the tables were to be changed.
+    #[error("cannot back up the database before bringing it up to date: {0}")]
+    Backup(#[from] BackupError),
+    /// The database failed.
+    #[error("cannot open the database `{path}`: {source}")]
+    Storage {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: sqlx::Error,
+    },
+}
+
+fn advice(backup: Option<&PathBuf>) -> String {
+    backup.map_or_else(
+        || "there is no backup of it".to_owned(),
+        |backup| format!("put the backup `{}` in its place", backup.display()),
+    )
+}
+
+/// Says why a backup could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The directory cannot be used.
+    #[error("cannot use the backup directory `{path}`: {source}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database failed.
+    #[error("cannot write the backup: {0}")]
+    Storage(#[from] sqlx::Error),
+}
+
+/// Says why a location cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LocationError {
+    /// PostgreSQL is asked for.
+    #[error(
+        "PostgreSQL is not supported by this version; use `--store sqlite` or `--store sqlite:PATH`"
+    )]
+    Postgres,
+    /// The text names no kind of store.
+    #[error("`{0}` names no store; write `sqlite` or `sqlite:PATH`")]
+    Unknown(String),
+}

@@ -1,0 +1,161 @@
+//! Checks, backs up and measures a database.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use crate::database::Connection;
+use crate::dialect::Statement;
+use crate::error::{BackupError, ReadError};
+use crate::store::Store;
+
+/// Says whether a database is intact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// Every page was read and fits.
+    Intact,
+    /// The first thing that does not fit.
+    Damaged(String),
+}
+
+/// Counts of what a store holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Events stored.
+    pub events: u64,
+    /// Deliveries to be handled.
+    pub open_deliveries: u64,
+    /// Deliveries that failed for good.
+    pub dead_letters: u64,
+    /// Deliveries that this version does not understand.
+    pub parked: u64,
+    /// Subscribers.
+    pub subscriptions: u64,
+    /// The size of the database, without what is not yet checkpointed.
+    pub size_bytes: u64,
+}
+
+impl Store {
+    /// Reads the whole database and says whether it is intact; runs beside the writer.
+    pub async fn check(&self) -> Result<Health, ReadError> {
+        let mut connection = self.database.connect(false).await?;
+        let health = quick_check(&mut connection).await?;
+        connection.close().await?;
+        Ok(health)
+    }
+
+    /// Writes a backup into `directory` and keeps the newest `keep` there; runs beside the writer.
+    pub async fn backup(&self, directory: &Path, keep: usize) -> Result<PathBuf, BackupError> {
+        let mut connection = self.database.connect(false).await?;
+        let path = backup(&mut connection, directory, self.clock.now(), keep).await?;
+        connection.close().await?;
+        Ok(path)
+    }
+
+    /// Counts what the store holds.
+    pub async fn statistics(&self) -> Result<Statistics, ReadError> {
+        let statement = Statement::new(
+            "SELECT (SELECT COUNT(*) FROM events), \
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'open'), \
+             (SELECT COUNT(*) FROM deliveries WHERE state IN ('dead')), \
+             (SELECT COUNT(*) FROM deliveries WHERE state IN ('parked')), \
+             (SELECT COUNT(*) FROM subscriptions), \
+             (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())",
+        );
+        let rows = self.database.read(statement).await?;
+        let number = |index: usize| {
+            rows.first()
+                .and_then(|row| row.get(index)?.as_integer())
+                .and_then(|number| u64::try_from(number).ok())
+                .unwrap_or(0)
+        };
+        Ok(Statistics {
+            events: number(0),
+            open_deliveries: number(1),
+            dead_letters: number(2),
+            parked: number(3),
+            subscriptions: number(4),
+            size_bytes: number(5),
+        })
+    }
+}
+
+pub(crate) async fn quick_check(connection: &mut Connection) -> Result<Health, sqlx::Error> {
+    let checked = connection
+        .fetch(Statement::new("PRAGMA quick_check(1)"))
+        .await;
+    let finding = match checked {
+        Ok(rows) => rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next()?.into_text())
+            .unwrap_or_default(),
+        // Damage in the schema itself stops the check.
+        Err(sqlx::Error::Database(error)) if is_damage(error.code().as_deref()) => {
+            error.message().to_owned()
+        }
+        Err(error) => return Err(error),
+    };
+    if finding == "ok" {
+        Ok(Health::Intact)
+    } else {
+        Ok(Health::Damaged(finding.replace('\n', " ")))
+    }
+}
+
+/// Returns whether an error code says that the file is damaged (11, 267, 523, …) or no database (26).
+pub(crate) fn is_damage(code: Option<&str>) -> bool {
+    primary(code).is_some_and(|code| code == 11 || code == 26)
+}
+
+/// Returns the primary part of an extended error code.
+pub(crate) fn primary(code: Option<&str>) -> Option<i32> {
+    code?.parse::<i32>().ok().map(|code| code & 0xff)
+}
+
+pub(crate) async fn backup(
+    connection: &mut Connection,
+    directory: &Path,
+    now: DateTime<Utc>,
+    keep: usize,
+) -> Result<PathBuf, BackupError> {
+    let unusable = |source| BackupError::Directory {
+        path: directory.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(directory).map_err(unusable)?;
+    let name = format!("ropewalk-{}.db", now.format("%Y%m%dT%H%M%S%3fZ"));
+    let path = directory.join(name);
+    // Written under another name first: a backup that is there is whole.
+    let partial = path.with_extension("partial");
+    if partial.exists() {
+        std::fs::remove_file(&partial).map_err(unusable)?;
+    }
+    let mut statement = Statement::new("VACUUM INTO ");
+    statement.bind(partial.to_string_lossy().as_ref());
+    connection.execute(statement).await?;
+    std::fs::File::open(&partial)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .map_err(unusable)?;
+    for old in backups(directory).into_iter().skip(keep.max(1)) {
+        std::fs::remove_file(old).map_err(unusable)?;
+    }
+    Ok(path)
+}
+
+/// Lists the backups in `directory`, the newest first.
+pub(crate) fn backups(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("ropewalk-") && name.ends_with(".db")
+        })
+        .collect();
+    found.sort_unstable_by(|left, right| right.cmp(left));
+    found
+}

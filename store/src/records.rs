@@ -1,0 +1,66 @@
+//! Lists the tables of records; a file per part of the pipeline says how its records become rows.
+
+mod builds;
+mod ideas;
+mod knowledge;
+mod locks;
+mod people;
+mod running;
+mod specifications;
+
+pub use builds::{attempt_key, evidence_key, task_key};
+pub use knowledge::injection_key;
+pub use locks::{path_key, wait_key};
+pub use specifications::revision_key;
+
+use crate::record::{Record, Table};
+
+use ropewalk_schemas as schemas;
+
+/// Every table of records.
+pub const TABLES: &[&Table] = &[
+    schemas::idea::Idea::TABLE,
+    schemas::idea::Session::TABLE,
+    schemas::idea::Message::TABLE,
+    schemas::specification::Specification::TABLE,
+    schemas::specification::Revision::TABLE,
+    schemas::build::Build::TABLE,
+    schemas::task::Task::TABLE,
+    schemas::attempt::Attempt::TABLE,
+    schemas::attempt::Evidence::TABLE,
+    schemas::lease::Lease::TABLE,
+    schemas::lease::Ownership::TABLE,
+    schemas::wait::Wait::TABLE,
+    schemas::question::Question::TABLE,
+    schemas::knowledge::KnowledgeItem::TABLE,
+    schemas::knowledge::Injection::TABLE,
+    schemas::review::Review::TABLE,
+    schemas::agent::Component::TABLE,
+    schemas::alert::Alert::TABLE,
+    schemas::model_call::ModelCall::TABLE,
+    schemas::timer::Timer::TABLE,
+];
+
+/// Says how a record becomes a row: `record! { Type in "table" (key expression) { column: kind = value, … } }`.
+macro_rules! record {
+    ($record:ty, $table:literal, |$this:ident| $key:expr, { $( $column:literal : $kind:ident = $value:expr ),* $(,)? }) => {
+        impl $crate::record::Record for $record {
+            const TABLE: &'static $crate::record::Table = &$crate::record::Table {
+                name: $table,
+                columns: &[$( $crate::record::Column::$kind($column) ),*],
+            };
+
+            fn key(&self) -> String {
+                let $this = self;
+                $key
+            }
+
+            fn columns(&self) -> Vec<$crate::value::Value> {
+                let $this = self;
+                vec![$( $crate::value::Value::from($value) ),*]
+            }
+        }
+    };
+}
+
+pub(crate) use record;

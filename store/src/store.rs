@@ -1,0 +1,79 @@
+//! The handle that everybody holds: commits through the writer, reads beside it.
+
+use std::sync::Arc;
+
+use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_schemas::ComponentName;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::change_set::ChangeSet;
+use crate::database::Database;
+use crate::error::CommitError;
+use crate::events::{Committed, Subscription};
+use crate::feed::CommitFeed;
+use crate::submission::Submission;
+use crate::writer::Command;
+
+/// The truth of one project; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) database: Database,
+    pub(crate) clock: Clock,
+    pub(crate) commands: mpsc::Sender<Command>,
+    // Weak, so that the feeds end with the writer and not with the last clone of this handle.
+    pub(crate) feed: broadcast::WeakSender<Arc<Committed>>,
+    pub(crate) tasks: Supervisor,
+}
+
+impl Store {
+    /// Commits a change set as a whole, or answers why nothing of it was written.
+    pub async fn commit(&self, changes: ChangeSet) -> Result<Committed, CommitError> {
+        let submission = Submission::prepare(changes)?;
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Commit(submission, reply)).await?;
+        let committed = answer.await.map_err(|_| CommitError::Closing)??;
+        Ok(Arc::unwrap_or_clone(committed))
+    }
+
+    /// Follows every commit of this process from here on that emits at least one event.
+    pub fn feed(&self) -> CommitFeed {
+        CommitFeed(self.feed.upgrade().map(|sender| sender.subscribe()))
+    }
+
+    /// Registers a subscriber, or changes what it takes.
+    pub async fn subscribe(&self, subscription: &Subscription) -> Result<(), CommitError> {
+        if subscription.patterns.is_empty() {
+            return Err(CommitError::NoPattern(subscription.name.clone()));
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Subscribe(subscription.clone(), reply))
+            .await?;
+        answer.await.map_err(|_| CommitError::Closing)?
+    }
+
+    /// Removes a subscriber and closes its open deliveries.
+    pub async fn unsubscribe(&self, name: &ComponentName) -> Result<(), CommitError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Unsubscribe(name.clone(), reply)).await?;
+        answer.await.map_err(|_| CommitError::Closing)?
+    }
+
+    /// Commits what is queued, then closes; later commits through any clone are answered with `Closing`.
+    pub async fn close(self) -> Result<(), CommitError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Command::Close(reply)).await;
+        if sent.is_ok() {
+            answer.await.map_err(|_| CommitError::Closing)?;
+        }
+        self.database.close().await;
+        self.tasks.shutdown().begin();
+        Ok(())
+    }
+
+    async fn send(&self, command: Command) -> Result<(), CommitError> {
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| CommitError::Closing)
+    }
+}

@@ -1,0 +1,200 @@
+//! The one task of a process that writes: takes what is queued, commits it together, answers, and tells the feed.
+
+mod apply;
+mod batch;
+mod checkpoint;
+mod evaluate;
+mod load;
+mod subscribe;
+
+use std::sync::Arc;
+
+use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_schemas::ComponentName;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::database::{Connection, Database};
+use crate::error::CommitError;
+use crate::events::{Committed, Subscription};
+use crate::feed::FEED_CAPACITY;
+use crate::store::Store;
+use crate::submission::Submission;
+use checkpoint::Checkpoints;
+use evaluate::Routing;
+
+/// How many commands may wait; whoever comes later waits before it is queued.
+const QUEUE_CAPACITY: usize = 2_048;
+
+/// The most change sets in one transaction.
+const BATCH_LIMIT: usize = 512;
+
+/// The most bytes in one transaction, so that a statement stays far below what the database takes.
+const BATCH_LIMIT_BYTES: usize = 16 * 1024 * 1024;
+
+/// How a change set is answered.
+pub(crate) type CommitReply = oneshot::Sender<Result<Arc<Committed>, CommitError>>;
+
+/// How a command without a result is answered.
+pub(crate) type Reply = oneshot::Sender<Result<(), CommitError>>;
+
+/// What the writer is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Commit(Submission, CommitReply),
+    Subscribe(Subscription, Reply),
+    Unsubscribe(ComponentName, Reply),
+    Damaged(String),
+    Close(oneshot::Sender<()>),
+}
+
+/// The writer and what it knows between transactions.
+struct Writer {
+    connection: Connection,
+    clock: Clock,
+    commands: mpsc::Receiver<Command>,
+    feed: broadcast::Sender<Arc<Committed>>,
+    routing: Routing,
+    checkpoints: Checkpoints,
+    damage: Option<String>,
+}
+
+/// Starts the writer of a store on a connection whose tables are up to date.
+pub(crate) async fn start(
+    database: Database,
+    connection: Connection,
+    clock: Clock,
+    tasks: Supervisor,
+) -> Result<Store, sqlx::Error> {
+    let (sender, commands) = mpsc::channel(QUEUE_CAPACITY);
+    let (feed, _) = broadcast::channel(FEED_CAPACITY);
+    let store = Store {
+        database: database.clone(),
+        clock: clock.clone(),
+        commands: sender,
+        feed: feed.downgrade(),
+        tasks: tasks.clone(),
+    };
+    let writer = Writer {
+        connection,
+        clock,
+        commands,
+        feed,
+        routing: Routing::unknown(),
+        checkpoints: checkpoint::start(&database, &tasks).await?,
+        damage: None,
+    };
+    tasks.spawn("store-writer", writer.run());
+    Ok(store)
+}
+
+impl Writer {
+    async fn run(mut self) {
+        let mut next = self.commands.recv().await;
+        while let Some(command) = next {
+            next = match command {
+                Command::Commit(first, reply) => {
+                    let left_over = self.commit_with_queued(first, reply).await;
+                    match left_over {
+                        Some(command) => Some(command),
+                        None => self.commands.recv().await,
+                    }
+                }
+                Command::Close(reply) => {
+                    self.close(Some(reply)).await;
+                    return;
+                }
+                other => {
+                    self.obey(other).await;
+                    self.commands.recv().await
+                }
+            };
+        }
+        self.close(None).await;
+    }
+
+    /// Commits `first` with the change sets queued behind it; returns a command of another kind met among them.
+    async fn commit_with_queued(
+        &mut self,
+        first: Submission,
+        reply: CommitReply,
+    ) -> Option<Command> {
+        let mut size_bytes = first.size_bytes;
+        let mut batch = vec![first];
+        let mut replies = vec![reply];
+        let mut left_over = None;
+        while batch.len() < BATCH_LIMIT && size_bytes < BATCH_LIMIT_BYTES {
+            match self.commands.try_recv() {
+                Ok(Command::Commit(submission, reply)) => {
+                    size_bytes += submission.size_bytes;
+                    batch.push(submission);
+                    replies.push(reply);
+                }
+                Ok(other) => {
+                    left_over = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.checkpoints.make_room().await;
+        let answers = self.commit(batch).await;
+        self.checkpoints.written(size_bytes);
+        self.publish(replies, answers);
+        left_over
+    }
+
+    /// Answers each change set and tells the feed, in commit order.
+    fn publish(
+        &self,
+        replies: Vec<CommitReply>,
+        answers: Vec<Result<Arc<Committed>, CommitError>>,
+    ) {
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            if let Ok(committed) = &answer
+                && !committed.events.is_empty()
+            {
+                // No reader is no problem: the deliveries are in the database.
+                self.feed.send(Arc::clone(committed)).unwrap_or_default();
+            }
+            // A caller that went away has its effects committed all the same.
+            reply.send(answer).unwrap_or_default();
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        let (outcome, reply) = match command {
+            Command::Subscribe(subscription, reply) => (self.subscribe(&subscription).await, reply),
+            Command::Unsubscribe(name, reply) => (self.unsubscribe(&name).await, reply),
+            Command::Damaged(finding) => {
+                self.damage = Some(finding);
+                return;
+            }
+            Command::Commit(..) | Command::Close(_) => return,
+        };
+        reply.send(outcome).unwrap_or_default();
+    }
+
+    async fn close(mut self, reply: Option<oneshot::Sender<()>>) {
+        self.commands.close();
+        // Whatever came in behind the command to close is refused, not forgotten.
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Commit(_, reply) => {
+                    reply.send(Err(CommitError::Closing)).unwrap_or_default();
+                }
+                Command::Subscribe(_, reply) | Command::Unsubscribe(_, reply) => {
+                    reply.send(Err(CommitError::Closing)).unwrap_or_default();
+                }
+                Command::Damaged(_) => {}
+                Command::Close(reply) => reply.send(()).unwrap_or_default(),
+            }
+        }
+        self.checkpoints.stop().await;
+        if let Err(problem) = self.connection.close().await {
+            tracing::warn!("the database did not close cleanly: {problem}");
+        }
+        if let Some(reply) = reply {
+            reply.send(()).unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Decides which change sets of a batch hold and what is to be written; pure.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::lease::{Lease, LeaseState};
+use ropewalk_schemas::{ComponentName, EventId, RepoPath};
+
+use crate::change_set::{Change, Expected, LeaseAction, Outcome, Row, RowChange, Write};
+use crate::deliveries::{DeliveryKey, DeliveryState};
+use crate::error::CommitError;
+use crate::events::{Committed, StoredEvent, Subscription};
+use crate::record::{Record, Table};
+use crate::submission::{EncodedEvent, Submission};
+
+/// The subscriptions as of one epoch; another process may have moved on.
+#[derive(Debug, Clone)]
+pub(crate) struct Routing {
+    pub(crate) epoch: i64,
+    pub(crate) subscriptions: Vec<Subscription>,
+}
+
+impl Routing {
+    /// Returns the routing of no epoch, so that the first batch loads the real one.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            epoch: -1,
+            subscriptions: Vec::new(),
+        }
+    }
+
+    fn subscribers(&self, event: &EncodedEvent) -> Vec<ComponentName> {
+        self.subscriptions
+            .iter()
+            .filter(|subscription| subscription.takes(&event.event.event_type, &event.event.source))
+            .map(|subscription| subscription.name.clone())
+            .collect()
+    }
+}
+
+/// Names a row of a table of records.
+pub(crate) type RowId = (&'static str, String);
+
+/// A row as it is in the database; the body is loaded for leases only.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LoadedRow {
+    pub(crate) version: i64,
+    pub(crate) body: Option<String>,
+}
+
+/// A delivery as it is in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LoadedDelivery {
+    pub(crate) state: DeliveryState,
+    pub(crate) attempts: u32,
+}
+
+/// What the database holds of everything that a batch touches.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Loaded {
+    pub(crate) rows: HashMap<RowId, LoadedRow>,
+    pub(crate) deliveries: HashMap<DeliveryKey, LoadedDelivery>,
+    /// Those events of the batch that are stored already.
+    pub(crate) events: HashSet<EventId>,
+    pub(crate) last_sequence: i64,
+    pub(crate) token: i64,
+    /// Lies above every version of every deleted row.
+    pub(crate) floor: i64,
+    pub(crate) epoch: i64,
+}
+
+/// A row after the batch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FinalRow {
+    Written {
+        table: &'static Table,
+        version: i64,
+        row: Row,
+    },
+    Deleted,
+}
+
+/// A delivery row that a batch adds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NewDelivery {
+    pub(crate) key: DeliveryKey,
+    pub(crate) entity: String,
+    pub(crate) priority: u8,
+}
+
+/// A delivery row after the batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FinalDelivery {
+    pub(crate) state: DeliveryState,
+    pub(crate) attempts: u32,
+    pub(crate) due: DateTime<Utc>,
+    pub(crate) error: Option<String>,
+    pub(crate) closed_at: Option<DateTime<Utc>>,
+}
+
+/// Everything that a batch writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Writes {
+    pub(crate) rows: BTreeMap<RowId, FinalRow>,
+    pub(crate) events: Vec<(i64, EncodedEvent)>,
+    pub(crate) deliveries: Vec<NewDelivery>,
+    pub(crate) closes: BTreeMap<DeliveryKey, FinalDelivery>,
+    pub(crate) token: Option<i64>,
+    pub(crate) floor: Option<i64>,
+}
+
+impl Writes {
+    /// Returns whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.events.extend(other.events);
+        self.deliveries.extend(other.deliveries);
+        self.closes.extend(other.closes);
+        self.token = other.token.or(self.token);
+        self.floor = other.floor.or(self.floor);
+    }
+}
+
+/// What came of a batch: an answer for each change set, and the writes of the winners together.
+#[derive(Debug)]
+pub(crate) struct Evaluated {
+    pub(crate) answers: Vec<Result<Arc<Committed>, CommitError>>,
+    pub(crate) writes: Writes,
+}
+
+/// Decides the change sets in order; each sees the winners before it, and a loser leaves no trace.
+pub(crate) fn evaluate(
+    loaded: &Loaded,
+    routing: &Routing,
+    batch: &[Submission],
+    now: DateTime<Utc>,
+) -> Evaluated {
+    let mut writes = Writes::default();
+    let answers = batch
+        .iter()
+        .map(|submission| {
+            let draft = Draft {
+                loaded,
+                routing,
+                earlier: &writes,
+                own: Writes::default(),
+                emitted: Vec::new(),
+                required: HashSet::new(),
+                now,
+            };
+            let (own, committed) = draft.decide(submission)?;
+            writes.absorb(own);
+            Ok(Arc::new(committed))
+        })
+        .collect();
+    Evaluated { answers, writes }
+}
+
+/// One change set on its way to a verdict.
+struct Draft<'a> {
+    loaded: &'a Loaded,
+    routing: &'a Routing,
+    /// What the winners before it write.
+    earlier: &'a Writes,
+    /// What it writes itself.
+    own: Writes,
+    emitted: Vec<StoredEvent>,
+    /// Leases whose version was demanded as of the beginning of this change set.
+    required: HashSet<RowId>,
+    now: DateTime<Utc>,
+}
+
+impl Draft<'_> {
+    fn decide(mut self, submission: &Submission) -> Result<(Writes, Committed), CommitError> {
+        let mut events = submission.events.iter();
+        for change in &submission.changes {
+            match change {
+                Change::Row(row) => self.row(row)?,
+                Change::Emit(_) => {
+                    if let Some(event) = events.next() {
+                        self.emit(event)?;
+                    }
+                }
+                Change::Close(key, outcome) => self.close(key, outcome)?,
+                Change::Grant(lease) => self.grant(lease)?,
+                Change::Lease(path, token, action) => self.lease(path, *token, *action)?,
+            }
+        }
+        let committed = Committed {
+            events: self.emitted,
+            token: self.own.token,
+        };
+        Ok((self.own, committed))
+    }
+
+    /// Returns the version of a row before this change set; `None` when it does not exist.
+    fn version_before(&self, id: &RowId) -> Option<i64> {
+        match self.earlier.rows.get(id) {
+            Some(FinalRow::Written { version, .. }) => Some(*version),
+            Some(FinalRow::Deleted) => None,
+            None => self.loaded.rows.get(id).map(|row| row.version),
+        }
+    }
+
+    fn row(&mut self, change: &RowChange) -> Result<(), CommitError> {
+        let table = change.table;
+        let id = (table.name, change.key.clone());
+        let before = self.version_before(&id);
+        let holds = match change.expected {
+            Expected::Anything => true,
+            Expected::Absent => before.is_none(),
+            Expected::Version(version) => before == Some(version),
+        };
+        if !holds {
+            return Err(CommitError::Conflict {
+                table: table.name,
+                key: change.key.clone(),
+            });
+        }
+        let twice = change.expected != Expected::Anything && self.own.rows.contains_key(&id);
+        match &change.write {
+            Write::Nothing => {
+                self.required.insert(id);
+                return Ok(());
+            }
+            // The second of two writes from one version would silently undo the first.
+            _ if twice => {
+                return Err(CommitError::Twice {
+                    table: table.name,
+                    key: change.key.clone(),
+                });
+            }
+            Write::Put(row) => self.write(table, id, before, row.clone()),
+            Write::Delete => self.delete(id, before),
+            // Refused when it was prepared.
+            Write::Impossible(_) => {}
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, table: &'static Table, id: RowId, before: Option<i64>, row: Row) {
+        let version = before.unwrap_or_else(|| self.floor()) + 1;
+        let written = FinalRow::Written {
+            table,
+            version,
+            row,
+        };
+        self.own.rows.insert(id, written);
+    }
+
+    fn delete(&mut self, id: RowId, before: Option<i64>) {
+        // A row that comes back must not have a version that somebody read before.
+        if let Some(version) = before
+            && version > self.floor()
+        {
+            self.own.floor = Some(version);
+        }
+        self.own.rows.insert(id, FinalRow::Deleted);
+    }
+
+    fn floor(&self) -> i64 {
+        let newest = self.own.floor.or(self.earlier.floor);
+        newest.unwrap_or(self.loaded.floor)
+    }
+
+    fn emit(&mut self, event: &EncodedEvent) -> Result<(), CommitError> {
+        let id = event.event.id;
+        let written = self.earlier.events.iter().chain(&self.own.events);
+        if self.loaded.events.contains(&id) || written.into_iter().any(|(_, e)| e.event.id == id) {
+            return Err(CommitError::Conflict {
+                table: "events",
+                key: id.to_string(),
+            });
+        }
+        let before = self.earlier.events.len() + self.own.events.len();
+        let before = i64::try_from(before).unwrap_or(i64::MAX);
+        let sequence = self.loaded.last_sequence + before + 1;
+        let subscribers = self.routing.subscribers(event);
+        for subscriber in &subscribers {
+            self.own.deliveries.push(NewDelivery {
+                key: DeliveryKey {
+                    sequence,
+                    subscriber: subscriber.clone(),
+                },
+                entity: event.event.subject.to_string(),
+                priority: event.event.priority.get(),
+            });
+        }
+        self.own.events.push((sequence, event.clone()));
+        self.emitted.push(StoredEvent {
+            sequence,
+            event: event.event.clone(),
+            subscribers,
+        });
+        Ok(())
+    }
+
+    fn delivery(&self, key: &DeliveryKey) -> Option<LoadedDelivery> {
+        let written = self.own.closes.get(key).or(self.earlier.closes.get(key));
+        match written {
+            Some(delivery) => Some(LoadedDelivery {
+                state: delivery.state,
+                attempts: delivery.attempts,
+            }),
+            None => self.loaded.deliveries.get(key).copied(),
+        }
+    }
+
+    fn close(&mut self, key: &DeliveryKey, outcome: &Outcome) -> Result<(), CommitError> {
+        let closed = || CommitError::Closed {
+            sequence: key.sequence,
+            subscriber: key.subscriber.clone(),
+        };
+        let delivery = self.delivery(key).ok_or_else(closed)?;
+        let kept = matches!(
+            delivery.state,
+            DeliveryState::Dead | DeliveryState::Parked | DeliveryState::Discarded
+        );
+        let fits = match outcome {
+            Outcome::Replay if !kept => {
+                return Err(CommitError::NotDead {
+                    sequence: key.sequence,
+                    subscriber: key.subscriber.clone(),
+                    state: delivery.state.to_string(),
+                });
+            }
+            Outcome::Replay => true,
+            Outcome::Discarded => kept || delivery.state == DeliveryState::Open,
+            _ => delivery.state == DeliveryState::Open,
+        };
+        // One change set handles a delivery once, whatever it makes of it.
+        if !fits || self.own.closes.contains_key(key) {
+            return Err(closed());
+        }
+        let written = after(delivery.attempts, outcome, self.now);
+        self.own.closes.insert(key.clone(), written);
+        Ok(())
+    }
+
+    fn current_lease(&self, id: &RowId) -> Option<Lease> {
+        let written = self.own.rows.get(id).or(self.earlier.rows.get(id));
+        let body = match written {
+            Some(FinalRow::Written { row, .. }) => Some(&row.body),
+            Some(FinalRow::Deleted) => None,
+            None => self.loaded.rows.get(id)?.body.as_ref(),
+        };
+        serde_json::from_str(body?).ok()
+    }
+
+    fn grant(&mut self, asked: &Lease) -> Result<(), CommitError> {
+        let id = (Lease::TABLE.name, asked.key());
+        let held = self.current_lease(&id).filter(|lease| {
+            lease.state == LeaseState::Granted && lease.holder.attempt != asked.holder.attempt
+        });
+        if let Some(lease) = held {
+            return Err(CommitError::Held {
+                path: asked.path.clone(),
+                holder: Box::new(lease.holder),
+            });
+        }
+        let last = self.earlier.token.unwrap_or(self.loaded.token);
+        let token = *self.own.token.get_or_insert(last + 1);
+        let granted = Lease {
+            token,
+            state: LeaseState::Granted,
+            ..asked.clone()
+        };
+        self.write_lease(id, &granted)
+    }
+
+    fn lease(
+        &mut self,
+        path: &RepoPath,
+        token: i64,
+        action: LeaseAction,
+    ) -> Result<(), CommitError> {
+        let id = (Lease::TABLE.name, path.key());
+        let mut lease = self
+            .current_lease(&id)
+            .filter(|lease| lease.state == LeaseState::Granted && lease.token == token)
+            .ok_or_else(|| CommitError::Fenced {
+                path: path.clone(),
+                token,
+            })?;
+        match action {
+            LeaseAction::Fence => return Ok(()),
+            LeaseAction::Renew => lease.renewals += 1,
+            LeaseAction::Release => lease.state = LeaseState::Released,
+            LeaseAction::Expire => lease.state = LeaseState::Expired,
+            LeaseAction::Revoke => lease.state = LeaseState::Revoked,
+        }
+        self.write_lease(id, &lease)
+    }
+
+    fn write_lease(&mut self, id: RowId, lease: &Lease) -> Result<(), CommitError> {
+        let body = serde_json::to_string(lease).map_err(|error| CommitError::Unwritable {
+            table: id.0,
+            key: id.1.clone(),
+            reason: error.to_string(),
+        })?;
+        let before = self.version_before(&id);
+        let row = Row {
+            columns: lease.columns(),
+            body,
+        };
+        self.write(Lease::TABLE, id, before, row);
+        Ok(())
+    }
+}
+
+/// Returns a delivery after an outcome.
+fn after(attempts: u32, outcome: &Outcome, now: DateTime<Utc>) -> FinalDelivery {
+    let tried = attempts.saturating_add(1);
+    let closed = |state, attempts, error| FinalDelivery {
+        state,
+        attempts,
+        due: now,
+        error,
+        closed_at: Some(now),
+    };
+    match outcome {
+        Outcome::Done => closed(DeliveryState::Done, tried, None),
+        Outcome::Dead { error } => closed(DeliveryState::Dead, tried, Some(bounded(error))),
+        Outcome::Parked { reason } => {
+            closed(DeliveryState::Parked, attempts, Some(bounded(reason)))
+        }
+        Outcome::Discarded => closed(DeliveryState::Discarded, attempts, None),
+        Outcome::Retry { due, error } => FinalDelivery {
+            state: DeliveryState::Open,
+            attempts: tried,
+            due: *due,
+            error: Some(bounded(error)),
+            closed_at: None,
+        },
+        Outcome::Replay => FinalDelivery {
+            state: DeliveryState::Open,
+            attempts: 0,
+            due: now,
+            error: None,
+            closed_at: None,
+        },
+    }
+}
+
+/// Cuts an error to 4 KiB and drops zero bytes, which no database takes in a text.
+fn bounded(error: &str) -> String {
+    const LIMIT_CHARS: usize = 4_096;
+    error
+        .chars()
+        .filter(|letter| *letter != '\0')
+        .take(LIMIT_CHARS)
+        .collect()
+}
