@@ -1,0 +1,12 @@
+//! Decides, purely: what may run and in which order, what a failure leads to, what becomes of the build.
+
+pub mod answer;
+pub mod classify;
+pub mod counts;
+pub mod failure;
+pub mod order;
+pub mod readiness;
+pub mod step;
+
+#[cfg(test)]
+pub(crate) mod fixture;

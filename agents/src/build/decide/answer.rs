@@ -1,0 +1,107 @@
+//! Reads what a person answered to a question of a build.
+
+/// The choice that only a person can carry out.
+pub const MANUAL: &str = "I'll fix this manually";
+
+/// What a person said about a task that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskReply {
+    /// Leave it out.
+    Skip,
+    /// It stays failed; the person mends it.
+    Manual,
+    /// Another round, with this in the prompt.
+    Guidance(String),
+}
+
+/// Reads an answer to `task_failed_repeatedly`: a label of its choices, or free text.
+pub fn task_reply(text: &str) -> TaskReply {
+    let plain = plain(text);
+    if plain == "skip" || plain.starts_with("skip this") || plain.starts_with("skip it") {
+        TaskReply::Skip
+    } else if plain.contains("fix this manually") || plain.contains("fix it manually") {
+        TaskReply::Manual
+    } else if plain.starts_with("rethink the approach") {
+        TaskReply::Guidance(
+            "The approach so far does not work. Think it through anew and take a different one."
+                .to_owned(),
+        )
+    } else {
+        let advice = text.trim();
+        let advice = advice.strip_prefix("Try this...").unwrap_or(advice);
+        TaskReply::Guidance(
+            advice
+                .trim_start_matches([':', ' ', '\u{2026}'])
+                .trim()
+                .to_owned(),
+        )
+    }
+}
+
+/// What a person said about work that nobody may accept alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// The change is accepted as it is.
+    Given,
+    /// The change is refused.
+    Refused,
+}
+
+/// Reads the answer to a question for consent; only a clear yes is one.
+pub fn consent(text: &str) -> Consent {
+    let plain = plain(text);
+    let words = ["yes", "accept", "allow", "approve", "ok"];
+    if words.iter().any(|word| {
+        plain
+            .strip_prefix(word)
+            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    }) {
+        Consent::Given
+    } else {
+        Consent::Refused
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.trim().replace('\u{2019}', "'").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_and_free_text_is_understood() {
+        let guidance = |text: &str| TaskReply::Guidance(text.to_owned());
+        let rows = [
+            ("Skip this task", TaskReply::Skip),
+            ("skip", TaskReply::Skip),
+            (MANUAL, TaskReply::Manual),
+            ("I\u{2019}ll fix this manually", TaskReply::Manual),
+            ("use TEXT for dates", guidance("use TEXT for dates")),
+            ("Try this...: use TEXT", guidance("use TEXT")),
+            (
+                "Skipping the index helps",
+                guidance("Skipping the index helps"),
+            ),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(task_reply(text), expected, "{text}");
+        }
+        let rethink = task_reply("Rethink the approach with me");
+        assert!(matches!(rethink, TaskReply::Guidance(text) if text.contains("different")));
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_consent() {
+        for (text, expected) in [
+            ("Yes, accept the change", Consent::Given),
+            ("accept", Consent::Given),
+            ("yesterday it worked", Consent::Refused),
+            ("No", Consent::Refused),
+            ("whatever", Consent::Refused),
+        ] {
+            assert_eq!(consent(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Checks a candidate on a clean checkout; only the gate writes `complete`.
+
+pub mod counts;
+pub mod scope;
+pub mod stubs;
+pub mod tamper;
+pub mod weakened;

@@ -1,0 +1,49 @@
+//! Reads `go test`, plain, with `-v`, and with `-json`.
+
+use ropewalk_schemas::attempt::TestCounts;
+
+/// Counts the `---` lines; packages alone do not tell how many tests ran.
+pub(super) fn count(output: &str) -> Option<TestCounts> {
+    let mut counts = TestCounts::default();
+    let mut seen = false;
+    for line in output.lines() {
+        let line = line.trim();
+        if let Some(event) = json(line) {
+            seen = true;
+            add(&mut counts, &event.0, &event.1);
+        } else if let Some(rest) = line.strip_prefix("--- ") {
+            seen = true;
+            if let Some((word, name)) = rest.split_once(": ") {
+                let name = name.split(' ').next().unwrap_or(name);
+                add(&mut counts, &word.to_lowercase(), name);
+            }
+        } else if line.contains("[no test files]") || line.contains("[no tests to run]") {
+            seen = true;
+        }
+    }
+    seen.then_some(counts)
+}
+
+fn add(counts: &mut TestCounts, outcome: &str, name: &str) {
+    match outcome {
+        "pass" => {
+            counts.passed += 1;
+            counts.names.push(name.to_owned());
+        }
+        "fail" => counts.failed += 1,
+        "skip" => counts.ignored += 1,
+        _ => {}
+    }
+}
+
+/// Reads an event of `-json` that ends a test.
+fn json(line: &str) -> Option<(String, String)> {
+    if !line.starts_with("{\"Time\"") && !line.starts_with("{\"Action\"") {
+        return None;
+    }
+    let event: serde_json::Value = serde_json::from_str(line).ok()?;
+    let text = |key: &str| event.get(key).and_then(serde_json::Value::as_str);
+    let test = text("Test")?;
+    let package = text("Package").unwrap_or_default();
+    Some((text("Action")?.to_owned(), format!("{package}/{test}")))
+}

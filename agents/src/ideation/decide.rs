@@ -1,0 +1,183 @@
+//! Decides what a message means for a session: what is kept, what is saved, which phase follows (seed pipeline §3.3).
+
+use ropewalk_schemas::idea::{Artifact, Decision, Phase, Risk, Signals};
+
+use super::reply::{HeardArtifact, Reply};
+use crate::idea_folder::{is_blank, is_placeholder_line};
+
+/// An artifact at least this sure is saved to the idea folder.
+pub const SAVE_FROM: f64 = 0.6;
+/// The average of the artifacts must lie above this before assumptions are validated.
+const SCOPED_ABOVE: f64 = 0.6;
+/// The overall confidence above which an idea without a brief is complete.
+const COMPLETE_ABOVE: f64 = 0.75;
+/// So many assumptions must have been validated.
+const VALIDATIONS: usize = 3;
+/// A problem told in fewer characters is vague.
+const VAGUE_BELOW: usize = 50;
+/// A session keeps so many decisions, and so many risks, the newest.
+const KEPT_LINES: usize = 200;
+/// A session keeps so many kinds of artifact.
+const KEPT_KINDS: usize = 48;
+
+/// Adds what a reply heard to what was known before.
+///
+/// The newest artifact of a kind takes the place of the one before, unless it is too unsure to be saved and the
+/// one before was not. Placeholders are no artifacts.
+pub fn merge(known: &Signals, reply: &Reply) -> Signals {
+    let mut signals = known.clone();
+    for heard in reply.artifacts.iter().filter(|heard| says_something(heard)) {
+        keep_artifact(&mut signals.artifacts, heard);
+    }
+    for heard in &reply.decisions {
+        let decision = Decision { kind: kind_of(&heard.kind), summary: heard.summary.trim().to_owned() };
+        let known = signals.decisions.iter().any(|known| {
+            known.kind == decision.kind && alike(&known.summary, &decision.summary)
+        });
+        if !known && !decision.summary.is_empty() {
+            signals.decisions.push(decision);
+        }
+    }
+    for heard in &reply.risks {
+        let risk = Risk { summary: heard.summary.trim().to_owned(), source: heard.source.clone() };
+        let known = signals.risks.iter().any(|known| alike(&known.summary, &risk.summary));
+        if !known && !risk.summary.is_empty() {
+            signals.risks.push(risk);
+        }
+    }
+    drop_oldest(&mut signals.decisions);
+    drop_oldest(&mut signals.risks);
+    if let Some(confidence) = reply.confidence {
+        signals.confidence = confidence.clamp(0.0, 1.0);
+    }
+    signals
+}
+
+fn keep_artifact(artifacts: &mut Vec<Artifact>, heard: &HeardArtifact) {
+    let content = if heard.content.trim().is_empty() { &heard.summary } else { &heard.content };
+    let artifact = Artifact {
+        kind: kind_of(&heard.kind),
+        summary: heard.summary.split_whitespace().collect::<Vec<_>>().join(" "),
+        content: content.trim().to_owned(),
+        confidence: heard.confidence,
+        path: None,
+    };
+    match artifacts.iter_mut().find(|known| known.kind == artifact.kind) {
+        Some(known) if known.confidence >= SAVE_FROM && artifact.confidence < SAVE_FROM => {}
+        Some(known) => *known = artifact,
+        None if artifacts.len() < KEPT_KINDS => artifacts.push(artifact),
+        None => {}
+    }
+}
+
+fn says_something(heard: &HeardArtifact) -> bool {
+    let summary_is_filler = is_placeholder_line(&heard.summary);
+    if heard.content.trim().is_empty() { !summary_is_filler } else { !is_blank(&heard.content) }
+}
+
+/// Spells a kind in one way: `Target User` is `target-user`.
+fn kind_of(kind: &str) -> String {
+    let words: Vec<String> = kind
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.join("-")
+}
+
+fn alike(one: &str, other: &str) -> bool {
+    let words = |text: &str| {
+        text.to_lowercase()
+            .split(|letter: char| !letter.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    words(one) == words(other)
+}
+
+fn drop_oldest<T>(lines: &mut Vec<T>) {
+    lines.drain(..lines.len().saturating_sub(KEPT_LINES));
+}
+
+/// Returns the phase that follows `phase`, if its gate is met; never more than one step.
+pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
+    let has = |kind: &str| signals.artifacts.iter().any(|artifact| artifact.kind == kind);
+    let met = match phase {
+        Phase::Exploring => has("target-user") && has("problem") && has("solution-concept"),
+        Phase::Narrowing => {
+            has("mvp-features")
+                && has("differentiator")
+                && exceeds(average_confidence(signals), SCOPED_ABOVE)
+        }
+        Phase::Validating => {
+            let validations = signals.decisions.iter().filter(|made| made.kind == "validation").count();
+            validations >= VALIDATIONS && !signals.risks.is_empty()
+        }
+        Phase::Refining => exceeds(signals.confidence, COMPLETE_ABOVE) || has("brief"),
+        Phase::Complete => false,
+    };
+    phase.successors().first().copied().filter(|_| met)
+}
+
+/// Returns the average confidence of all artifacts, 0 without any.
+pub fn average_confidence(signals: &Signals) -> f64 {
+    let count = u32::try_from(signals.artifacts.len()).unwrap_or(u32::MAX);
+    let sum: f64 = signals.artifacts.iter().map(|artifact| artifact.confidence).sum();
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+/// Compares strictly, blind to what an average of decimal fractions leaves behind.
+fn exceeds(value: f64, limit: f64) -> bool {
+    value - limit > 1e-9
+}
+
+/// Returns what is to be asked about when a session starts: the person's words, if nothing tells the problem yet.
+///
+/// `problem` is what the idea folder says of the problem, if it says anything.
+pub fn vague_opening(opening: &str, problem: Option<&str>) -> Option<String> {
+    let told = |text: &str| text.trim().chars().count() >= VAGUE_BELOW;
+    if told(opening) && !is_blank(opening) || problem.is_some_and(told) {
+        return None;
+    }
+    Some(opening.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Finds what a README says of the problem: the text below its heading `Problem`; without that heading, its prose.
+pub fn stated_problem(readme: &str) -> Option<String> {
+    let (mut has_heading, mut below) = (false, false);
+    let mut section = Vec::new();
+    let mut prose = Vec::new();
+    for line in readme.lines() {
+        if let Some(heading) = line.trim_start().strip_prefix('#') {
+            below = heading.to_lowercase().contains("problem");
+            has_heading |= below;
+        } else if !is_blank(line) {
+            prose.push(line.trim());
+            if below {
+                section.push(line.trim());
+            }
+        }
+    }
+    let found = if has_heading { section } else { prose };
+    (!found.is_empty()).then(|| found.join(" "))
+}
+
+/// Returns the title of an idea: the one given, else the first line of its opening, cut at a word.
+pub fn title_of(given: Option<&str>, opening: &str) -> String {
+    let line = given
+        .into_iter()
+        .chain(opening.lines())
+        .map(|line| line.trim().trim_start_matches('#').trim())
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    if line.chars().count() <= 80 {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(80).collect();
+    let whole_words = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    format!("{whole_words}…")
+}
+
+#[cfg(test)]
+mod tests;
