@@ -14,7 +14,9 @@ mod layers;
 mod load;
 mod locations;
 mod origin;
+mod yaml;
 
+pub mod questions;
 pub mod settings;
 
 pub use environment::Environment;
@@ -22,4 +24,5 @@ pub use error::ConfigError;
 pub use load::{DEFAULTS, Entry, Loaded, PROJECT_FILE, user_file};
 pub use locations::Locations;
 pub use origin::Origin;
+pub use questions::{QuestionDraft, QuestionTemplates, Trigger};
 pub use settings::Config;

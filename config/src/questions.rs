@@ -1,0 +1,289 @@
+//! Holds the question templates of `questions/*.yaml`, checked when they are loaded (seed pipeline §11, design §11).
+
+mod condition;
+mod template;
+mod trigger;
+
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::idea::Phase;
+use ropewalk_schemas::question::{Choice, QuestionKind};
+
+pub use condition::{Comparison, Condition, Expression, InvalidCondition, MissingFact, Operator};
+use template::Template;
+pub use trigger::Trigger;
+
+use crate::error::ConfigError;
+
+/// The shipped files.
+const FILES: [(&str, &str); 7] = [
+    (
+        "questions/ideation.yaml",
+        include_str!("../questions/ideation.yaml"),
+    ),
+    (
+        "questions/specification.yaml",
+        include_str!("../questions/specification.yaml"),
+    ),
+    (
+        "questions/build.yaml",
+        include_str!("../questions/build.yaml"),
+    ),
+    (
+        "questions/validation.yaml",
+        include_str!("../questions/validation.yaml"),
+    ),
+    ("questions/ux.yaml", include_str!("../questions/ux.yaml")),
+    (
+        "questions/improvement.yaml",
+        include_str!("../questions/improvement.yaml"),
+    ),
+    ("questions/pm.yaml", include_str!("../questions/pm.yaml")),
+];
+
+/// The values of a question's placeholders by name.
+pub type Values<'a> = BTreeMap<&'a str, String>;
+
+/// Every question that an agent may ask by trigger.
+#[derive(Debug, Clone)]
+pub struct QuestionTemplates {
+    templates: BTreeMap<Trigger, Template>,
+}
+
+/// A question with its values filled in, not yet asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuestionDraft {
+    /// What made the agent ask.
+    pub trigger: Trigger,
+    /// How it behaves.
+    pub kind: QuestionKind,
+    /// The question.
+    pub text: String,
+    /// Why it is asked.
+    pub context: String,
+    /// The options.
+    pub choices: Vec<Choice>,
+    /// Whether any text is an answer.
+    pub free_text: bool,
+    /// The label taken when nobody answers.
+    pub default: Option<String>,
+    /// Whether its yes would approve, start, promote, merge, delete or spend.
+    pub consequential: bool,
+}
+
+/// Says why a question cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// A value was not given.
+    #[error("question `{trigger}` needs a value for `{name}`")]
+    MissingPlaceholder {
+        /// The trigger.
+        trigger: &'static str,
+        /// The placeholder.
+        name: &'static str,
+    },
+    /// The default is none of the options.
+    #[error("question `{trigger}` takes no default `{default}`; give one of its options")]
+    DefaultIsNoChoice {
+        /// The trigger.
+        trigger: &'static str,
+        /// The default.
+        default: String,
+    },
+}
+
+impl QuestionTemplates {
+    /// Loads the shipped templates.
+    pub fn shipped() -> Result<Self, ConfigError> {
+        let mut templates = BTreeMap::new();
+        for (file, text) in FILES {
+            let broken = |reason: String| ConfigError::Shipped {
+                file: file.to_owned(),
+                reason,
+            };
+            for template in template::read(text).map_err(broken)? {
+                let trigger = template.trigger;
+                if templates.insert(trigger, template).is_some() {
+                    let name = trigger.as_str();
+                    return Err(broken(format!("`{name}` has a template already")));
+                }
+            }
+        }
+        match Trigger::ALL
+            .iter()
+            .find(|trigger| !templates.contains_key(trigger))
+        {
+            Some(trigger) => Err(ConfigError::Shipped {
+                file: "questions".to_owned(),
+                reason: format!("`{}` has no template", trigger.as_str()),
+            }),
+            None => Ok(Self { templates }),
+        }
+    }
+
+    /// Returns whether the condition of `trigger` holds; one without a condition always does.
+    pub fn applies(
+        &self,
+        trigger: Trigger,
+        facts: &BTreeMap<&str, f64>,
+    ) -> Result<bool, MissingFact> {
+        let condition = self
+            .templates
+            .get(&trigger)
+            .and_then(|template| template.condition.as_ref());
+        condition.map_or(Ok(true), |condition| {
+            condition.holds(facts).map_err(|fact| MissingFact {
+                trigger: trigger.as_str(),
+                fact,
+            })
+        })
+    }
+
+    /// Returns the condition of `trigger`, if it has one.
+    pub fn condition(&self, trigger: Trigger) -> Option<&Condition> {
+        self.templates.get(&trigger)?.condition.as_ref()
+    }
+
+    /// Returns the only phase in which `trigger` asks, if it is bound to one.
+    pub fn phase(&self, trigger: Trigger) -> Option<Phase> {
+        self.templates.get(&trigger)?.phase
+    }
+
+    /// Fills the values into the question of `trigger`.
+    pub fn render(
+        &self,
+        trigger: Trigger,
+        values: &Values<'_>,
+    ) -> Result<QuestionDraft, RenderError> {
+        if let Some(name) = trigger
+            .placeholders()
+            .iter()
+            .find(|name| !values.contains_key(**name))
+        {
+            return Err(RenderError::MissingPlaceholder {
+                trigger: trigger.as_str(),
+                name,
+            });
+        }
+        // `shipped` has made sure that every trigger has a template.
+        let template = &self.templates[&trigger];
+        let draft = template.fill(values);
+        match &draft.default {
+            Some(default) if !draft.choices.iter().any(|choice| choice.label == *default) => {
+                Err(RenderError::DefaultIsNoChoice {
+                    trigger: trigger.as_str(),
+                    default: default.clone(),
+                })
+            }
+            _ => Ok(draft),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_values(trigger: Trigger) -> Values<'static> {
+        let names = trigger.placeholders().iter();
+        names.map(|name| (*name, format!("<{name}>"))).collect()
+    }
+
+    #[test]
+    fn every_trigger_has_a_template_and_every_template_a_trigger() {
+        // `shipped` refuses both a template without a trigger and a trigger without a template.
+        let templates = QuestionTemplates::shipped().unwrap();
+        assert_eq!(templates.templates.len(), Trigger::ALL.len());
+        for trigger in Trigger::ALL {
+            assert_eq!(Trigger::parse(trigger.as_str()), Some(*trigger));
+        }
+    }
+
+    #[test]
+    fn every_question_can_be_asked_with_its_values_and_not_without() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        for trigger in Trigger::ALL {
+            let mut values = all_values(*trigger);
+            if *trigger == Trigger::ValidationLevelNeeded {
+                values.insert("recommendation", "Standard".to_owned());
+            }
+            let draft = templates.render(*trigger, &values).unwrap();
+            assert!(
+                !draft.text.contains('{') && !draft.context.is_empty(),
+                "{draft:?}"
+            );
+            if let Some(name) = trigger.placeholders().first() {
+                values.remove(name);
+                let error = templates.render(*trigger, &values).unwrap_err();
+                assert!(error.to_string().contains(name), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_questions_without_consequences_have_a_default() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        let mut consequential = Vec::new();
+        for (trigger, template) in &templates.templates {
+            if template.consequential {
+                assert_eq!(template.default, None, "{trigger:?}");
+                consequential.push(trigger.as_str());
+            }
+        }
+        assert_eq!(
+            consequential,
+            [
+                "spec_complete",
+                "protected_files",
+                "branch_moved",
+                "build_finished",
+                "validation_passed",
+                "claude_md_promotion"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_placeholder_is_left_alone() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        let mut values = all_values(Trigger::MissingContext);
+        values.insert("task_id", "{missing_info} {{x}}".to_owned());
+        let draft = templates.render(Trigger::MissingContext, &values).unwrap();
+        assert!(draft.text.contains("task: {missing_info} {{x}}"));
+    }
+
+    #[test]
+    fn a_default_that_is_no_option_is_refused() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        let values = Values::from([("recommendation", "Nightly".to_owned())]);
+        assert!(matches!(
+            templates.render(Trigger::ValidationLevelNeeded, &values),
+            Err(RenderError::DefaultIsNoChoice { .. })
+        ));
+    }
+
+    #[test]
+    fn a_condition_decides_whether_a_question_is_asked() {
+        let templates = QuestionTemplates::shipped().unwrap();
+        let asked = |attempts| {
+            templates.applies(
+                Trigger::TaskFailedRepeatedly,
+                &BTreeMap::from([("attempts", attempts)]),
+            )
+        };
+        assert_eq!((asked(2.0), asked(3.0)), (Ok(false), Ok(true)));
+        assert_eq!(
+            templates.applies(Trigger::IdeaCreated, &BTreeMap::new()),
+            Ok(true)
+        );
+        assert!(
+            templates
+                .applies(Trigger::PatternDetected, &BTreeMap::new())
+                .is_err()
+        );
+        assert_eq!(
+            templates.phase(Trigger::PhaseComplete),
+            Some(Phase::Exploring)
+        );
+    }
+}
