@@ -1,1 +1,29 @@
-//! To be written.
+//! Runs the agentic loop: asks a model, runs the tools it calls, and asks again until it is done.
+//!
+//! What it is not: it knows no agent, no event and no build; it holds no prompt, and it decides nothing about a
+//! failure: its errors only say which class a failure has. Every reply is journaled in the store before it is acted
+//! on, so that a job that runs again after a crash replays what was answered.
+//!
+//! To add one more tool: write `tools/<name>.rs` with a struct that implements [`Tool`], and name it in
+//! [`tools::build_tools`]. To add a section of context: give [`SectionKind`] a variant and its priority.
+
+pub mod context;
+pub mod engine;
+pub mod error;
+pub mod job;
+mod journal;
+pub mod observer;
+mod repair;
+mod repetition;
+pub mod submission;
+pub mod tool;
+pub mod tools;
+
+pub use context::{BuiltContext, ContextBuilder, SectionKind};
+pub use engine::Engine;
+pub use error::EngineError;
+pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
+pub use observer::{Observer, Silent};
+pub use submission::Submission;
+pub use tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError};
+pub use tools::{FileGrants, GrantReply, Workbench, WorkbenchOptions, build_tools, reading_tools};

@@ -1,0 +1,166 @@
+//! Runs jobs: ask, journal, act, ask again.
+
+mod conversation;
+mod tool_calls;
+
+use futures::StreamExt;
+use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, StopReason, ToolChoice};
+use ropewalk_runtime::Clock;
+use ropewalk_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::EngineError;
+use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
+use crate::journal::Journal;
+use crate::observer::Observer;
+use crate::submission::{Intake, Submission};
+use conversation::{Conversation, Next};
+
+/// Runs jobs on the models of the house. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    store: Store,
+    models: Models,
+    clock: Clock,
+}
+
+impl Engine {
+    /// Makes an engine that journals in `store`.
+    pub fn new(store: Store, models: Models, clock: Clock) -> Self {
+        Self {
+            store,
+            models,
+            clock,
+        }
+    }
+
+    /// Returns the models it asks.
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// Runs `job` to its end. A job whose key was run before gets the same replies again, as far as they go.
+    pub async fn run(
+        &self,
+        job: &Job,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Outcome, EngineError> {
+        let intake = open_intake(job)?;
+        let entry = self.models.of(job.role);
+        let journal = Journal::new(&self.store, &self.clock, job, entry);
+        let mut conversation = Conversation::new(job, intake.as_ref());
+        for turn in 1..=job.limits.turns {
+            if cancel.is_cancelled() {
+                return Err(EngineError::Cancelled);
+            }
+            conversation.check_tokens()?;
+            let request = request(job, entry, &conversation, turn);
+            let reply = if let Some(reply) = journal.replay(turn).await? {
+                observer.delta(&reply.text());
+                reply
+            } else {
+                let reply = ask(entry, &request, cancel, observer).await?;
+                journal.record(turn, reply).await?
+            };
+            observer.progress();
+            match conversation.hear(reply, cancel, observer).await? {
+                Next::Ask => {}
+                Next::End(outcome) => return Ok(outcome),
+            }
+        }
+        Err(EngineError::TurnLimit {
+            turns: job.limits.turns,
+        })
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("models", &self.models)
+            .finish_non_exhaustive()
+    }
+}
+
+fn open_intake(job: &Job) -> Result<Option<Intake<'_>>, EngineError> {
+    let Some(submission) = &job.submission else {
+        return Ok(None);
+    };
+    if job.tools.contains(&submission.name) {
+        return Err(EngineError::Job(format!(
+            "the submission and a tool are both called `{}`; rename one",
+            submission.name
+        )));
+    }
+    Intake::open(submission).map(Some).map_err(EngineError::Job)
+}
+
+fn request(
+    job: &Job,
+    entry: &ModelEntry,
+    conversation: &Conversation<'_>,
+    turn: u32,
+) -> ModelRequest {
+    let mut tools = job.tools.specs();
+    tools.extend(job.submission.as_ref().map(Submission::spec));
+    let mut script = job.script.clone();
+    script.turn = turn;
+    ModelRequest {
+        tools,
+        tool_choice: tool_choice(job, conversation.was_missed()),
+        max_output_tokens: job.limits.output_tokens,
+        script: Some(script),
+        ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
+    }
+}
+
+/// A model is made to submit where it has nothing else to do, and where it forgot to. A chat speaks first: a model
+/// that is made to call says nothing.
+fn tool_choice(job: &Job, missed: bool) -> ToolChoice {
+    match &job.submission {
+        Some(submission) if missed || (job.tools.is_empty() && job.role != ModelRole::Chat) => {
+            ToolChoice::Tool(submission.name.clone())
+        }
+        _ => ToolChoice::Auto,
+    }
+}
+
+async fn ask(
+    entry: &ModelEntry,
+    request: &ModelRequest,
+    cancel: &CancellationToken,
+    observer: &dyn Observer,
+) -> Result<Reply, EngineError> {
+    let answered = async {
+        let mut stream = entry.model.stream(request, cancel).await?;
+        while let Some(delta) = stream.next().await {
+            observer.progress();
+            match delta? {
+                Delta::Text(text) => observer.delta(&text),
+                Delta::Done(reply) => return Ok(reply),
+                Delta::ToolUseStarted { .. } | Delta::ToolUse(_) | Delta::Usage(_) => {}
+            }
+        }
+        Err(ModelError::Truncated)
+    };
+    // Dropping the stream ends the request, so that a provider that hangs cannot hold the job.
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(EngineError::Cancelled),
+        reply = answered => match reply {
+            Ok(reply) => Ok(reply),
+            Err(ModelError::Cancelled) => Err(EngineError::Cancelled),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+/// Says whether a reply with this reason is whole, so that its calls may be run.
+fn is_whole(stop: &StopReason) -> bool {
+    match stop {
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => true,
+        StopReason::MaxTokens | StopReason::ContentFilter => false,
+    }
+}

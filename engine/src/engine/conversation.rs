@@ -1,0 +1,261 @@
+//! Keeps the conversation of a job and decides what a reply leads to.
+
+use ropewalk_llm::{Block, Message, Reply, StopReason, ToolUse, Usage};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::is_whole;
+use super::tool_calls::{self, Ran};
+use crate::error::EngineError;
+use crate::job::{Job, Outcome};
+use crate::observer::Observer;
+use crate::repair::repair;
+use crate::repetition::Repetition;
+use crate::submission::Intake;
+use crate::tool::malformed;
+
+/// Says what follows a reply.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// The model is asked again.
+    Ask,
+    /// The job has ended.
+    End(Outcome),
+}
+
+/// Is a job on its way.
+pub(super) struct Conversation<'a> {
+    job: &'a Job,
+    intake: Option<&'a Intake<'a>>,
+    messages: Vec<Message>,
+    repetition: Repetition,
+    texts: Vec<String>,
+    usage: Usage,
+    turns: u32,
+    tool_calls: u32,
+    repairs: u32,
+    missed: bool,
+}
+
+impl<'a> Conversation<'a> {
+    /// Begins with the messages of the job, every call of theirs paired with a result.
+    pub(super) fn new(job: &'a Job, intake: Option<&'a Intake<'a>>) -> Self {
+        let mut messages = job.messages.clone();
+        repair(&mut messages);
+        Self {
+            job,
+            intake,
+            messages,
+            repetition: Repetition::default(),
+            texts: Vec::new(),
+            usage: Usage::default(),
+            turns: 0,
+            tool_calls: 0,
+            repairs: 0,
+            missed: false,
+        }
+    }
+
+    /// Returns what the model is to read.
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Says whether the last reply should have submitted and did not.
+    pub(super) fn was_missed(&self) -> bool {
+        self.missed
+    }
+
+    /// Refuses to go on when the tokens of the job are used up.
+    pub(super) fn check_tokens(&self) -> Result<(), EngineError> {
+        let used = self.usage.total_input_tokens() + self.usage.output_tokens;
+        match self.job.limits.total_tokens {
+            Some(limit) if used >= limit => Err(EngineError::TokenLimit { used, limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Acts on a reply: runs its tools, takes its result, or ends.
+    pub(super) async fn hear(
+        &mut self,
+        reply: Reply,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Next, EngineError> {
+        self.turns += 1;
+        self.usage += reply.usage;
+        let said = reply.text();
+        if !is_whole(&reply.stop) {
+            return self.stop_early(said, reply.stop);
+        }
+        let calls: Vec<ToolUse> = reply.tool_uses().cloned().collect();
+        let stop = reply.stop;
+        // A provider refuses an empty message.
+        if !reply.blocks.is_empty() {
+            self.messages.push(Message::assistant(reply.blocks));
+        }
+        if calls.is_empty() {
+            self.hear_text(said, stop)
+        } else {
+            self.texts.push(said);
+            self.hear_calls(&calls, stop, cancel, observer).await
+        }
+    }
+
+    fn stop_early(&mut self, said: String, stop: StopReason) -> Result<Next, EngineError> {
+        self.texts.push(said);
+        if self.intake.is_some() {
+            Err(EngineError::Stopped {
+                reason: stop,
+                text: self.text(),
+            })
+        } else {
+            Ok(Next::End(self.outcome(None, stop)))
+        }
+    }
+
+    fn hear_text(&mut self, said: String, stop: StopReason) -> Result<Next, EngineError> {
+        let Some(intake) = self.intake else {
+            self.texts.push(said);
+            return Ok(Next::End(self.outcome(None, stop)));
+        };
+        let name = &intake.submission().name;
+        match intake.find(&said) {
+            Some(Ok(value)) => Ok(Next::End(self.outcome(Some(value), stop))),
+            Some(Err(errors)) => {
+                let advice = format!(
+                    "Call the tool `{name}` with these mended: {}",
+                    errors.join("; ")
+                );
+                self.send_back(intake, errors, Message::user(advice))
+            }
+            None => {
+                self.texts.push(said);
+                let errors = vec![format!("the tool `{name}` was not called")];
+                let advice = format!(
+                    "You have not called the tool `{name}`. Call it now: it ends your work."
+                );
+                self.send_back(intake, errors, Message::user(advice))
+            }
+        }
+    }
+
+    async fn hear_calls(
+        &mut self,
+        calls: &[ToolUse],
+        stop: StopReason,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Next, EngineError> {
+        let (submitted, ordinary): (Vec<ToolUse>, Vec<ToolUse>) = calls
+            .iter()
+            .cloned()
+            .partition(|call| self.intake.is_some_and(|intake| intake.takes(&call.name)));
+        for call in ordinary.iter().take(self.job.limits.calls_per_turn) {
+            if self.repetition.repeats(call) {
+                return Err(EngineError::DoomLoop {
+                    tool: call.name.clone(),
+                });
+            }
+        }
+        let ran = tool_calls::run(self.job, &ordinary, cancel, observer).await?;
+        self.tool_calls += ran.count;
+        if !ordinary.is_empty() && submitted.is_empty() {
+            self.texts.clear();
+        }
+        if let (Some(intake), Some(call)) = (self.intake, submitted.first()) {
+            return self.hear_submission(intake, call, &submitted, ran, stop);
+        }
+        self.missed = false;
+        self.messages.push(Message::results(ran.blocks));
+        Ok(Next::Ask)
+    }
+
+    /// A result counts only when all that was called before it went well: the model has to see what did not.
+    fn hear_submission(
+        &mut self,
+        intake: &'a Intake<'a>,
+        call: &ToolUse,
+        submitted: &[ToolUse],
+        ran: Ran,
+        stop: StopReason,
+    ) -> Result<Next, EngineError> {
+        let verdict = if ran.failed {
+            self.missed = false;
+            let reason = "another call of this reply failed, so this one was not taken; read its result first";
+            self.push_results(ran.blocks, submitted, reason);
+            return Ok(Next::Ask);
+        } else if call.malformed {
+            Err(vec![malformed(call)])
+        } else {
+            intake.check(&call.input)
+        };
+        match verdict {
+            Ok(()) => Ok(Next::End(self.outcome(Some(call.input.clone()), stop))),
+            Err(errors) => {
+                let advice = format!(
+                    "not accepted; mend this and call again: {}",
+                    errors.join("; ")
+                );
+                let mut blocks = ran.blocks;
+                blocks.extend(refusals(submitted, &advice));
+                self.send_back(intake, errors, Message::results(blocks))
+            }
+        }
+    }
+
+    fn push_results(&mut self, mut blocks: Vec<Block>, submitted: &[ToolUse], reason: &str) {
+        blocks.extend(refusals(submitted, reason));
+        self.messages.push(Message::results(blocks));
+    }
+
+    /// Asks for the result once more, unless the repairs are used up.
+    fn send_back(
+        &mut self,
+        intake: &Intake<'_>,
+        errors: Vec<String>,
+        message: Message,
+    ) -> Result<Next, EngineError> {
+        let submission = intake.submission();
+        if self.repairs >= submission.repairs {
+            return Err(EngineError::Submission {
+                name: submission.name.clone(),
+                tries: self.repairs + 1,
+                errors,
+            });
+        }
+        self.repairs += 1;
+        self.missed = true;
+        self.messages.push(message);
+        Ok(Next::Ask)
+    }
+
+    fn outcome(&self, submission: Option<Value>, stop: StopReason) -> Outcome {
+        Outcome {
+            text: self.text(),
+            submission,
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            usage: self.usage,
+            stop,
+        }
+    }
+
+    fn text(&self) -> String {
+        let said: Vec<&str> = self
+            .texts
+            .iter()
+            .map(|text| text.trim())
+            .filter(|text| !text.is_empty())
+            .collect();
+        said.join("\n\n")
+    }
+}
+
+fn refusals<'b>(calls: &'b [ToolUse], reason: &'b str) -> impl Iterator<Item = Block> + 'b {
+    calls.iter().map(move |call| Block::ToolResult {
+        tool_use_id: call.id.clone(),
+        content: reason.to_owned(),
+        is_error: true,
+    })
+}

@@ -1,0 +1,103 @@
+//! Runs the tool calls of one reply: safe ones side by side, the others alone, results in the order of the calls.
+
+use futures::StreamExt;
+use ropewalk_llm::{Block, ToolUse};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::EngineError;
+use crate::job::Job;
+use crate::observer::Observer;
+use crate::tool::{ToolContext, ToolOutput};
+
+/// The most calls that run side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Is what the calls of one reply came to.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    /// A result for every call, in their order.
+    pub(super) blocks: Vec<Block>,
+    /// Whether one of them failed.
+    pub(super) failed: bool,
+    /// How many ran.
+    pub(super) count: u32,
+}
+
+/// Runs `calls`; those above the bound of the job get an error instead.
+pub(super) async fn run(
+    job: &Job,
+    calls: &[ToolUse],
+    cancel: &CancellationToken,
+    observer: &dyn Observer,
+) -> Result<Ran, EngineError> {
+    let context = ToolContext {
+        work: job.journal_key.clone(),
+        cancel: cancel.child_token(),
+    };
+    let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
+    let mut ran = Ran::default();
+    for batch in batches(job, taken) {
+        let mut outputs = futures::stream::iter(batch)
+            .map(|call| one(job, call, &context, observer))
+            .buffered(SIDE_BY_SIDE);
+        while let Some(output) = outputs.next().await {
+            ran.add(output?);
+        }
+    }
+    for call in excess {
+        let reason = format!(
+            "not run: a reply may call {} tools; call it again in the next one",
+            job.limits.calls_per_turn
+        );
+        ran.push(&call.id, ToolOutput::error(reason));
+    }
+    Ok(ran)
+}
+
+impl Ran {
+    fn add(&mut self, (id, output): (String, ToolOutput)) {
+        self.count += 1;
+        self.push(&id, output);
+    }
+
+    fn push(&mut self, id: &str, output: ToolOutput) {
+        self.failed |= output.is_error;
+        self.blocks.push(Block::ToolResult {
+            tool_use_id: id.to_owned(),
+            content: output.text,
+            is_error: output.is_error,
+        });
+    }
+}
+
+/// Splits calls so that each unsafe one is alone and safe neighbours are together.
+fn batches<'a>(job: &Job, calls: &'a [ToolUse]) -> Vec<&'a [ToolUse]> {
+    calls
+        .chunk_by(|a, b| job.tools.concurrency_safe(a) && job.tools.concurrency_safe(b))
+        .collect()
+}
+
+async fn one(
+    job: &Job,
+    call: &ToolUse,
+    context: &ToolContext,
+    observer: &dyn Observer,
+) -> Result<(String, ToolOutput), EngineError> {
+    if context.cancel.is_cancelled() {
+        return Err(EngineError::Cancelled);
+    }
+    observer.tool_started(call);
+    // A tool that is dropped gives up its work, and a command its whole process group.
+    let output = tokio::select! {
+        biased;
+        () = context.cancel.cancelled() => return Err(EngineError::Cancelled),
+        output = job.tools.run(call, context) => output,
+    };
+    let output = match output {
+        Ok(output) => output,
+        Err(reason) => return Err(EngineError::Ended { reason }),
+    };
+    observer.tool_ended(call, &output);
+    observer.progress();
+    Ok((call.id.clone(), output))
+}

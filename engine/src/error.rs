@@ -1,0 +1,157 @@
+//! Says why a job came to nothing, in the kinds that callers tell apart.
+
+use ropewalk_llm::{ModelError, StopReason};
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_store::{CommitError, ReadError};
+
+/// Says why a job came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The model did not answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model gave no acceptable result, and its repairs are used up.
+    #[error("the model gave no valid `{name}` after {tries} tries: {}", .errors.join("; "))]
+    Submission {
+        /// The submission.
+        name: String,
+        /// How often it was asked.
+        tries: u32,
+        /// What was wrong with the last one.
+        errors: Vec<String>,
+    },
+    /// The model stopped before its result for a reason of its own.
+    #[error("the model stopped early ({reason:?}) without a result")]
+    Stopped {
+        /// Why it stopped.
+        reason: StopReason,
+        /// What it said.
+        text: String,
+    },
+    /// The model repeats itself.
+    #[error("the model called `{tool}` with the same arguments again and again")]
+    DoomLoop {
+        /// The tool of the call that was one too many.
+        tool: String,
+    },
+    /// The model was asked as often as is allowed.
+    #[error("the job did not end within {turns} turns")]
+    TurnLimit {
+        /// The bound.
+        turns: u32,
+    },
+    /// The job used as many tokens as is allowed.
+    #[error("the job used {used} tokens; {limit} is the most")]
+    TokenLimit {
+        /// Used so far.
+        used: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// A tool ended the work, for example because the attempt lost its files.
+    #[error("the work was ended: {reason}")]
+    Ended {
+        /// Why.
+        reason: String,
+    },
+    /// The caller gave up.
+    #[error("the job was cancelled")]
+    Cancelled,
+    /// The job itself is wrong.
+    #[error("the job cannot be run: {0}")]
+    Job(String),
+    /// The journal could not be read.
+    #[error("cannot read the journal of model calls")]
+    Read(#[from] ReadError),
+    /// The journal could not be written.
+    #[error("cannot write the journal of model calls")]
+    Journal(#[source] CommitError),
+    /// The journal holds something that is no reply.
+    #[error("the journaled reply `{key}` cannot be read: {reason}")]
+    JournalEntry {
+        /// The journal key.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl EngineError {
+    /// Returns the class of the failure; none when nothing failed (the work was ended from outside) or when the
+    /// store is at fault, so that trying again is free.
+    pub fn failure_class(&self) -> Option<FailureClass> {
+        match self {
+            Self::Model(error) => model_class(error),
+            Self::Submission { .. } | Self::Stopped { .. } => Some(FailureClass::AgentRefused),
+            Self::DoomLoop { .. } => Some(FailureClass::DoomLoop),
+            Self::TurnLimit { .. } => Some(FailureClass::NoProgress),
+            Self::TokenLimit { .. } => Some(FailureClass::Quota),
+            Self::Job(_) => Some(FailureClass::Unknown),
+            Self::Ended { .. }
+            | Self::Cancelled
+            | Self::Read(_)
+            | Self::Journal(_)
+            | Self::JournalEntry { .. } => None,
+        }
+    }
+}
+
+fn model_class(error: &ModelError) -> Option<FailureClass> {
+    Some(match error {
+        ModelError::RateLimited { .. } => FailureClass::Quota,
+        ModelError::Unauthorized { .. }
+        | ModelError::Overloaded { .. }
+        | ModelError::Truncated
+        | ModelError::Malformed { .. } => FailureClass::ProviderDown,
+        ModelError::Network { .. } => FailureClass::Network,
+        ModelError::Timeout { .. } => FailureClass::Timeout,
+        ModelError::ContextOverflow { .. } => FailureClass::Resource,
+        ModelError::Refused { .. } => FailureClass::AgentRefused,
+        ModelError::Script { .. } => FailureClass::Unknown,
+        ModelError::Cancelled => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_end_has_its_class() {
+        let cases = [
+            (
+                EngineError::Model(ModelError::RateLimited {
+                    message: String::new(),
+                    retry_after: None,
+                }),
+                Some(FailureClass::Quota),
+            ),
+            (
+                EngineError::Model(ModelError::Truncated),
+                Some(FailureClass::ProviderDown),
+            ),
+            (EngineError::Model(ModelError::Cancelled), None),
+            (EngineError::Cancelled, None),
+            (
+                EngineError::DoomLoop {
+                    tool: "grep".to_owned(),
+                },
+                Some(FailureClass::DoomLoop),
+            ),
+            (
+                EngineError::TurnLimit { turns: 50 },
+                Some(FailureClass::NoProgress),
+            ),
+            (
+                EngineError::Stopped {
+                    reason: StopReason::MaxTokens,
+                    text: String::new(),
+                },
+                Some(FailureClass::AgentRefused),
+            ),
+        ];
+        for (error, class) in cases {
+            assert_eq!(error.failure_class(), class, "{error}");
+        }
+    }
+}

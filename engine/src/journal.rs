@@ -1,0 +1,94 @@
+//! Stores every reply before it is acted on, and replays it when the same work runs again.
+
+use ropewalk_llm::{Reply, Usage};
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_store::{ChangeSet, CommitError, Store};
+
+use crate::error::EngineError;
+use crate::job::{Job, ModelEntry};
+
+/// Reads and writes the journal of one job.
+pub(crate) struct Journal<'a> {
+    store: &'a Store,
+    clock: &'a Clock,
+    job: &'a Job,
+    entry: &'a ModelEntry,
+}
+
+impl<'a> Journal<'a> {
+    /// Opens the journal of `job`.
+    pub(crate) fn new(
+        store: &'a Store,
+        clock: &'a Clock,
+        job: &'a Job,
+        entry: &'a ModelEntry,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            job,
+            entry,
+        }
+    }
+
+    /// Returns the reply that was stored for `turn`.
+    pub(crate) async fn replay(&self, turn: u32) -> Result<Option<Reply>, EngineError> {
+        let key = self.key(turn);
+        let Some(call) = self.store.get::<ModelCall>(&key).await? else {
+            return Ok(None);
+        };
+        serde_json::from_value(call.record.reply)
+            .map(Some)
+            .map_err(|error| EngineError::JournalEntry {
+                key,
+                reason: error.to_string(),
+            })
+    }
+
+    /// Stores a reply and returns the one that counts: another run of the same work may have been faster.
+    pub(crate) async fn record(&self, turn: u32, reply: Reply) -> Result<Reply, EngineError> {
+        let mut changes = ChangeSet::new();
+        changes.insert(&self.call(turn, &reply)?);
+        match self.store.commit(changes).await {
+            Ok(_) => Ok(reply),
+            Err(CommitError::Conflict { .. }) => Ok(self.replay(turn).await?.unwrap_or(reply)),
+            Err(error) => Err(EngineError::Journal(error)),
+        }
+    }
+
+    fn call(&self, turn: u32, reply: &Reply) -> Result<ModelCall, EngineError> {
+        let key = self.key(turn);
+        let body = serde_json::to_value(reply).map_err(|error| EngineError::JournalEntry {
+            key: key.clone(),
+            reason: error.to_string(),
+        })?;
+        let scope = &self.job.scope;
+        Ok(ModelCall {
+            key,
+            role: self.job.role.as_str().to_owned(),
+            model: reply.model.clone(),
+            idea: scope.idea.clone(),
+            build: scope.build,
+            task: scope.task.clone(),
+            reply: body,
+            input_tokens: reply.usage.total_input_tokens(),
+            output_tokens: reply.usage.output_tokens,
+            micro_usd: self.micro_usd(&reply.model, &reply.usage),
+            at: self.clock.now(),
+        })
+    }
+
+    /// The provider may answer with a more exact name than it was asked by, so both are looked up.
+    fn micro_usd(&self, model: &str, usage: &Usage) -> Option<u64> {
+        let prices = &self.entry.prices;
+        prices
+            .cost(model, usage)
+            .or_else(|| prices.cost(&self.entry.name, usage))
+            .map(|cost| cost.micro_usd)
+    }
+
+    fn key(&self, turn: u32) -> String {
+        format!("{}/{turn}", self.job.journal_key)
+    }
+}

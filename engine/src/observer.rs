@@ -1,0 +1,32 @@
+//! Lets a caller watch a job while it runs.
+
+use ropewalk_llm::ToolUse;
+
+use crate::tool::ToolOutput;
+
+/// Watches a job; every method does nothing unless written.
+pub trait Observer: Send + Sync {
+    /// The model wrote more text.
+    fn delta(&self, text: &str) {
+        let _ = text;
+    }
+
+    /// A tool begins.
+    fn tool_started(&self, call: &ToolUse) {
+        let _ = call;
+    }
+
+    /// A tool has ended; the metadata of its output is only for the watcher.
+    fn tool_ended(&self, call: &ToolUse, output: &ToolOutput) {
+        let _ = (call, output);
+    }
+
+    /// Something moved: a sign of life, perhaps many in a second.
+    fn progress(&self) {}
+}
+
+/// Watches nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}

@@ -1,0 +1,203 @@
+//! Takes a typed result from a model: by a tool call, or from its text when it would not call.
+
+use std::sync::Arc;
+
+use ropewalk_llm::ToolSpec;
+use serde_json::Value;
+
+use crate::tool::{Schema, violations};
+
+/// Checks a result that fits the schema; the errors go back to the model.
+pub type Check = Arc<dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync>;
+
+/// Asks for a typed result, which ends the job.
+#[derive(Clone)]
+pub struct Submission {
+    /// The name of the tool that takes it.
+    pub name: String,
+    /// What it is, in words for the model.
+    pub description: String,
+    /// The JSON Schema of the result, an object.
+    pub schema: Value,
+    /// What the schema cannot say.
+    pub check: Check,
+    /// How often a wrong or missing result is sent back.
+    pub repairs: u32,
+}
+
+impl Submission {
+    /// Describes the tool to a model.
+    pub(crate) fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.schema.clone(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Submission {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Submission")
+            .field("name", &self.name)
+            .field("repairs", &self.repairs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Is a submission with its schema compiled.
+pub(crate) struct Intake<'a> {
+    submission: &'a Submission,
+    schema: Schema,
+}
+
+impl<'a> Intake<'a> {
+    /// Compiles the schema; the error says what is wrong with it.
+    pub(crate) fn open(submission: &'a Submission) -> Result<Self, String> {
+        let schema = Schema::compile(&submission.schema).map_err(|reason| {
+            format!("the schema of `{}` is invalid: {reason}", submission.name)
+        })?;
+        Ok(Self { submission, schema })
+    }
+
+    /// Says whether a call of `name` is the submission.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        self.submission.name.eq_ignore_ascii_case(name)
+    }
+
+    /// Returns the submission.
+    pub(crate) fn submission(&self) -> &'a Submission {
+        self.submission
+    }
+
+    /// Checks a result; the errors are for the model.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
+        let violations = violations(&self.schema, value);
+        if violations.is_empty() {
+            (self.submission.check)(value)
+        } else {
+            Err(violations)
+        }
+    }
+
+    /// Finds a result in the text of a model that did not call; an error tells what is wrong with the one found,
+    /// and none says that there is none.
+    pub(crate) fn find(&self, text: &str) -> Option<Result<Value, Vec<String>>> {
+        let mut first_errors = None;
+        for value in objects(text) {
+            let value = self.unwrapped(value);
+            match self.check(&value) {
+                Ok(()) => return Some(Ok(value)),
+                Err(errors) => first_errors = first_errors.or(Some(errors)),
+            }
+        }
+        first_errors.map(Err)
+    }
+
+    /// Small models write the call itself as text: `{"name": …, "arguments": {…}}`.
+    fn unwrapped(&self, mut value: Value) -> Value {
+        let is_call = value["name"].as_str().is_some_and(|name| self.takes(name));
+        for key in ["arguments", "parameters", "input"] {
+            if is_call && value[key].is_object() {
+                return value[key].take();
+            }
+        }
+        value
+    }
+}
+
+/// Lists the JSON objects of a text: the whole of it, its fenced blocks, and from the first brace to the last.
+fn objects(text: &str) -> Vec<Value> {
+    let braces = text
+        .find('{')
+        .zip(text.rfind('}'))
+        .filter(|(start, end)| start < end)
+        .map(|(start, end)| &text[start..=end]);
+    let mut found: Vec<Value> = Vec::new();
+    for candidate in std::iter::once(text).chain(fenced(text)).chain(braces) {
+        if let Ok(value @ Value::Object(_)) = serde_json::from_str(candidate.trim())
+            && !found.contains(&value)
+        {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// Lists the contents of the fenced blocks of a text.
+fn fenced(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```")
+        .skip(1)
+        .step_by(2)
+        .map(|block| block.split_once('\n').map_or(block, |(_, content)| content))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn submission() -> Submission {
+        Submission {
+            name: "submit_signals".to_owned(),
+            description: "the signals".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": { "confidence": { "type": "number" } },
+                "required": ["confidence"],
+            }),
+            check: Arc::new(|value| {
+                if value["confidence"].as_f64() <= Some(1.0) {
+                    Ok(())
+                } else {
+                    Err(vec!["`confidence` is above 1".to_owned()])
+                }
+            }),
+            repairs: 2,
+        }
+    }
+
+    #[test]
+    fn a_result_is_found_wherever_a_model_puts_it() {
+        let submission = submission();
+        let intake = Intake::open(&submission).unwrap();
+        let good = Some(Ok(json!({ "confidence": 0.5 })));
+        let cases = [
+            ("Nothing here.", None),
+            ("{\"confidence\": 0.5}", good.clone()),
+            (
+                "Sure:\n```json\n{\"confidence\": 0.5}\n```\nDone.",
+                good.clone(),
+            ),
+            (
+                "```\n{\"other\": 1}\n```\nand\n```\n{\"confidence\": 0.5}\n```",
+                good.clone(),
+            ),
+            ("I say {\"confidence\": 0.5}.", good.clone()),
+            (
+                "{\"name\": \"Submit_Signals\", \"arguments\": {\"confidence\": 0.5}}",
+                good,
+            ),
+            (
+                "{\"confidence\": 2}",
+                Some(Err(vec!["`confidence` is above 1".to_owned()])),
+            ),
+            ("{\"confidence\": 0.5", None),
+            ("} {", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(intake.find(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_does_not_fit_the_schema_never_reaches_the_check() {
+        let mut submission = submission();
+        submission.check = Arc::new(|_| panic!("the check must not see this"));
+        let intake = Intake::open(&submission).unwrap();
+        let errors = intake.check(&json!({ "confidence": "high" })).unwrap_err();
+        assert!(errors[0].contains("`confidence`"), "{errors:?}");
+    }
+}

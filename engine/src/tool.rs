@@ -1,0 +1,115 @@
+//! Defines what a tool is: words and a schema for the model, and what happens when the model calls it.
+
+mod arguments;
+mod toolbox;
+mod truncate;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+pub use toolbox::{Toolbox, ToolboxError};
+
+pub(crate) use arguments::{Schema, violations};
+pub(crate) use toolbox::malformed;
+
+/// Does one thing for a model.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// Returns the name to call it by, in snake case.
+    fn name(&self) -> &str;
+
+    /// Returns what it does, in words for the model.
+    fn description(&self) -> &str;
+
+    /// Returns the JSON Schema of its arguments, an object.
+    fn parameters(&self) -> Value;
+
+    /// Says whether it may run beside others of its kind: it changes nothing.
+    fn concurrency_safe(&self) -> bool;
+
+    /// Says which end of an output that is too long the model gets to read.
+    fn keep(&self) -> Keep {
+        Keep::Head
+    }
+
+    /// Runs it; the arguments fit the schema.
+    async fn execute(
+        &self,
+        arguments: Value,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolFailure>;
+}
+
+/// Says which end of a long output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The beginning.
+    Head,
+    /// The end.
+    Tail,
+    /// All of it: the tool bounds its output itself.
+    Everything,
+}
+
+/// Is what a tool knows about the call.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// The work that the call belongs to: the journal key of the job.
+    pub work: String,
+    /// Fires when the caller gave up.
+    pub cancel: CancellationToken,
+}
+
+/// Is what a tool answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// What the model gets to read.
+    pub text: String,
+    /// Whether the call failed, as the model is told.
+    pub is_error: bool,
+    /// What only the watcher gets to see; null for nothing.
+    pub metadata: Value,
+}
+
+impl ToolOutput {
+    /// Answers with text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            is_error: false,
+            metadata: Value::Null,
+        }
+    }
+
+    /// Answers that the call failed.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::text(text)
+        }
+    }
+
+    /// Adds what only the watcher gets to see.
+    pub fn with_metadata(self, metadata: Value) -> Self {
+        Self { metadata, ..self }
+    }
+}
+
+/// Says why a tool gave no output.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolFailure {
+    /// The call cannot be carried out; the model reads why.
+    #[error("{0}")]
+    Refused(String),
+    /// The work must stop now; the model is not asked again.
+    #[error("the work was ended: {0}")]
+    Ended(String),
+}
+
+impl ToolFailure {
+    /// Refuses a call with a reason for the model.
+    pub fn refused(reason: impl Into<String>) -> Self {
+        Self::Refused(reason.into())
+    }
+}

@@ -1,0 +1,78 @@
+//! Checks what a model wrote against a JSON Schema, and names the field that does not fit.
+
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// The most violations that are told at once.
+const MOST: usize = 10;
+/// The longest part of a violation that is told, in characters.
+const LONGEST: usize = 300;
+
+/// Is a compiled JSON Schema.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema(Arc<Validator>);
+
+impl Schema {
+    /// Compiles a schema; the error says what is wrong with it.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        jsonschema::validator_for(schema)
+            .map(|validator| Self(Arc::new(validator)))
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Lists what does not fit, each with the field's path; empty when all is well.
+pub(crate) fn violations(schema: &Schema, value: &Value) -> Vec<String> {
+    schema
+        .0
+        .iter_errors(value)
+        .take(MOST)
+        .map(|error| {
+            let path = error.instance_path().to_string();
+            let said: String = error.to_string().chars().take(LONGEST).collect();
+            if path.is_empty() {
+                said
+            } else {
+                format!("`{}`: {said}", path.trim_start_matches('/'))
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_violation_names_the_field() {
+        let schema = Schema::compile(&json!({
+            "type": "object",
+            "properties": { "path": { "type": "string" }, "edits": { "type": "array", "items": {
+                "type": "object", "required": ["old"], "properties": { "old": { "type": "string" } } } } },
+            "required": ["path"],
+            "additionalProperties": false,
+        }))
+        .unwrap();
+        let cases = [
+            (json!({ "path": "a" }), vec![]),
+            (json!({}), vec!["\"path\""]),
+            (json!({ "path": 1 }), vec!["`path`"]),
+            (
+                json!({ "path": "a", "edits": [{}] }),
+                vec!["`edits/0`", "\"old\""],
+            ),
+            (json!({ "path": "a", "pth": 1 }), vec!["'pth'"]),
+        ];
+        for (value, expected) in cases {
+            let said = violations(&schema, &value).join("\n");
+            assert_eq!(said.is_empty(), expected.is_empty(), "{value} {said}");
+            for part in expected {
+                assert!(said.contains(part), "{value}: {said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Holds the tools of a job: finds them by name, checks arguments, bounds outputs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ropewalk_llm::{ToolSpec, ToolUse};
+use serde_json::{Value, json};
+
+use super::truncate::truncate;
+use super::{Schema, Tool, ToolContext, ToolFailure, ToolOutput, violations};
+
+/// Says why a set of tools cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolboxError {
+    /// Two tools have one name, apart from case.
+    #[error("two tools are called `{0}`; rename one")]
+    Duplicate(String),
+    /// The schema of a tool is no JSON Schema.
+    #[error("the schema of tool `{name}` is invalid: {reason}")]
+    Schema {
+        /// The tool.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+#[derive(Clone)]
+struct Entry {
+    tool: Arc<dyn Tool>,
+    schema: Schema,
+}
+
+/// Holds tools by name. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: Arc<BTreeMap<String, Entry>>,
+    spill: Option<Arc<PathBuf>>,
+}
+
+impl Toolbox {
+    /// Collects tools; every name is unique and every schema valid.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        let mut entries = BTreeMap::new();
+        for tool in tools {
+            let name = tool.name().to_lowercase();
+            let schema =
+                Schema::compile(&tool.parameters()).map_err(|reason| ToolboxError::Schema {
+                    name: name.clone(),
+                    reason,
+                })?;
+            if entries
+                .insert(name.clone(), Entry { tool, schema })
+                .is_some()
+            {
+                return Err(ToolboxError::Duplicate(name));
+            }
+        }
+        Ok(Self {
+            tools: Arc::new(entries),
+            spill: None,
+        })
+    }
+
+    /// Keeps the full text of outputs that were cut as files in `directory`, named in their metadata.
+    pub fn spill_to(self, directory: PathBuf) -> Self {
+        Self {
+            spill: Some(Arc::new(directory)),
+            ..self
+        }
+    }
+
+    /// Says that there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Says whether a tool has this name, apart from case.
+    pub fn contains(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    /// Describes the tools to a model, by name.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools
+            .values()
+            .map(|entry| ToolSpec {
+                name: entry.tool.name().to_owned(),
+                description: entry.tool.description().to_owned(),
+                parameters: entry.tool.parameters(),
+            })
+            .collect()
+    }
+
+    /// Says whether a call may run beside others; a call of an unknown tool runs nothing, so it may.
+    pub(crate) fn concurrency_safe(&self, call: &ToolUse) -> bool {
+        self.entry(&call.name)
+            .is_none_or(|entry| entry.tool.concurrency_safe())
+    }
+
+    /// Runs a call. Whatever the model did wrong is an error output; an error says why the work must stop.
+    pub(crate) async fn run(
+        &self,
+        call: &ToolUse,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, String> {
+        let entry = match self.admit(call) {
+            Ok(entry) => entry,
+            Err(reason) => return Ok(ToolOutput::error(reason)),
+        };
+        match entry.tool.execute(call.input.clone(), context).await {
+            Ok(output) => Ok(self.bound(entry, output).await),
+            Err(ToolFailure::Refused(reason)) => Ok(ToolOutput::error(reason)),
+            Err(ToolFailure::Ended(reason)) => Err(reason),
+        }
+    }
+
+    fn admit(&self, call: &ToolUse) -> Result<&Entry, String> {
+        let Some(entry) = self.entry(&call.name) else {
+            let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+            return Err(format!(
+                "there is no tool `{}`; the tools are: {}",
+                call.name,
+                names.join(", ")
+            ));
+        };
+        if call.malformed {
+            return Err(malformed(call));
+        }
+        let violations = violations(&entry.schema, &call.input);
+        if violations.is_empty() {
+            Ok(entry)
+        } else {
+            Err(format!(
+                "the arguments of `{}` do not fit: {}",
+                entry.tool.name(),
+                violations.join("; ")
+            ))
+        }
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.tools.get(&name.to_lowercase())
+    }
+
+    async fn bound(&self, entry: &Entry, output: ToolOutput) -> ToolOutput {
+        let Some(text) = truncate(&output.text, entry.tool.keep()) else {
+            return output;
+        };
+        let file = match &self.spill {
+            Some(directory) => spill(directory, &output.text).await,
+            None => None,
+        };
+        let metadata = merged(output.metadata, file);
+        ToolOutput {
+            text,
+            is_error: output.is_error,
+            metadata,
+        }
+    }
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_set().entries(self.tools.keys()).finish()
+    }
+}
+
+/// Says that the arguments of a call are no object.
+pub(crate) fn malformed(call: &ToolUse) -> String {
+    let shown: String = call
+        .input
+        .as_str()
+        .unwrap_or_default()
+        .chars()
+        .take(200)
+        .collect();
+    format!(
+        "the arguments of `{}` are not a JSON object; send the whole call again. They began with: {shown}",
+        call.name
+    )
+}
+
+/// Writes the full text to a file of its own; a full disk costs the file, never the call.
+async fn spill(directory: &std::path::Path, text: &str) -> Option<PathBuf> {
+    let directory = directory.to_owned();
+    let text = text.to_owned();
+    let written = tokio::task::spawn_blocking(move || -> std::io::Result<PathBuf> {
+        std::fs::create_dir_all(&directory)?;
+        let file = tempfile::Builder::new()
+            .prefix("output-")
+            .suffix(".txt")
+            .tempfile_in(&directory)?;
+        std::fs::write(file.path(), text)?;
+        let (_, path) = file.keep().map_err(|error| error.error)?;
+        Ok(path)
+    })
+    .await;
+    match written {
+        Ok(Ok(path)) => Some(path),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "could not keep the full output of a tool");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+fn merged(metadata: Value, file: Option<PathBuf>) -> Value {
+    let Some(file) = file else { return metadata };
+    let path = file.display().to_string();
+    match metadata {
+        Value::Object(mut object) => {
+            object.insert("full_output".to_owned(), Value::String(path));
+            Value::Object(object)
+        }
+        _ => json!({ "full_output": path }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::tool::Keep;
+
+    struct Echo {
+        name: &'static str,
+        runs: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Tool for Echo {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn description(&self) -> &str {
+            "says it again"
+        }
+
+        fn parameters(&self) -> Value {
+            json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] })
+        }
+
+        fn concurrency_safe(&self) -> bool {
+            true
+        }
+
+        fn keep(&self) -> Keep {
+            Keep::Tail
+        }
+
+        async fn execute(
+            &self,
+            arguments: Value,
+            _: &ToolContext,
+        ) -> Result<ToolOutput, ToolFailure> {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            Ok(ToolOutput::text(
+                arguments["text"].as_str().unwrap_or_default(),
+            ))
+        }
+    }
+
+    fn echo(name: &'static str) -> Arc<Echo> {
+        Arc::new(Echo {
+            name,
+            runs: AtomicU32::new(0),
+        })
+    }
+
+    fn context() -> ToolContext {
+        ToolContext {
+            work: "test".to_owned(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    #[test]
+    fn two_tools_of_one_name_are_refused() {
+        let twice: [Arc<dyn Tool>; 2] = [echo("Say"), echo("say")];
+        assert_eq!(
+            Toolbox::new(twice).err(),
+            Some(ToolboxError::Duplicate("say".to_owned()))
+        );
+    }
+
+    #[tokio::test]
+    async fn only_a_call_that_fits_reaches_its_tool() {
+        let tool = echo("say");
+        let toolbox = Toolbox::new([tool.clone() as Arc<dyn Tool>]).unwrap();
+        let cases = [
+            ("say", r#"{"text":"x"}"#, false, "x"),
+            ("SAY", r#"{"text":"y"}"#, false, "y"),
+            ("say", r#"{"text":1}"#, true, "`text`"),
+            ("say", r"{}", true, "\"text\""),
+            ("say", r#"{"text":"#, true, "not a JSON object"),
+            ("shout", r"{}", true, "the tools are: say"),
+        ];
+        for (name, arguments, is_error, part) in cases {
+            let output = toolbox
+                .run(&ToolUse::parse("t", name, arguments), &context())
+                .await
+                .unwrap();
+            assert_eq!(output.is_error, is_error, "{name} {arguments}");
+            assert!(output.text.contains(part), "{}", output.text);
+        }
+        assert_eq!(tool.runs.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn the_full_text_of_a_cut_output_is_kept_in_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let toolbox = Toolbox::new([echo("say") as Arc<dyn Tool>])
+            .unwrap()
+            .spill_to(directory.path().to_owned());
+        let text: String = (1..=3_000).map(|line| format!("{line}\n")).collect();
+        let call = ToolUse::parse("t", "say", &json!({ "text": text }).to_string());
+        let output = toolbox.run(&call, &context()).await.unwrap();
+        assert!(output.text.ends_with("\n3000\n") && !output.text.contains("\n1000\n"));
+        let path = output.metadata["full_output"].as_str().unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+    }
+}

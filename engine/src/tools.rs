@@ -1,0 +1,71 @@
+//! Holds the built-in tools: they work in one slot, read anywhere in it and write only where the work may.
+
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+mod ls;
+mod read;
+mod request_file;
+mod walk;
+mod workbench;
+mod write;
+
+use std::sync::Arc;
+
+use ropewalk_schemas::RepoPath;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError};
+
+pub use request_file::{FileGrants, GrantReply};
+pub use workbench::{Workbench, WorkbenchOptions};
+
+/// Returns every tool that an attempt at a task works with.
+pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
+    let mut tools = reading(workbench);
+    tools.push(Arc::new(write::Write::new(workbench.clone())));
+    tools.push(Arc::new(edit::Edit::new(workbench.clone())));
+    tools.push(Arc::new(bash::Bash::new(workbench.clone())));
+    if let Some(grants) = workbench.grants() {
+        tools.push(Arc::new(request_file::RequestFile::new(
+            workbench.clone(),
+            grants,
+        )));
+    }
+    Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
+}
+
+/// Returns the tools that only look.
+pub fn reading_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
+    Ok(Toolbox::new(reading(workbench))?.spill_to(workbench.spill_directory()))
+}
+
+fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(read::Read::new(workbench.clone())),
+        Arc::new(ls::Ls::new(workbench.clone())),
+        Arc::new(glob::Glob::new(workbench.clone())),
+        Arc::new(grep::Grep::new(workbench.clone())),
+    ]
+}
+
+/// Reads arguments that the schema has let pass.
+fn arguments<T: DeserializeOwned>(value: Value) -> Result<T, ToolFailure> {
+    serde_json::from_value(value)
+        .map_err(|error| ToolFailure::refused(format!("the arguments do not fit: {error}")))
+}
+
+/// Reads a path of the repository.
+fn path(text: &str) -> Result<RepoPath, ToolFailure> {
+    RepoPath::parse(text).map_err(|error| ToolFailure::refused(error.to_string()))
+}
+
+/// Reads a directory: none for the root, however it is written.
+fn directory(text: Option<&str>) -> Result<Option<RepoPath>, ToolFailure> {
+    match text.map(str::trim) {
+        None | Some("" | "." | "./") => Ok(None),
+        Some(text) => path(text).map(Some),
+    }
+}

@@ -1,0 +1,190 @@
+//! Runs a shell line in the slot.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ropewalk_workspace::{CommandOutput, CommandSpec, CommandStatus};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::arguments;
+use super::workbench::Workbench;
+use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
+
+/// How long a command may take when the call says nothing else.
+const DEFAULT_SECONDS: u64 = 120;
+/// How long a command may take at most.
+const MOST_SECONDS: u64 = 600;
+
+/// Runs a shell line.
+pub(super) struct Bash {
+    workbench: Workbench,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    #[serde(default)]
+    timeout_seconds: Option<u64>,
+}
+
+impl Bash {
+    pub(super) fn new(workbench: Workbench) -> Self {
+        Self { workbench }
+    }
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn description(&self) -> &'static str {
+        "Runs a shell line in the root of the repository, for example to compile or test. Nothing of it lives on \
+         after it has ended. Change files with `write` and `edit`, not with this."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "command": { "type": "string", "minLength": 1 },
+                "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": MOST_SECONDS,
+                    "description": "120 when not given" },
+            },
+            "required": ["command"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn concurrency_safe(&self) -> bool {
+        false
+    }
+
+    fn keep(&self) -> Keep {
+        Keep::Tail
+    }
+
+    async fn execute(
+        &self,
+        value: Value,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let wanted: Arguments = arguments(value)?;
+        let seconds = wanted.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
+        let mut spec = CommandSpec::shell(&wanted.command, self.workbench.files().root())
+            .with_timeout(Duration::from_secs(seconds.min(MOST_SECONDS)));
+        for (name, value) in &self.workbench.options().variables {
+            spec = spec.with_variable(name, value);
+        }
+        let output = self
+            .workbench
+            .options()
+            .runner
+            .run(&spec, &context.cancel)
+            .await
+            .map_err(|error| ToolFailure::refused(error.to_string()))?;
+        Ok(ToolOutput {
+            text: told(&output, seconds),
+            is_error: !output.succeeded(),
+            metadata: json!({
+                "exit_code": match output.status {
+                    CommandStatus::Exited(code) => Some(code),
+                    _ => None,
+                },
+                "duration_ms": u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
+            }),
+        })
+    }
+}
+
+/// Tells what a command wrote and how it ended; the end comes last, where it is never cut.
+fn told(output: &CommandOutput, seconds: u64) -> String {
+    let mut parts: Vec<String> = [&output.stdout, &output.stderr]
+        .into_iter()
+        .map(|stream| stream.trim_end().to_owned())
+        .filter(|stream| !stream.is_empty())
+        .collect();
+    match output.status {
+        CommandStatus::Exited(0) if !parts.is_empty() => {}
+        CommandStatus::Exited(code) => parts.push(format!("[exit code {code}]")),
+        CommandStatus::Signalled(number) => parts.push(format!("[ended by signal {number}]")),
+        CommandStatus::TimedOut => parts.push(format!(
+            "[stopped after {seconds} seconds; nothing of it runs any more]"
+        )),
+        CommandStatus::Cancelled => parts.push("[stopped]".to_owned()),
+        CommandStatus::Flooded => parts.push("[stopped: it wrote without end]".to_owned()),
+        CommandStatus::Missing => parts.push("[there is no shell]".to_owned()),
+    }
+    parts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::tools::workbench::tests::Bench;
+
+    #[tokio::test]
+    async fn the_model_sees_what_a_command_wrote_and_how_it_ended() {
+        let bench = Bench::new(&[("a", "hello\n")], &[]);
+        let bash = Bash::new(bench.workbench.clone());
+        let cases = [
+            ("cat a", "hello", false),
+            ("true", "[exit code 0]", false),
+            (
+                "echo out; echo err >&2; exit 3",
+                "out\nerr\n[exit code 3]",
+                true,
+            ),
+            ("echo $ADDED $SECRET", "yes", false),
+        ];
+        for (command, text, is_error) in cases {
+            let output = bench.run(&bash, json!({ "command": command })).await;
+            assert_eq!(
+                (output.text.as_str(), output.is_error),
+                (text, is_error),
+                "{command}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_takes_too_long_is_stopped_with_its_children() {
+        let bench = Bench::new(&[], &[]);
+        let bash = Bash::new(bench.workbench.clone());
+        let begun = Instant::now();
+        let command = "sleep 99 & echo $! > child; sleep 99";
+        let arguments = json!({ "command": command, "timeout_seconds": 1 });
+        let output = bench.run(&bash, arguments).await;
+        assert!(
+            output.is_error && output.text.contains("1 seconds"),
+            "{}",
+            output.text
+        );
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        let child = bench.content("child").unwrap();
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+        // Nobody may have reaped it yet, but it does not run.
+        assert!(state.is_err() || state.is_ok_and(|stat| stat.contains(") Z ")));
+    }
+
+    #[tokio::test]
+    async fn cancelling_stops_a_command() {
+        let bench = Bench::new(&[], &[]);
+        let context = ToolContext {
+            work: "test".to_owned(),
+            cancel: CancellationToken::new(),
+        };
+        context.cancel.cancel();
+        let output = Bash::new(bench.workbench.clone())
+            .execute(json!({ "command": "sleep 99" }), &context)
+            .await
+            .unwrap();
+        assert!(output.is_error);
+    }
+}

@@ -1,0 +1,171 @@
+//! Replaces a text exactly, or, where it does not occur exactly, with regard only to what a model may misread:
+//! blanks, quotes, dashes and composed letters.
+
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Says why nothing was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReplaceError {
+    /// The old text does not occur.
+    Missing,
+    /// The old text occurs so many times.
+    Ambiguous(usize),
+    /// Old and new text are the same.
+    Same,
+}
+
+/// Replaces `old` by `new` where it occurs once, or everywhere if `all`.
+pub(super) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String, ReplaceError> {
+    if old == new {
+        return Err(ReplaceError::Same);
+    }
+    let mut places: Vec<Range<usize>> = text
+        .match_indices(old)
+        .map(|(start, found)| start..start + found.len())
+        .collect();
+    if places.is_empty() {
+        places = similar_places(text, old);
+    }
+    match places.len() {
+        0 => Err(ReplaceError::Missing),
+        count if count > 1 && !all => Err(ReplaceError::Ambiguous(count)),
+        _ => Ok(splice(text, &places, new)),
+    }
+}
+
+fn splice(text: &str, places: &[Range<usize>], new: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut end = 0;
+    for place in places {
+        result.push_str(&text[end..place.start]);
+        result.push_str(new);
+        end = place.end;
+    }
+    result.push_str(&text[end..]);
+    result
+}
+
+/// Is one letter as it is compared, and the bytes of the text that it stands for.
+#[derive(Debug, Clone)]
+struct Letter {
+    plain: char,
+    place: Range<usize>,
+}
+
+fn similar_places(text: &str, old: &str) -> Vec<Range<usize>> {
+    let text = plain(text);
+    let old = plain(old);
+    let mut places = Vec::new();
+    let mut start = 0;
+    // A text of blanks alone would match anywhere.
+    if old.iter().all(|letter| letter.plain.is_whitespace()) {
+        return places;
+    }
+    while start + old.len() <= text.len() {
+        let window = &text[start..start + old.len()];
+        let whole = starts_whole(&text, start) && starts_whole(&text, start + old.len());
+        if whole && window.iter().zip(&old).all(|(a, b)| a.plain == b.plain) {
+            places.push(window[0].place.start..window[window.len() - 1].place.end);
+            start += old.len();
+        } else {
+            start += 1;
+        }
+    }
+    places
+}
+
+/// Says that a letter of the text begins at `index`, not a part of one that was taken apart.
+fn starts_whole(text: &[Letter], index: usize) -> bool {
+    index == 0 || index >= text.len() || text[index].place.start != text[index - 1].place.start
+}
+
+/// Writes a text as it is compared: letters decomposed, quotes and dashes straight, runs of blanks as one, no
+/// blanks before the end of a line.
+fn plain(text: &str) -> Vec<Letter> {
+    let mut letters: Vec<Letter> = Vec::new();
+    for (start, letter) in text.char_indices() {
+        let place = start..start + letter.len_utf8();
+        match straight(letter) {
+            '\r' => {}
+            ' ' => match letters.last_mut() {
+                Some(last) if last.plain == ' ' => last.place.end = place.end,
+                _ => letters.push(Letter { plain: ' ', place }),
+            },
+            '\n' => {
+                if letters.last().is_some_and(|last| last.plain == ' ') {
+                    letters.pop();
+                }
+                letters.push(Letter { plain: '\n', place });
+            }
+            other => letters.extend(std::iter::once(other).nfkd().map(|plain| Letter {
+                plain,
+                place: place.clone(),
+            })),
+        }
+    }
+    letters
+}
+
+fn straight(letter: char) -> char {
+    match letter {
+        '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{201b}' | '\u{2032}' => '\'',
+        '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{201f}' | '\u{2033}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\t' | '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_replaced_where_it_occurs() {
+        let cases: [(&str, &str, &str, Result<&str, ReplaceError>); 13] = [
+            ("a b c", "b", "x", Ok("a x c")),
+            ("a b b", "b", "x", Err(ReplaceError::Ambiguous(2))),
+            ("a", "b", "x", Err(ReplaceError::Missing)),
+            ("a", "a", "a", Err(ReplaceError::Same)),
+            // An exact occurrence wins over similar ones.
+            (
+                "say \"x\" or \u{201c}x\u{201d}",
+                "\"x\"",
+                "y",
+                Ok("say y or \u{201c}x\u{201d}"),
+            ),
+            ("say \u{201c}hi\u{201d}!", "\"hi\"", "'hi'", Ok("say 'hi'!")),
+            (
+                "let s = \"it's\";",
+                "it\u{2019}s",
+                "is",
+                Ok("let s = \"is\";"),
+            ),
+            ("a\tb  c", "a b c", "x", Ok("x")),
+            ("a  \nb\r\nc", "a\nb\nc", "x", Ok("x")),
+            ("1 \u{2013} 2", "1 - 2", "-1", Ok("-1")),
+            ("caf\u{e9} au lait", "cafe\u{301}", "the", Ok("the au lait")),
+            // Half of a composed letter is no occurrence.
+            ("caf\u{e9}", "cafe", "x", Err(ReplaceError::Missing)),
+            ("a   b", "\t", "x", Err(ReplaceError::Missing)),
+        ];
+        for (text, old, new, expected) in cases {
+            assert_eq!(
+                replace(text, old, new, false),
+                expected.map(str::to_owned),
+                "{text:?} {old:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_occurrence_is_replaced_on_request() {
+        assert_eq!(replace("a b a", "a", "aa", true).unwrap(), "aa b aa");
+        assert_eq!(
+            replace("\u{2018}a\u{2019} \u{2018}a\u{2019}", "'a'", "b", true).unwrap(),
+            "b b"
+        );
+    }
+}

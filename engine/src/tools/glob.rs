@@ -1,0 +1,148 @@
+//! Finds files by name.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use globset::GlobBuilder;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::workbench::Workbench;
+use super::{arguments, directory, walk};
+use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+
+/// The most files that are listed.
+const MOST: usize = 100;
+
+/// Finds files by name.
+pub(super) struct Glob {
+    workbench: Workbench,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    pattern: String,
+    #[serde(default)]
+    path: Option<String>,
+}
+
+impl Glob {
+    pub(super) fn new(workbench: Workbench) -> Self {
+        Self { workbench }
+    }
+}
+
+#[async_trait]
+impl Tool for Glob {
+    fn name(&self) -> &'static str {
+        "glob"
+    }
+
+    fn description(&self) -> &'static str {
+        "Finds files by a pattern such as `**/*.rs`, the newest first. Files that git ignores are left out."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "pattern": { "type": "string", "description": "a glob; `*` stops at `/`, `**` does not" },
+                "path": { "type": "string", "description": "the directory to look in" },
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn concurrency_safe(&self) -> bool {
+        true
+    }
+
+    async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
+        let wanted: Arguments = arguments(value)?;
+        let below = directory(wanted.path.as_deref())?;
+        let pattern = GlobBuilder::new(wanted.pattern.trim_start_matches("./"))
+            .literal_separator(true)
+            .build()
+            .map_err(|error| ToolFailure::refused(format!("the pattern is no glob: {error}")))?
+            .compile_matcher();
+        let prefix = below
+            .as_ref()
+            .map(|below| format!("{below}/"))
+            .unwrap_or_default();
+        let mut found: Vec<(SystemTime, String)> =
+            walk::files(self.workbench.files().root(), below.as_ref())
+                .filter(|file| {
+                    let inner = file.path.strip_prefix(&prefix).unwrap_or(&file.path);
+                    pattern.is_match(inner) || pattern.is_match(&file.path)
+                })
+                .map(|file| {
+                    let modified = file.file.metadata().and_then(|found| found.modified());
+                    (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path)
+                })
+                .collect();
+        found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
+        Ok(ToolOutput::text(listing(
+            found.into_iter().map(|(_, path)| path).collect(),
+        )))
+    }
+}
+
+fn listing(mut paths: Vec<String>) -> String {
+    if paths.is_empty() {
+        return "[no file matches]".to_owned();
+    }
+    if paths.len() > MOST {
+        let more = paths.len() - MOST;
+        paths.truncate(MOST);
+        paths.push(format!("[{more} more; narrow the pattern]"));
+    }
+    paths.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tools::workbench::tests::Bench;
+
+    #[tokio::test]
+    async fn the_newest_match_comes_first_and_ignored_files_not_at_all() {
+        let bench = Bench::new(
+            &[
+                (".gitignore", "target/\n"),
+                ("a.rs", ""),
+                ("src/b.rs", ""),
+                ("src/c.rs", ""),
+                ("target/d.rs", ""),
+            ],
+            &[],
+        );
+        bench.touch("src/b.rs", Duration::from_secs(20));
+        bench.touch("src/c.rs", Duration::from_secs(10));
+        bench.touch("a.rs", Duration::from_secs(5));
+        let glob = Glob::new(bench.workbench.clone());
+        let cases = [
+            (json!({ "pattern": "**/*.rs" }), "src/b.rs\nsrc/c.rs\na.rs"),
+            (json!({ "pattern": "*.rs" }), "a.rs"),
+            (
+                json!({ "pattern": "*.rs", "path": "src" }),
+                "src/b.rs\nsrc/c.rs",
+            ),
+            (json!({ "pattern": "*.py" }), "[no file matches]"),
+        ];
+        for (arguments, expected) in cases {
+            let output = bench.run(&glob, arguments.clone()).await;
+            assert_eq!(output.text, expected, "{arguments}");
+        }
+        assert!(bench.run(&glob, json!({ "pattern": "a{" })).await.is_error);
+    }
+
+    #[test]
+    fn at_most_a_hundred_files_are_listed() {
+        let text = listing((0..120).map(|number| number.to_string()).collect());
+        assert_eq!(text.lines().count(), 101);
+        assert!(text.ends_with("[20 more; narrow the pattern]"));
+    }
+}

@@ -1,0 +1,258 @@
+//! Asks for more files than the task declares, in the midst of an attempt (design §9).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ropewalk_schemas::RepoPath;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::workbench::Workbench;
+use super::{arguments, path};
+use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+
+/// So many files may be granted to one attempt.
+const MOST: usize = 3;
+
+/// Grants files to an attempt; it may take as long as their holders need.
+#[async_trait]
+pub trait FileGrants: Send + Sync {
+    /// Asks for all of `files` or none.
+    async fn request(&self, files: &[RepoPath], reason: &str) -> GrantReply;
+}
+
+/// Says what came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantReply {
+    /// The files may be written.
+    Granted,
+    /// The files may not be written; the model reads why.
+    Denied(String),
+    /// The attempt must stop now.
+    Ended,
+}
+
+/// Asks for more files.
+pub(super) struct RequestFile {
+    workbench: Workbench,
+    grants: Arc<dyn FileGrants>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    files: Vec<String>,
+    reason: String,
+}
+
+impl RequestFile {
+    pub(super) fn new(workbench: Workbench, grants: Arc<dyn FileGrants>) -> Self {
+        Self { workbench, grants }
+    }
+
+    /// Refuses what no holder needs to be asked about.
+    fn admit(&self, files: &[RepoPath]) -> Result<(), ToolFailure> {
+        let granted = self.workbench.granted().len();
+        if granted + files.len() > MOST {
+            return Err(ToolFailure::refused(format!(
+                "an attempt may ask for {MOST} files, and {granted} were granted; do the task without the others"
+            )));
+        }
+        let gate = &self.workbench.options().gate_files;
+        for file in files {
+            if is_test(file.as_str()) {
+                return Err(ToolFailure::refused(format!(
+                    "`{file}` is a test, which this task does not declare; make the code pass it as it is"
+                )));
+            }
+            if gate.iter().any(|kept| kept.key() == file.key()) {
+                return Err(ToolFailure::refused(format!(
+                    "`{file}` belongs to the checks that judge this task; leave it as it is"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Tool for RequestFile {
+    fn name(&self) -> &'static str {
+        "request_file"
+    }
+
+    fn description(&self) -> &'static str {
+        "Asks for the right to write files that the task does not declare, at most three in all. Others may hold \
+         them, so ask only for what the task cannot be done without."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "files": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": MOST },
+                "reason": { "type": "string", "minLength": 1, "description": "why the task needs them" },
+            },
+            "required": ["files", "reason"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn concurrency_safe(&self) -> bool {
+        false
+    }
+
+    async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
+        let wanted: Arguments = arguments(value)?;
+        let mut files = Vec::new();
+        for text in &wanted.files {
+            let file = path(text)?;
+            if !self.workbench.may_write(&file) && !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        if files.is_empty() {
+            return Ok(ToolOutput::text("you may write these files already"));
+        }
+        self.admit(&files)?;
+        match self.grants.request(&files, &wanted.reason).await {
+            GrantReply::Granted => {
+                self.workbench.grant(&files);
+                Ok(
+                    ToolOutput::text("granted; read a file before you change it")
+                        .with_metadata(json!({ "granted": files })),
+                )
+            }
+            GrantReply::Denied(reason) => {
+                Err(ToolFailure::refused(format!("not granted: {reason}")))
+            }
+            GrantReply::Ended => Err(ToolFailure::Ended(format!(
+                "it waits for {}",
+                files
+                    .iter()
+                    .map(RepoPath::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ))),
+        }
+    }
+}
+
+/// Says whether a path is a test by the customs of the common languages.
+fn is_test(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let name = parts.next().unwrap_or_default().to_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    let in_tests = parts.any(|part| {
+        matches!(
+            part.to_lowercase().as_str(),
+            "test" | "tests" | "__tests__" | "spec" | "specs" | "testdata"
+        )
+    });
+    in_tests
+        || stem.starts_with("test_")
+        || stem.ends_with("_test")
+        || stem.ends_with("_tests")
+        || matches!(stem, "test" | "tests" | "conftest")
+        || name.contains(".test.")
+        || name.contains(".spec.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::tools::workbench::tests::Bench;
+
+    /// Answers every request the same and remembers what it was asked for.
+    struct Holder {
+        reply: GrantReply,
+        asked: Mutex<Vec<String>>,
+    }
+
+    #[async_trait]
+    impl FileGrants for Holder {
+        async fn request(&self, files: &[RepoPath], _: &str) -> GrantReply {
+            let mut asked = self.asked.lock().unwrap();
+            asked.extend(files.iter().map(ToString::to_string));
+            self.reply.clone()
+        }
+    }
+
+    fn setup(reply: GrantReply) -> (Bench, RequestFile, Arc<Holder>) {
+        let holder = Arc::new(Holder {
+            reply,
+            asked: Mutex::new(Vec::new()),
+        });
+        let bench = Bench::with(&[], &["mine"], Some(holder.clone()));
+        let tool = RequestFile::new(bench.workbench.clone(), holder.clone());
+        (bench, tool, holder)
+    }
+
+    fn call(files: &[&str]) -> Value {
+        json!({ "files": files, "reason": "it imports them" })
+    }
+
+    #[tokio::test]
+    async fn a_granted_file_may_be_written_and_three_are_the_most() {
+        let (bench, tool, holder) = setup(GrantReply::Granted);
+        assert!(!bench.run(&tool, call(&["mine"])).await.is_error);
+        assert!(
+            !bench
+                .run(&tool, call(&["a", "./a", "mine", "b"]))
+                .await
+                .is_error
+        );
+        assert!(bench.run(&tool, call(&["c", "d"])).await.is_error);
+        assert!(!bench.run(&tool, call(&["c"])).await.is_error);
+        assert_eq!(*holder.asked.lock().unwrap(), ["a", "b", "c"]);
+        let granted: Vec<String> = bench
+            .workbench
+            .granted()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(granted, ["a", "b", "c"]);
+        let write = crate::tools::write::Write::new(bench.workbench.clone());
+        let output = bench
+            .run(&write, json!({ "path": "c", "content": "x" }))
+            .await;
+        assert!(!output.is_error, "{}", output.text);
+    }
+
+    #[tokio::test]
+    async fn tests_and_the_gate_are_never_asked_for() {
+        let (bench, tool, holder) = setup(GrantReply::Granted);
+        for file in [
+            "tests/a.rs",
+            "src/a.test.ts",
+            "test_a.py",
+            "a_test.go",
+            "check.sh",
+            "../x",
+        ] {
+            assert!(bench.run(&tool, call(&[file])).await.is_error, "{file}");
+        }
+        assert!(holder.asked.lock().unwrap().is_empty());
+        for file in ["src/contest.rs", "src/latest.rs", "attestation/x.rs"] {
+            assert!(!is_test(file), "{file}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_denial_is_told_and_an_end_ends_the_attempt() {
+        let (bench, tool, _) = setup(GrantReply::Denied("its owner is busy".to_owned()));
+        let denied = bench.run(&tool, call(&["a"])).await;
+        assert!(denied.is_error && denied.text.contains("its owner is busy"));
+        assert!(bench.workbench.granted().is_empty());
+        let (_bench, tool, _) = setup(GrantReply::Ended);
+        let context = ToolContext {
+            work: "test".to_owned(),
+            cancel: CancellationToken::new(),
+        };
+        let ended = tool.execute(call(&["a"]), &context).await;
+        assert!(matches!(ended, Err(ToolFailure::Ended(reason)) if reason.contains('a')));
+    }
+}

@@ -1,0 +1,302 @@
+//! Is what the tools of one attempt share: the files, who may write which, and what was read.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use ropewalk_schemas::RepoPath;
+use ropewalk_workspace::{CommandRunner, PathError, SlotFiles};
+
+use super::request_file::FileGrants;
+use crate::tool::ToolFailure;
+
+/// The longest file that a tool reads or changes.
+pub(super) const LONGEST_FILE_BYTES: u64 = 10 * 1024 * 1024;
+/// So many files are remembered as read.
+const REMEMBERED: usize = 500;
+/// A file whose time moved by more than this since it was read was changed by somebody else.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Says where and how the tools of one attempt work.
+pub struct WorkbenchOptions {
+    /// The slot: all paths are relative to it.
+    pub root: PathBuf,
+    /// The files that may be written from the start.
+    pub writable: Vec<RepoPath>,
+    /// Files of the gate, which are never granted.
+    pub gate_files: Vec<RepoPath>,
+    /// Runs the commands of `bash`.
+    pub runner: CommandRunner,
+    /// Variables that the commands of `bash` get beside the allowed ones.
+    pub variables: Vec<(String, String)>,
+    /// Grants more files; without it there is no `request_file`.
+    pub grants: Option<Arc<dyn FileGrants>>,
+    /// Keeps the full text of outputs that were cut; outside the slot.
+    pub spill_directory: PathBuf,
+}
+
+/// Is what the tools of one attempt share. Cheap to clone.
+#[derive(Clone)]
+pub struct Workbench(Arc<Inner>);
+
+struct Inner {
+    files: SlotFiles,
+    options: WorkbenchOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The keys of the files that may be written.
+    writable: Vec<String>,
+    granted: Vec<RepoPath>,
+    seen: BTreeMap<String, SystemTime>,
+    seen_order: VecDeque<String>,
+}
+
+impl Workbench {
+    /// Opens the slot.
+    pub fn open(options: WorkbenchOptions) -> Result<Self, PathError> {
+        let state = State {
+            writable: options.writable.iter().map(RepoPath::key).collect(),
+            ..State::default()
+        };
+        Ok(Self(Arc::new(Inner {
+            files: SlotFiles::open(&options.root)?,
+            state: Mutex::new(state),
+            options,
+        })))
+    }
+
+    /// Lists the files that were granted on request.
+    pub fn granted(&self) -> Vec<RepoPath> {
+        self.state().granted.clone()
+    }
+
+    /// Returns the files of the slot.
+    pub(super) fn files(&self) -> &SlotFiles {
+        &self.0.files
+    }
+
+    /// Returns how it was set up.
+    pub(super) fn options(&self) -> &WorkbenchOptions {
+        &self.0.options
+    }
+
+    /// Returns who grants more files.
+    pub(super) fn grants(&self) -> Option<Arc<dyn FileGrants>> {
+        self.0.options.grants.clone()
+    }
+
+    /// Returns where the full text of cut outputs goes.
+    pub(super) fn spill_directory(&self) -> PathBuf {
+        self.0.options.spill_directory.clone()
+    }
+
+    /// Lets files be written from now on.
+    pub(super) fn grant(&self, files: &[RepoPath]) {
+        let mut state = self.state();
+        for file in files {
+            state.writable.push(file.key());
+            state.granted.push(file.clone());
+        }
+    }
+
+    /// Says whether a file may be written.
+    pub(super) fn may_write(&self, path: &RepoPath) -> bool {
+        self.state().writable.contains(&path.key())
+    }
+
+    /// Reads a file; none when there is nothing.
+    pub(super) fn read(&self, path: &RepoPath) -> Result<Option<Vec<u8>>, ToolFailure> {
+        self.files()
+            .read_file(path, LONGEST_FILE_BYTES)
+            .map_err(|error| refused(&error))
+    }
+
+    /// Writes a file that may be written, and remembers it as known.
+    pub(super) fn write(&self, path: &RepoPath, content: &[u8]) -> Result<(), ToolFailure> {
+        self.files()
+            .write_file(path, content)
+            .map_err(|error| refused(&error))?;
+        self.saw(path);
+        Ok(())
+    }
+
+    /// Refuses a file that may not be written, or that the model does not know as it is now.
+    pub(super) fn admit_write(&self, path: &RepoPath) -> Result<(), ToolFailure> {
+        if !self.may_write(path) {
+            let hint = if self.0.options.grants.is_some() {
+                "; ask for it with `request_file` if the task cannot be done without"
+            } else {
+                ""
+            };
+            return Err(ToolFailure::refused(format!(
+                "`{path}` is not one of the files of this task{hint}"
+            )));
+        }
+        let Some(now) = self.modified(path) else {
+            return Ok(());
+        };
+        let known = self.state().seen.get(path.as_str()).copied();
+        match known {
+            None => Err(ToolFailure::refused(format!(
+                "`{path}` exists and was not read yet; read it first"
+            ))),
+            Some(then) if distance(then, now) > TOLERANCE => Err(ToolFailure::refused(format!(
+                "`{path}` was changed since it was read; re-read it first"
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Remembers that the model knows a file as it is now.
+    pub(super) fn saw(&self, path: &RepoPath) {
+        let Some(modified) = self.modified(path) else {
+            return;
+        };
+        let mut state = self.state();
+        let key = path.as_str().to_owned();
+        state.seen_order.retain(|seen| *seen != key);
+        state.seen_order.push_back(key.clone());
+        state.seen.insert(key, modified);
+        if state.seen_order.len() > REMEMBERED
+            && let Some(oldest) = state.seen_order.pop_front()
+        {
+            state.seen.remove(&oldest);
+        }
+    }
+
+    fn modified(&self, path: &RepoPath) -> Option<SystemTime> {
+        let file = self.files().root().join(path.as_str());
+        std::fs::symlink_metadata(file)
+            .and_then(|metadata| metadata.modified())
+            .ok()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the model why a file cannot be used, with the cause.
+pub(super) fn refused(error: &PathError) -> ToolFailure {
+    let cause = std::error::Error::source(error).map(|source| format!(": {source}"));
+    ToolFailure::Refused(format!("{error}{}", cause.unwrap_or_default()))
+}
+
+fn distance(a: SystemTime, b: SystemTime) -> Duration {
+    a.duration_since(b)
+        .or_else(|_| b.duration_since(a))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::tool::{Tool, ToolContext, ToolOutput};
+    use ropewalk_workspace::Environment;
+    use serde_json::Value;
+    use tokio_util::sync::CancellationToken;
+
+    /// Is a slot in a temporary directory, for the tests of tools.
+    pub(crate) struct Bench {
+        pub(crate) directory: tempfile::TempDir,
+        pub(crate) workbench: Workbench,
+    }
+
+    impl Bench {
+        /// Makes a slot with files and lets some be written.
+        pub(crate) fn new(files: &[(&str, &str)], writable: &[&str]) -> Self {
+            Self::with(files, writable, None)
+        }
+
+        /// Makes a slot whose attempt may ask for more files.
+        pub(crate) fn with(
+            files: &[(&str, &str)],
+            writable: &[&str],
+            grants: Option<Arc<dyn FileGrants>>,
+        ) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().join("slot");
+            for (path, content) in files {
+                let file = root.join(path);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, content).unwrap();
+            }
+            std::fs::create_dir_all(&root).unwrap();
+            let workbench = Workbench::open(WorkbenchOptions {
+                root,
+                writable: writable.iter().map(|path| repo_path(path)).collect(),
+                gate_files: vec![repo_path("check.sh")],
+                runner: CommandRunner::new(Environment::from_pairs([(
+                    "PATH",
+                    "/usr/local/bin:/usr/bin:/bin",
+                )])),
+                variables: vec![("ADDED".to_owned(), "yes".to_owned())],
+                grants,
+                spill_directory: directory.path().join("spill"),
+            })
+            .unwrap();
+            Self {
+                directory,
+                workbench,
+            }
+        }
+
+        /// Runs a tool, an error as a refused output.
+        pub(crate) async fn run(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
+            let context = ToolContext {
+                work: "test".to_owned(),
+                cancel: CancellationToken::new(),
+            };
+            match tool.execute(arguments, &context).await {
+                Ok(output) => output,
+                Err(ToolFailure::Refused(reason)) => ToolOutput::error(reason),
+                Err(ended) => panic!("{ended}"),
+            }
+        }
+
+        /// Reads a file of the slot past the tools.
+        pub(crate) fn content(&self, path: &str) -> Option<String> {
+            std::fs::read_to_string(self.directory.path().join("slot").join(path)).ok()
+        }
+
+        /// Moves the time of a file, as a change by somebody else would.
+        pub(crate) fn touch(&self, path: &str, later: Duration) {
+            let file = std::fs::File::options()
+                .append(true)
+                .open(self.directory.path().join("slot").join(path))
+                .unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(modified + later).unwrap();
+        }
+    }
+
+    pub(crate) fn repo_path(text: &str) -> RepoPath {
+        RepoPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn only_the_last_five_hundred_files_are_remembered_as_read() {
+        let names: Vec<String> = (0..=REMEMBERED)
+            .map(|number| format!("f{number}"))
+            .collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+        let writable: Vec<&str> = names.iter().map(String::as_str).collect();
+        let bench = Bench::new(&files, &writable);
+        for name in &names {
+            bench.workbench.saw(&repo_path(name));
+        }
+        assert!(bench.workbench.admit_write(&repo_path("f0")).is_err());
+        assert!(bench.workbench.admit_write(&repo_path("f1")).is_ok());
+    }
+
+    #[test]
+    fn a_file_is_writable_in_every_spelling_that_names_it() {
+        let bench = Bench::new(&[], &["src/lib.rs"]);
+        assert!(bench.workbench.may_write(&repo_path("./src//lib.rs")));
+        assert!(!bench.workbench.may_write(&repo_path("src/main.rs")));
+    }
+}
