@@ -21,11 +21,13 @@ use crate::command::process::{self, Invocation};
 const OLDEST: (u32, u32) = (2, 38);
 
 /// Settings of every call; they win over the files of any repository.
-const SETTINGS: [&str; 28] = [
+const SETTINGS: [&str; 29] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.splitIndex=false",
+    // Every index is private and can be made anew; its checksum costs more than the rest of a small change.
+    "index.skipHash=true",
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
     "core.autocrlf=false",

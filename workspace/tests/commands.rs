@@ -187,3 +187,15 @@ async fn standard_input_is_empty_unless_given() -> anyhow::Result<()> {
     assert_eq!(given.stdout, "hello");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_daemon_that_left_the_group_does_not_hold_the_runner() -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let output = shell("setsid sleep 6 & echo done", |spec| spec).await?;
+    assert_eq!(
+        (output.status, output.stdout.as_str()),
+        (CommandStatus::Exited(0), "done\n")
+    );
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    Ok(())
+}
