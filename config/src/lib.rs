@@ -16,13 +16,18 @@ mod locations;
 mod origin;
 mod yaml;
 
+pub mod prompts;
 pub mod questions;
+pub mod rehearsal;
 pub mod settings;
+pub mod stack;
 
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use load::{DEFAULTS, Entry, Loaded, PROJECT_FILE, user_file};
 pub use locations::Locations;
 pub use origin::Origin;
+pub use prompts::{Prompt, PromptError, Prompts};
 pub use questions::{QuestionDraft, QuestionTemplates, Trigger};
 pub use settings::Config;
+pub use stack::{StackProfile, StackProfiles};

@@ -1,0 +1,263 @@
+//! Holds the prompts of `prompts/*.md` and fills in their values.
+
+use minijinja::UndefinedBehavior;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use crate::error::ConfigError;
+
+/// The shipped files.
+const FILES: [(&str, &str); 11] = [
+    ("questioning.md", include_str!("../prompts/questioning.md")),
+    ("ideation.md", include_str!("../prompts/ideation.md")),
+    (
+        "ideation-exploring.md",
+        include_str!("../prompts/ideation-exploring.md"),
+    ),
+    (
+        "ideation-narrowing.md",
+        include_str!("../prompts/ideation-narrowing.md"),
+    ),
+    (
+        "ideation-validating.md",
+        include_str!("../prompts/ideation-validating.md"),
+    ),
+    (
+        "ideation-refining.md",
+        include_str!("../prompts/ideation-refining.md"),
+    ),
+    (
+        "ideation-complete.md",
+        include_str!("../prompts/ideation-complete.md"),
+    ),
+    (
+        "specification.md",
+        include_str!("../prompts/specification.md"),
+    ),
+    ("build.md", include_str!("../prompts/build.md")),
+    ("build-task.md", include_str!("../prompts/build-task.md")),
+    ("improvement.md", include_str!("../prompts/improvement.md")),
+];
+
+/// A prompt; its documentation names the values that it must be given, absent ones as `null` or empty lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Prompt {
+    /// The system prompt of the ideation agent: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `confidence`,
+    /// `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `idea` (`readme`,
+    /// `target_users`), `profile` (`goals`, `skills`), `submit_tool`.
+    Ideation,
+    /// The system prompt of the specification agent: `idea`, `documents` (`path`, `text`), `missing_inputs`, `conventions`,
+    /// `files`, `stack` (a [`crate::StackProfile`]), `gotchas` and `patterns` (`text`), `feedback`, `faults`, `complexity`,
+    /// `task_range`, `submit_tool`.
+    Specification,
+    /// The system prompt of the build agent: `conventions`, `submit_tool`.
+    Build,
+    /// What the build agent is told about one task: `task` (a [`ropewalk_schemas::task::TaskBlock`]), `gotchas` (`text`),
+    /// `idea_context`, `failures` (`class`, `output`), `guidance`, `resumed`.
+    BuildTask,
+    /// The system prompt of the improvement agent: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `failures`), `diff`,
+    /// `known` (`kind`, `text`), `submit_tool`.
+    Improvement,
+    /// The module on questions that is part of every system prompt above; takes no values.
+    Questioning,
+}
+
+impl Prompt {
+    /// Lists every prompt.
+    pub const ALL: &'static [Self] = &[
+        Self::Ideation,
+        Self::Specification,
+        Self::Build,
+        Self::BuildTask,
+        Self::Improvement,
+        Self::Questioning,
+    ];
+
+    /// Returns the name of its file.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Ideation => "ideation.md",
+            Self::Specification => "specification.md",
+            Self::Build => "build.md",
+            Self::BuildTask => "build-task.md",
+            Self::Improvement => "improvement.md",
+            Self::Questioning => "questioning.md",
+        }
+    }
+}
+
+/// Every prompt, ready to be filled in.
+#[derive(Debug, Clone)]
+pub struct Prompts {
+    environment: minijinja::Environment<'static>,
+}
+
+/// Says that a prompt could not be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("prompt `{file}`: {reason}; give it the value")]
+pub struct PromptError {
+    /// The file.
+    pub file: &'static str,
+    /// What is missing or wrong.
+    pub reason: String,
+}
+
+impl Prompts {
+    /// Loads the shipped prompts.
+    pub fn shipped() -> Result<Self, ConfigError> {
+        let mut environment = minijinja::Environment::new();
+        // A missing value must be an error and not a hole in what a model is told.
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+            .map_err(|error| broken("", &error))?;
+        environment.set_syntax(syntax);
+        for (file, text) in FILES {
+            environment
+                .add_template(file, text)
+                .map_err(|error| broken(file, &error))?;
+        }
+        Ok(Self { environment })
+    }
+
+    /// Fills the values of `context` into `prompt`.
+    pub fn render(&self, prompt: Prompt, context: &impl Serialize) -> Result<String, PromptError> {
+        let file = prompt.file();
+        self.environment
+            .get_template(file)
+            .and_then(|template| template.render(Serde(context)))
+            .map(|text| text.trim().to_owned())
+            .map_err(|error| PromptError {
+                file,
+                reason: with_causes(&error),
+            })
+    }
+}
+
+fn broken(file: &str, error: &minijinja::Error) -> ConfigError {
+    ConfigError::Shipped {
+        file: format!("prompts/{file}"),
+        reason: error.to_string(),
+    }
+}
+
+/// Returns `error` with its causes in one line, since an error inside an included file is a cause.
+fn with_causes(error: &minijinja::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::idea::Phase;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::stack::StackProfiles;
+
+    fn context(prompt: Prompt) -> Value {
+        let failures = json!([{"class": "validation", "output": "assertion failed"}]);
+        match prompt {
+            Prompt::Ideation => json!({
+                "phase": "exploring", "confidence": 0.426, "submit_tool": "submit_signals",
+                "artifacts": [{"kind": "problem", "summary": "habits fade", "confidence": 0.7}],
+                "decisions": [{"kind": "scope", "summary": "web first"}],
+                "risks": [{"summary": "crowded market"}],
+                "idea": {"readme": "# Habits", "target_users": "students"},
+                "profile": {"goals": ["learn"], "skills": ["rust", "sql"]},
+            }),
+            Prompt::Specification => {
+                let profiles = StackProfiles::shipped().unwrap();
+                json!({
+                    "idea": "habits", "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
+                    "missing_inputs": ["team.md"], "conventions": "Use tabs.", "files": ["src/lib.rs"],
+                    "stack": profiles.get("rust"), "gotchas": [{"text": "mind the gap"}], "patterns": [],
+                    "feedback": ["smaller"], "faults": ["task `T-1` has no validation"],
+                    "complexity": "simple", "task_range": "5 to 8", "submit_tool": "submit_specification",
+                })
+            }
+            Prompt::Build => json!({"conventions": "Use tabs.", "submit_tool": "finish"}),
+            Prompt::BuildTask => json!({
+                "task": {
+                    "id": "T-1", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
+                    "requirements": [{"id": "FR-1", "text": "adds"}, {"text": "subtracts"}],
+                    "validation": {"command": "cargo test", "expected": "exit 0"},
+                },
+                "gotchas": [{"text": "mind the gap"}], "idea_context": "Habits.",
+                "failures": failures, "guidance": ["try less"], "resumed": true,
+            }),
+            Prompt::Improvement => json!({
+                "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",
+                "tasks": [{"id": "T-1", "state": "complete", "attempts": 2, "failures": failures}],
+                "known": [{"kind": "gotcha", "text": "mind the gap"}], "submit_tool": "submit_review",
+            }),
+            Prompt::Questioning => json!({}),
+        }
+    }
+
+    #[test]
+    fn every_prompt_is_filled_in_and_carries_the_module_on_questions() {
+        let prompts = Prompts::shipped().unwrap();
+        for prompt in Prompt::ALL {
+            let text = prompts.render(*prompt, &context(*prompt)).unwrap();
+            assert_eq!(
+                text.contains("## Proactive Questioning"),
+                *prompt != Prompt::BuildTask,
+                "{text}"
+            );
+            assert!(!text.contains("{%") && !text.contains("\n\n\n"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_value_is_an_error_that_names_the_prompt() {
+        let prompts = Prompts::shipped().unwrap();
+        for prompt in Prompt::ALL {
+            let full = context(*prompt);
+            for key in full.as_object().unwrap().keys() {
+                let mut less = full.clone();
+                less.as_object_mut().unwrap().shift_remove(key);
+                let error = prompts.render(*prompt, &less).unwrap_err();
+                assert_eq!(error.file, prompt.file(), "{key}");
+                assert_eq!(error.to_string().lines().count(), 1, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_phase_has_its_instructions() {
+        let prompts = Prompts::shipped().unwrap();
+        for phase in Phase::ALL {
+            let mut values = context(Prompt::Ideation);
+            values["phase"] = json!(phase);
+            let text = prompts.render(Prompt::Ideation, &values).unwrap();
+            let heading = format!("## phase: {phase}");
+            assert!(text.to_lowercase().contains(&heading), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_neither_escaped_nor_filled_in_again() {
+        let prompts = Prompts::shipped().unwrap();
+        let text = prompts
+            .render(Prompt::Specification, &context(Prompt::Specification))
+            .unwrap();
+        assert!(text.contains("{{ not a value }}"));
+        let task = prompts
+            .render(Prompt::BuildTask, &context(Prompt::BuildTask))
+            .unwrap();
+        assert!(task.contains("- FR-1: adds\n- subtracts\n"), "{task}");
+        let ideation = prompts
+            .render(Prompt::Ideation, &context(Prompt::Ideation))
+            .unwrap();
+        assert!(ideation.contains("Current confidence: 43%"), "{ideation}");
+    }
+}

@@ -1,0 +1,318 @@
+//! Holds the stack profiles of `stacks/*.toml`: which files a feature needs, in which phase, checked how (seed pipeline §4.3).
+
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::task::Validation;
+use ropewalk_schemas::{RepoPath, RepoPathError, Slug};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ConfigError;
+
+/// The shipped files.
+const FILES: [(&str, &str); 2] = [
+    ("stacks/rust.toml", include_str!("../stacks/rust.toml")),
+    ("stacks/web-ts.toml", include_str!("../stacks/web-ts.toml")),
+];
+
+/// The placeholders of paths, purposes and commands.
+const PLACEHOLDERS: [&str; 5] = ["{slug}", "{snake}", "{name}", "{number}", "{path}"];
+
+/// What a feature may need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feature {
+    /// A manifest, where there is none.
+    Project,
+    /// Stored data.
+    Data,
+    /// Entities with types.
+    Entities,
+    /// An API.
+    Api,
+    /// Something that people see.
+    Ui,
+    /// Nothing in particular: every feature needs it.
+    Always,
+}
+
+/// How a kind of project is laid out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StackProfile {
+    /// Names it.
+    pub name: String,
+    /// Names it for people.
+    pub title: String,
+    /// The files at the root that tell this stack; all must be there.
+    pub detect: Vec<RepoPath>,
+    /// The phases, in order.
+    pub phases: Vec<String>,
+    /// The files that a feature needs.
+    pub kinds: Vec<FileKind>,
+    /// The files that many features change.
+    #[serde(default)]
+    pub shared: Vec<SharedFile>,
+}
+
+/// A file that a feature needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileKind {
+    /// What the feature must have for it.
+    pub feature: Feature,
+    /// The same in words.
+    pub when: String,
+    /// The phase in which it is made.
+    pub phase: String,
+    /// The path, with placeholders.
+    pub path: String,
+    /// What it is for, with placeholders.
+    pub purpose: String,
+    /// How it is checked, with placeholders.
+    pub validation: Validation,
+}
+
+/// A file that changes whenever certain others are made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedFile {
+    /// The file.
+    pub path: RepoPath,
+    /// The glob of the files that make the change necessary.
+    pub after: String,
+    /// The phase in which it is changed.
+    pub phase: String,
+    /// What is changed.
+    pub purpose: String,
+    /// How it is checked.
+    pub validation: Validation,
+}
+
+/// What the placeholders of a file kind stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureName<'a> {
+    /// The feature in a path.
+    pub slug: &'a Slug,
+    /// The feature in a sentence.
+    pub name: &'a str,
+    /// The number of the next migration.
+    pub number: u32,
+}
+
+/// A file kind with its placeholders filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedFile {
+    /// The file.
+    pub path: RepoPath,
+    /// The phase in which it is made.
+    pub phase: String,
+    /// What it is for.
+    pub purpose: String,
+    /// How it is checked.
+    pub validation: Validation,
+}
+
+impl FileKind {
+    /// Fills in the placeholders.
+    pub fn plan(&self, feature: &FeatureName<'_>) -> Result<PlannedFile, RepoPathError> {
+        let path = RepoPath::parse(&filled(&self.path, feature, ""))?;
+        let with = |text: &str| filled(text, feature, path.as_str());
+        Ok(PlannedFile {
+            phase: self.phase.clone(),
+            purpose: with(&self.purpose),
+            validation: Validation {
+                command: with(&self.validation.command),
+                expected: self.validation.expected.clone(),
+            },
+            path,
+        })
+    }
+}
+
+fn filled(text: &str, feature: &FeatureName<'_>, path: &str) -> String {
+    let slug = feature.slug.as_str();
+    // The name is free text and comes last, so that what it holds is not searched for placeholders.
+    text.replace("{slug}", slug)
+        .replace("{snake}", &slug.replace('-', "_"))
+        .replace("{number}", &format!("{:03}", feature.number))
+        .replace("{path}", path)
+        .replace("{name}", feature.name)
+}
+
+impl StackProfile {
+    /// Returns where `phase` stands in the order; an unknown phase comes last.
+    pub fn phase_rank(&self, phase: &str) -> usize {
+        self.phases
+            .iter()
+            .position(|known| known == phase)
+            .unwrap_or(self.phases.len())
+    }
+
+    /// Returns the files that a feature with `needs` needs, in order.
+    pub fn kinds_for<'a>(&'a self, needs: &'a [Feature]) -> impl Iterator<Item = &'a FileKind> {
+        self.kinds
+            .iter()
+            .filter(|kind| kind.feature == Feature::Always || needs.contains(&kind.feature))
+    }
+
+    fn fault(&self) -> Option<String> {
+        let phases = self
+            .kinds
+            .iter()
+            .map(|kind| &kind.phase)
+            .chain(self.shared.iter().map(|shared| &shared.phase));
+        if let Some(phase) = phases
+            .into_iter()
+            .find(|phase| !self.phases.contains(phase))
+        {
+            return Some(format!("phase `{phase}` is not in `phases`"));
+        }
+        let texts = self
+            .kinds
+            .iter()
+            .flat_map(|kind| [&kind.path, &kind.purpose, &kind.validation.command]);
+        texts.into_iter().find_map(|text| {
+            let rest = PLACEHOLDERS
+                .iter()
+                .fold(text.clone(), |text, known| text.replace(known, ""));
+            rest.contains(['{', '}'])
+                .then(|| format!("`{text}` holds an unknown placeholder"))
+        })
+    }
+}
+
+/// Every stack profile by name.
+#[derive(Debug, Clone)]
+pub struct StackProfiles {
+    profiles: BTreeMap<String, StackProfile>,
+}
+
+impl StackProfiles {
+    /// Loads the shipped profiles.
+    pub fn shipped() -> Result<Self, ConfigError> {
+        let mut profiles = BTreeMap::new();
+        for (file, text) in FILES {
+            let broken = |reason: String| ConfigError::Shipped {
+                file: file.to_owned(),
+                reason,
+            };
+            let profile: StackProfile =
+                toml_edit::de::from_str(text).map_err(|error| broken(error.to_string()))?;
+            if let Some(fault) = profile.fault() {
+                return Err(broken(fault));
+            }
+            profiles.insert(profile.name.clone(), profile);
+        }
+        Ok(Self { profiles })
+    }
+
+    /// Returns the profile called `name`.
+    pub fn get(&self, name: &str) -> Option<&StackProfile> {
+        self.profiles.get(name)
+    }
+
+    /// Lists the profiles by name.
+    pub fn iter(&self) -> impl Iterator<Item = &StackProfile> {
+        self.profiles.values()
+    }
+
+    /// Returns the profile whose files are all among `files`; of several the one that asks for most.
+    pub fn detect(&self, files: &[RepoPath]) -> Option<&StackProfile> {
+        self.profiles
+            .values()
+            .filter(|profile| profile.detect.iter().all(|wanted| files.contains(wanted)))
+            .max_by_key(|profile| profile.detect.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(texts: &[&str]) -> Vec<RepoPath> {
+        texts
+            .iter()
+            .map(|text| RepoPath::parse(text).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_stack_is_told_by_its_files() {
+        let profiles = StackProfiles::shipped().unwrap();
+        for (files, expected) in [
+            (vec!["Cargo.toml", "src/lib.rs"], Some("rust")),
+            (vec!["package.json", "tsconfig.json"], Some("web-ts")),
+            (vec!["package.json"], None),
+            (
+                vec!["package.json", "tsconfig.json", "Cargo.toml"],
+                Some("web-ts"),
+            ),
+            (vec![], None),
+        ] {
+            let found = profiles.detect(&paths(&files));
+            assert_eq!(
+                found.map(|profile| profile.name.as_str()),
+                expected,
+                "{files:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stored_entity_with_an_api_gets_the_files_of_the_seed() {
+        let profiles = StackProfiles::shipped().unwrap();
+        let slug = Slug::parse("daily-habits").unwrap();
+        let feature = FeatureName {
+            slug: &slug,
+            name: "daily {slug} habits",
+            number: 7,
+        };
+        let profile = profiles.get("web-ts").unwrap();
+        let planned: Vec<_> = profile
+            .kinds_for(&[Feature::Data, Feature::Entities, Feature::Api])
+            .map(|kind| kind.plan(&feature).unwrap())
+            .collect();
+        let files: Vec<_> = planned.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            files,
+            [
+                "database/migrations/007_daily-habits.sql",
+                "types/daily-habits.ts",
+                "database/queries/daily-habits.ts",
+                "server/routes/daily-habits.ts",
+                "tests/daily-habits.test.ts",
+            ]
+        );
+        assert_eq!(
+            planned.first().map(|file| file.validation.command.as_str()),
+            Some("sqlite3 :memory: < database/migrations/007_daily-habits.sql")
+        );
+        assert_eq!(
+            planned.get(1).map(|file| file.purpose.as_str()),
+            Some("Types for daily {slug} habits")
+        );
+    }
+
+    #[test]
+    fn unknown_phases_come_last_and_in_order_of_the_profile() {
+        let profiles = StackProfiles::shipped().unwrap();
+        let profile = profiles.get("web-ts").unwrap();
+        let mut phases = vec!["tests", "docs", "api", "database"];
+        phases.sort_by_key(|phase| profile.phase_rank(phase));
+        assert_eq!(phases, ["database", "api", "tests", "docs"]);
+    }
+
+    #[test]
+    fn a_profile_with_an_unknown_phase_or_placeholder_is_refused() {
+        let profiles = StackProfiles::shipped().unwrap();
+        let mut profile = profiles.get("rust").unwrap().clone();
+        profile.phases.retain(|phase| phase != "ui");
+        assert_eq!(
+            profile.fault().as_deref(),
+            Some("phase `ui` is not in `phases`")
+        );
+        let mut profile = profiles.get("rust").unwrap().clone();
+        profile.kinds[0].path = "src/{slog}.rs".to_owned();
+        assert!(profile.fault().unwrap_or_default().contains("{slog}"));
+    }
+}
