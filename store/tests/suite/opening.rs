@@ -1,0 +1,122 @@
+//! A database that cannot be trusted or understood is refused by name.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::timer::Timer;
+use ropewalk_store::{Health, Location, OpenError, Query, Store};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{Connection, Executor};
+
+use crate::support::{Bench, changes};
+
+async fn open(bench: &Bench) -> Result<Store, OpenError> {
+    Store::open(&Location::Sqlite(bench.path()), bench.clock.clone()).await
+}
+
+async fn raw(bench: &Bench, sql: &'static str) {
+    let options = SqliteConnectOptions::new().filename(bench.path());
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    connection.execute(sql).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let bench = Bench::new();
+    open(&bench).await.unwrap().close().await.unwrap();
+    raw(
+        &bench,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (9999, 'future', TRUE, x'00', 0)",
+    )
+    .await;
+    let refused = open(&bench).await.unwrap_err();
+    assert!(
+        matches!(refused, OpenError::Newer { found: 9_999, .. }),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_corrupt_page_is_refused_and_the_newest_backup_named() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    for _ in 0..40 {
+        let timer = bench.timer(&"x".repeat(4_000));
+        store
+            .commit(changes(|c| {
+                c.insert(&timer);
+            }))
+            .await
+            .unwrap();
+    }
+    assert_eq!(store.check().await.unwrap(), Health::Intact);
+    let backups = bench.directory.path().join("backups");
+    let kept = store.backup(&backups, 3).await.unwrap();
+    store.close().await.unwrap();
+    let size = std::fs::metadata(bench.path()).unwrap().len();
+    let mut file = std::fs::File::options()
+        .write(true)
+        .open(bench.path())
+        .unwrap();
+    for page in size / 4096 - 20..size / 4096 - 4 {
+        file.seek(SeekFrom::Start(page * 4096)).unwrap();
+        file.write_all(&[0x5a; 64]).unwrap();
+    }
+    drop(file);
+    let refused = open(&bench).await.unwrap_err();
+    assert!(
+        matches!(&refused, OpenError::Damaged { backup: Some(backup), .. } if *backup == kept),
+        "{refused}"
+    );
+    assert!(!refused.to_string().contains('\n'));
+
+    let restored = Store::open(&Location::Sqlite(kept), bench.clock.clone())
+        .await
+        .unwrap();
+    assert_eq!(restored.count::<Timer>(Query::new()).await.unwrap(), 40);
+}
+
+#[tokio::test]
+async fn the_oldest_backups_make_room() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    let directory = bench.directory.path().join("kept");
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        bench.clock.advance(std::time::Duration::from_secs(60));
+        made.push(store.backup(&directory, 3).await.unwrap());
+    }
+    let there: Vec<bool> = made.iter().map(|path| path.exists()).collect();
+    assert_eq!(there, [false, false, true, true, true]);
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 3);
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused() {
+    let bench = Bench::new();
+    std::fs::write(
+        bench.path(),
+        "this is no database, it is a letter".repeat(200),
+    )
+    .unwrap();
+    let refused = open(&bench).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotADatabase(_)), "{refused}");
+
+    let directory = Location::Sqlite(bench.directory.path().to_owned());
+    let refused = Store::open(&directory, Clock::system()).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotAFile(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn a_file_in_place_of_a_directory_is_refused() {
+    let bench = Bench::new();
+    std::fs::write(bench.path(), "").unwrap();
+    let below = Location::Sqlite(bench.path().join("ropewalk.db"));
+    let refused = Store::open(&below, Clock::system()).await.unwrap_err();
+    assert!(
+        matches!(refused, OpenError::Unreachable { .. }),
+        "{refused}"
+    );
+}

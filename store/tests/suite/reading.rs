@@ -1,0 +1,251 @@
+//! Lists, events and the search find what their filters say.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
+use ropewalk_schemas::timer::Timer;
+use ropewalk_schemas::{EventPattern, KnowledgeId, Subject};
+use ropewalk_store::{EventFilter, Query, ReadError, Store};
+
+use crate::support::{Bench, changes, name};
+
+fn item(bench: &Bench, content: &str) -> KnowledgeItem {
+    KnowledgeItem {
+        id: KnowledgeId(bench.ids.next()),
+        kind: KnowledgeKind::Gotcha,
+        content: content.to_owned(),
+        globs: Vec::new(),
+        action: None,
+        topics: vec!["locking".to_owned()],
+        confidence: 0.7,
+        executions: BTreeSet::new(),
+        ideas: BTreeSet::new(),
+        evidence: Vec::new(),
+        discovered_by: name("build"),
+        state: KnowledgeState::Candidate,
+        superseded_by: None,
+        injections: 0,
+        created_at: bench.clock.now(),
+        updated_at: bench.clock.now(),
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_filtered_ordered_and_limited() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let timers: Vec<Timer> = (0..5)
+        .map(|minute| Timer {
+            due: bench.clock.now() + TimeDelta::minutes(minute),
+            ..bench.timer("t")
+        })
+        .collect();
+    store
+        .commit(changes(|c| {
+            for timer in &timers {
+                c.insert(timer);
+            }
+        }))
+        .await
+        .unwrap();
+    let due = Query::new()
+        .at_most("due", timers[3].due)
+        .order_by("due")
+        .descending();
+    assert_eq!(store.count::<Timer>(due.clone()).await.unwrap(), 4);
+    let found = store.list::<Timer>(due.limit(2)).await.unwrap();
+    let found: Vec<Timer> = found.into_iter().map(|timer| timer.record).collect();
+    assert_eq!(found, [timers[3].clone(), timers[2].clone()]);
+    let one = Query::new()
+        .one_of("key", [timers[0].id, timers[4].id])
+        .equal("name", "t");
+    assert_eq!(store.list::<Timer>(one).await.unwrap().len(), 2);
+    let unknown = store
+        .list::<Timer>(Query::new().equal("colour", "red"))
+        .await
+        .unwrap_err();
+    assert!(matches!(unknown, ReadError::UnknownColumn { .. }));
+}
+
+#[tokio::test]
+async fn a_value_with_quotes_is_only_a_value() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let hostile = bench.timer("'; DROP TABLE timers; -- \" \\ \u{1F600}\n");
+    store
+        .commit(changes(|c| {
+            c.insert(&hostile);
+        }))
+        .await
+        .unwrap();
+    let found = store
+        .list::<Timer>(Query::new().equal("name", hostile.name.as_str()))
+        .await
+        .unwrap();
+    assert_eq!(found[0].record, hostile);
+}
+
+#[tokio::test]
+async fn events_are_found_by_each_filter() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    for number in 0..6 {
+        let event = if number < 3 {
+            bench.skipped("task/b/T-1", "e")
+        } else {
+            bench.retry("task/b/T-2")
+        };
+        bench.clock.advance(std::time::Duration::from_secs(1));
+        store
+            .commit(changes(|c| {
+                c.emit(event);
+            }))
+            .await
+            .unwrap();
+    }
+    let third = store
+        .events(&EventFilter {
+            after_sequence: Some(2),
+            limit: Some(1),
+            ..EventFilter::default()
+        })
+        .await
+        .unwrap();
+    let third = third[0].event.clone();
+    let cases: [(EventFilter, &[i64]); 8] = [
+        (
+            EventFilter {
+                after_sequence: Some(4),
+                ..EventFilter::default()
+            },
+            &[5, 6],
+        ),
+        (
+            EventFilter {
+                before_sequence: Some(3),
+                ..EventFilter::default()
+            },
+            &[1, 2],
+        ),
+        (
+            EventFilter {
+                newest_first: true,
+                limit: Some(2),
+                ..EventFilter::default()
+            },
+            &[6, 5],
+        ),
+        (
+            EventFilter {
+                pattern: Some(EventPattern::of("task.re*")),
+                ..EventFilter::default()
+            },
+            &[4, 5, 6],
+        ),
+        (
+            EventFilter {
+                subject: Some(Subject::parse("task/b/T-1").unwrap()),
+                ..EventFilter::default()
+            },
+            &[1, 2, 3],
+        ),
+        (
+            EventFilter {
+                correlation: Some(third.correlationid),
+                ..EventFilter::default()
+            },
+            &[3],
+        ),
+        (
+            EventFilter {
+                from: Some(third.time),
+                until: Some(third.time + TimeDelta::seconds(2)),
+                ..EventFilter::default()
+            },
+            &[3, 4],
+        ),
+        (
+            EventFilter {
+                source: Some(name("nobody")),
+                ..EventFilter::default()
+            },
+            &[],
+        ),
+    ];
+    for (filter, expected) in cases {
+        let found: Vec<i64> = store
+            .events(&filter)
+            .await
+            .unwrap()
+            .iter()
+            .map(|event| event.sequence)
+            .collect();
+        assert_eq!(found, expected, "{filter:?}");
+    }
+    assert_eq!(store.last_sequence().await.unwrap(), 6);
+}
+
+async fn search(store: &Store, text: &str) -> Vec<String> {
+    let found = store.search_knowledge(text, 10).await.unwrap();
+    found.into_iter().map(|item| item.record.content).collect()
+}
+
+#[tokio::test]
+async fn the_search_follows_inserts_updates_and_deletes() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let first = item(&bench, "Run migrations before the seed data");
+    let second = item(&bench, "The lock file belongs to the manifest");
+    store
+        .commit(changes(|c| {
+            c.insert(&first).insert(&second);
+        }))
+        .await
+        .unwrap();
+    assert_eq!(search(&store, "seed").await, [first.content.clone()]);
+    assert_eq!(
+        search(&store, "MANIFEST nothing-else").await,
+        [second.content.clone()]
+    );
+    assert_eq!(
+        search(&store, "locking").await.len(),
+        2,
+        "topics are searched too"
+    );
+    for hostile in [
+        "\"",
+        "AND OR NOT",
+        "content:",
+        "* ( ) ^",
+        "a\" OR \"b",
+        "NEAR(",
+        "",
+    ] {
+        search(&store, hostile).await;
+    }
+    let changed = KnowledgeItem {
+        content: "Seed last".to_owned(),
+        ..first.clone()
+    };
+    store
+        .commit(changes(|c| {
+            c.put(&changed);
+        }))
+        .await
+        .unwrap();
+    assert!(search(&store, "migrations").await.is_empty());
+    assert_eq!(search(&store, "last").await, ["Seed last"]);
+    let gone = store
+        .list::<KnowledgeItem>(Query::new().equal("key", first.id))
+        .await
+        .unwrap()
+        .remove(0);
+    store
+        .commit(changes(|c| {
+            c.delete(&gone);
+        }))
+        .await
+        .unwrap();
+    assert!(search(&store, "last").await.is_empty());
+}
