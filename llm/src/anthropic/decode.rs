@@ -99,6 +99,7 @@ struct Ending {
     stop_reason: Option<String>,
 }
 
+#[expect(clippy::struct_field_names, reason = "the names of the wire format")]
 #[derive(Deserialize)]
 struct Counts {
     input_tokens: Option<u64>,

@@ -154,7 +154,7 @@ async fn half_written_arguments_reach_the_caller() {
 async fn a_cancelled_stream_ends_at_once() {
     let cancel = CancellationToken::new();
     let reply = tokio::join!(read_and_hang(b"", decoder(), cancel.clone()), async {
-        cancel.cancel()
+        cancel.cancel();
     })
     .0;
     assert_eq!(reply, Err(ModelError::Cancelled));

@@ -136,13 +136,13 @@ async fn an_error_chunk_fails_the_reply() {
 
 /// Returns the calls of a reply whose `tool_calls` came as these parts.
 async fn calls(parts: &[Value], reason: &str) -> (Vec<ToolUse>, StopReason) {
-    let mut stream = String::new();
-    for part in parts {
-        let chunk = json!({ "id": "c9", "choices": [{ "delta": { "tool_calls": [part] } }] });
-        stream.push_str(&format!("data: {chunk}\n\n"));
-    }
     let end = json!({ "choices": [{ "delta": null, "finish_reason": reason }] });
-    stream.push_str(&format!("data: {end}\n\ndata: [DONE]\n\n"));
+    let stream: String = parts
+        .iter()
+        .map(|part| json!({ "id": "c9", "choices": [{ "delta": { "tool_calls": [part] } }] }))
+        .chain([end, json!("[DONE]")])
+        .map(|chunk| format!("data: {chunk}\n\n").replace("\"[DONE]\"", "[DONE]"))
+        .collect();
     let (_, reply) = read(stream.as_bytes(), 64, decoder()).await;
     let reply = reply.unwrap();
     (reply.tool_uses().cloned().collect(), reply.stop)

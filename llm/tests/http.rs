@@ -1,0 +1,268 @@
+//! Counts the requests that answers of a stub server lead to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use chrono::{DateTime, Utc};
+use ropewalk_llm::{
+    Message, Model, ModelError, ModelRequest, ProviderConfig, Reply, TimeoutKind, build,
+};
+use ropewalk_runtime::Clock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
+use wiremock::matchers::{header, method, path};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+const START: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+const WHOLE: &str = concat!(
+    r#"data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":3}}}"#,
+    "\n\n",
+    r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"ho"}}"#,
+    "\n\n",
+    r#"data: {"type":"content_block_stop","index":0}"#,
+    "\n\n",
+    r#"data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+    "\n\n",
+    r#"data: {"type":"message_stop"}"#,
+    "\n\n",
+);
+
+fn events(text: &str) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_raw(text.to_owned(), "text/event-stream; charset=utf-8")
+}
+
+/// Is a stub server, a provider that points at it and the clock of that provider's waits.
+struct Stub {
+    server: MockServer,
+    model: Arc<dyn Model>,
+    clock: Clock,
+}
+
+impl Stub {
+    /// Answers with `first` once, if there is one, and then always with `then`.
+    async fn start(first: Option<ResponseTemplate>, then: ResponseTemplate) -> Result<Self> {
+        let server = MockServer::start().await;
+        let posted = || {
+            Mock::given(method("POST"))
+                .and(path("/v1/messages"))
+                .and(header("x-api-key", "k-123"))
+                .and(header("anthropic-version", "2023-06-01"))
+        };
+        if let Some(first) = first {
+            let once = posted().respond_with(first).up_to_n_times(1);
+            once.mount(&server).await;
+        }
+        posted().respond_with(then).mount(&server).await;
+        let clock = Clock::manual(START);
+        let mut config = ProviderConfig::shipped("anthropic")?;
+        config.base_url = server.uri();
+        config.timeouts.idle_seconds = 1;
+        let model = build(&config, Some("k-123".into()), None, &clock)?;
+        Ok(Self {
+            server,
+            model,
+            clock,
+        })
+    }
+
+    async fn ask(&self) -> Result<Reply, ModelError> {
+        ask(&self.model, &self.clock).await
+    }
+
+    async fn requests(&self) -> usize {
+        self.server
+            .received_requests()
+            .await
+            .map_or(0, |requests| requests.len())
+    }
+}
+
+/// Asks while the clock of the waits runs fast, for at most an hour of its time.
+async fn ask(model: &dyn Model, clock: &Clock) -> Result<Reply, ModelError> {
+    let request = ModelRequest::new("m", "", vec![Message::user("hi")]);
+    let cancel = CancellationToken::new();
+    let time = async {
+        while (clock.now() - START).num_hours() < 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            clock.advance(Duration::from_millis(100));
+        }
+    };
+    tokio::select! {
+        reply = model.ask(&request, &cancel) => reply,
+        () = time => Err(ModelError::Cancelled),
+    }
+}
+
+fn error_page(status: u16, kind: &str, message: &str) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_json(serde_json::json!({
+        "type": "error", "error": { "type": kind, "message": message },
+    }))
+}
+
+#[tokio::test]
+async fn a_limited_request_waits_as_long_as_asked_and_is_sent_once_more() -> Result<()> {
+    let limited = error_page(429, "rate_limit_error", "slow").insert_header("retry-after", "3");
+    let stub = Stub::start(Some(limited), events(WHOLE)).await?;
+    assert_eq!(stub.ask().await?.text(), "ho");
+    assert_eq!(stub.requests().await, 2);
+    assert!((stub.clock.now() - START).num_seconds() >= 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_endless_503_gets_six_requests() -> Result<()> {
+    let stub = Stub::start(None, ResponseTemplate::new(503)).await?;
+    let reply = stub.ask().await;
+    ensure!(
+        matches!(reply, Err(ModelError::Overloaded { status: 503, .. })),
+        "{reply:?}"
+    );
+    assert_eq!(stub.requests().await, 6);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_refused_key_gets_one_request_and_names_its_variable() -> Result<()> {
+    let refused = error_page(401, "authentication_error", "invalid k-123");
+    let stub = Stub::start(None, refused).await?;
+    let reply = stub.ask().await;
+    ensure!(
+        matches!(&reply, Err(ModelError::Unauthorized { variable, message })
+            if variable == "ANTHROPIC_API_KEY" && message == "invalid [key]"),
+        "{reply:?}"
+    );
+    assert_eq!(stub.requests().await, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn refusals_overflows_and_wrong_addresses_get_one_request() -> Result<()> {
+    let too_long = "prompt is too long: 9 tokens > 8 maximum";
+    let cases = [
+        (error_page(400, "invalid_request_error", "bad"), false),
+        (error_page(404, "not_found_error", "no such model"), false),
+        (error_page(400, "invalid_request_error", too_long), true),
+        (ResponseTemplate::new(302), false),
+        (
+            ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html"),
+            false,
+        ),
+    ];
+    for (answer, overflow) in cases {
+        let stub = Stub::start(None, answer).await?;
+        let reply = stub.ask().await;
+        let expected = match &reply {
+            Err(ModelError::ContextOverflow { .. }) => overflow,
+            Err(ModelError::Refused { .. }) => !overflow,
+            _ => false,
+        };
+        ensure!(expected, "{reply:?}");
+        assert_eq!(stub.requests().await, 1);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_inside_a_200_is_retried_before_output_and_surfaces_after() -> Result<()> {
+    let failure = concat!(
+        r#"data: {"type":"error","error":{"type":"overloaded_error","message":"x"}}"#,
+        "\n\n"
+    );
+    let (start, _) = WHOLE.split_at(WHOLE.find("\n\n").unwrap_or_default() + 2);
+    let before = events(&format!("{start}{failure}"));
+    let stub = Stub::start(Some(before), events(WHOLE)).await?;
+    assert_eq!(stub.ask().await?.text(), "ho");
+    assert_eq!(stub.requests().await, 2);
+
+    let (spoken, _) = WHOLE.split_at(
+        WHOLE
+            .find(r#"data: {"type":"content_block_stop"#)
+            .unwrap_or(0),
+    );
+    let after = events(&format!("{spoken}{failure}"));
+    let stub = Stub::start(Some(after), events(WHOLE)).await?;
+    let reply = stub.ask().await;
+    ensure!(
+        matches!(reply, Err(ModelError::Overloaded { status: 529, .. })),
+        "{reply:?}"
+    );
+    assert_eq!(stub.requests().await, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_provider_hits_the_idle_time_out_and_is_asked_again() -> Result<()> {
+    let silent = events(WHOLE).set_delay(Duration::from_mins(1));
+    let stub = Stub::start(Some(silent), events(WHOLE)).await?;
+    assert_eq!(stub.ask().await?.text(), "ho");
+    assert_eq!(stub.requests().await, 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_unreachable_provider_is_asked_six_times_and_then_a_network_error() -> Result<()> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    drop(listener);
+    let clock = Clock::manual(START);
+    let mut config = ProviderConfig::shipped("ollama")?;
+    config.base_url = format!("http://{address}/v1");
+    let model = build(&config, None, None, &clock)?;
+    let reply = ask(&model, &clock).await;
+    ensure!(
+        matches!(reply, Err(ModelError::Network { .. })),
+        "{reply:?}"
+    );
+    // 1 + 2 + 4 + 8 + 16 seconds, a quarter less at best.
+    assert!((clock.now() - START).num_seconds() >= 23);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_endless_reply_is_bounded() -> Result<()> {
+    let flood = format!(": {}\n", "x".repeat(1022)).repeat(17 * 1024);
+    let stub = Stub::start(None, events(&flood)).await?;
+    let reply = stub.ask().await;
+    ensure!(
+        matches!(&reply, Err(ModelError::Refused { message, .. }) if message.contains("bytes")),
+        "{reply:?}"
+    );
+    assert_eq!(stub.requests().await, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_trickle_hits_the_total_time_out_and_is_not_asked_again() -> Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let mut config = ProviderConfig::shipped("ollama")?;
+    config.base_url = format!("http://{}/v1", listener.local_addr()?);
+    config.timeouts.total_seconds = 1;
+    let model = build(&config, None, None, &Clock::manual(START))?;
+    let trickle = async {
+        let mut served = 0;
+        loop {
+            let (mut socket, _) = listener.accept().await?;
+            served += 1;
+            ensure!(served == 1, "asked again");
+            // An answer ahead of the question would be an error of its own.
+            ensure!(socket.read(&mut [0; 4096]).await? > 0, "nothing was asked");
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: ";
+            socket.write_all(head.as_bytes()).await?;
+            while socket.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    };
+    let request = ModelRequest::new("m", "", Vec::new());
+    let cancel = CancellationToken::new();
+    let reply = tokio::select! {
+        reply = model.ask(&request, &cancel) => reply,
+        served = trickle => return served,
+        () = tokio::time::sleep(Duration::from_secs(20)) => bail!("no time-out"),
+    };
+    let what = TimeoutKind::Total;
+    assert_eq!(reply, Err(ModelError::Timeout { what }));
+    Ok(())
+}
