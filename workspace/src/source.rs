@@ -65,6 +65,28 @@ impl UserRepository {
     }
 }
 
+impl UserRepository {
+    /// Makes a repository in the directory `path` whose first commit on `branch` holds the files that are there.
+    pub async fn create(
+        git: &Git,
+        path: &Path,
+        branch: &str,
+        message: &str,
+    ) -> Result<Self, GitError> {
+        let initial = format!("--initial-branch={branch}");
+        let call = |arguments: &[&str]| {
+            Call::new(arguments.iter().copied())
+                .settings(&["user.name=Ropewalk", "user.email=ropewalk@localhost"])
+                .directory(path)
+        };
+        git.run(call(&["init", "--quiet", &initial])).await?;
+        git.run(call(&["add", "--all"])).await?;
+        git.run(call(&["commit", "--quiet", "--message", message]))
+            .await?;
+        Self::inspect(git, path).await
+    }
+}
+
 impl LocalClone {
     /// Says that the user's checkout holds changes that no commit has; always `false` for a bare repository.
     ///

@@ -5,9 +5,9 @@ use std::fs;
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::clone::{FileChange, FileKind};
 use ropewalk_workspace::commit::NewCommit;
-use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, GitError};
+use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Git, GitError, UserRepository};
 
-use crate::world::{World, commit, git, key, now, picture, poison};
+use crate::world::{World, commit, environment, git, key, now, picture, poison};
 
 #[tokio::test]
 async fn a_clone_has_the_head_of_the_user() -> anyhow::Result<()> {
@@ -282,4 +282,22 @@ async fn work_under_a_preserve_ref_is_never_overwritten() -> anyhow::Result<()> 
     assert!(first.reference.ends_with("/T-001/1") && second.reference.ends_with("/T-001/1-2"));
     assert_eq!(clone.preserved(Some(key(1)?.build)).await?, [first, second]);
     Ok(())
+}
+
+#[tokio::test]
+async fn a_new_repository_holds_the_files_of_its_directory() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    fs::write(directory.path().join("README.md"), "# New\n")?;
+    let git = Git::open(&environment()).await?;
+    let made = UserRepository::create(&git, directory.path(), "main", "Begin").await?;
+    assert!(!made.bare);
+    assert_eq!(picture_of_head(directory.path())?, "main Begin README.md");
+    Ok(())
+}
+
+fn picture_of_head(repository: &std::path::Path) -> anyhow::Result<String> {
+    let branch = git(repository, &["symbolic-ref", "--short", "HEAD"])?;
+    let subject = git(repository, &["log", "-1", "--format=%s"])?;
+    let files = git(repository, &["ls-tree", "--name-only", "HEAD"])?;
+    Ok(format!("{branch} {subject} {files}"))
 }

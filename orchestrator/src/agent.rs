@@ -1,0 +1,103 @@
+//! Defines what an agent is to the frame.
+
+use std::fmt::Display;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use ropewalk_schemas::{ComponentName, Event, EventPattern};
+use ropewalk_store::{ChangeSet, CommitError, ReadError};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+
+/// Says how an agent is woken and how much it takes at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Its name as a subscriber; unique in a process.
+    pub role: ComponentName,
+    /// The events it takes.
+    pub patterns: Vec<EventPattern>,
+    /// The most deliveries it handles at the same time, 1 to 64.
+    pub in_flight: usize,
+    /// The schedules that wake it with `schedule.due`.
+    pub schedules: Vec<Schedule>,
+}
+
+/// Wakes an agent again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// The name that `schedule.due` carries, for example `monitor.tick`.
+    pub name: String,
+    /// When: a cron line of 5 or 6 fields, in UTC.
+    pub cron: String,
+}
+
+/// A loop that an agent runs beside its handler, such as a build loop.
+pub struct Worker {
+    /// Its name in the registry.
+    pub name: ComponentName,
+    /// Runs until the token is cancelled; work in hand may be finished after that.
+    pub run: Box<dyn FnOnce(Context, CancellationToken) -> BoxFuture<'static, ()> + Send>,
+}
+
+/// A durable subscriber: it loads context, decides, acts, and says what changes.
+#[async_trait]
+pub trait Agent: Send + Sync + 'static {
+    /// Says how the agent is woken.
+    fn profile(&self) -> Profile;
+
+    /// Sets right what a crash left behind; runs before the agent takes its first delivery.
+    async fn recover(&self, _context: &Context) -> Result<(), AgentError> {
+        Ok(())
+    }
+
+    /// Handles one event and returns what changes.
+    ///
+    /// The frame commits the change set together with the delivery. When somebody else changed a record in
+    /// between, nothing is committed and the handler runs again on what is there then; so it must not act
+    /// outside the store except in ways that may be repeated.
+    async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError>;
+
+    /// Returns the loops that run beside the handler.
+    fn workers(&self) -> Vec<Worker> {
+        Vec::new()
+    }
+}
+
+/// Says that an event could not be handled, and whether another try may help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgentError {
+    /// Another try may succeed; after five the delivery is a dead letter.
+    #[error("{0}")]
+    Transient(String),
+    /// No try will succeed; the delivery is a dead letter at once.
+    #[error("{0}")]
+    Permanent(String),
+}
+
+impl AgentError {
+    /// Wraps an error that another try may cure.
+    pub fn transient(error: impl Display) -> Self {
+        Self::Transient(error.to_string())
+    }
+
+    /// Wraps an error that no further try will cure.
+    pub fn permanent(error: impl Display) -> Self {
+        Self::Permanent(error.to_string())
+    }
+}
+
+impl From<ReadError> for AgentError {
+    fn from(error: ReadError) -> Self {
+        Self::transient(error)
+    }
+}
+
+impl From<CommitError> for AgentError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Oversized { .. } | CommitError::HopLimit { .. } => Self::permanent(error),
+            _ => Self::transient(error),
+        }
+    }
+}

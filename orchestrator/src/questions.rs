@@ -1,0 +1,17 @@
+//! Puts questions to people, takes their answers, and applies what happens when nobody answers (design §11).
+
+mod answer;
+mod ask;
+mod decide;
+mod service;
+
+pub use answer::{AnswerError, Answered, answer, answer_defaults};
+pub use ask::{Asked, Asking, ask, supersede};
+pub use decide::{Deadline, Deadlines, OnDeadline};
+pub use service::QuestionService;
+
+/// The timer that reminds people of a question.
+pub(crate) const REMIND: &str = "question.remind";
+
+/// The timer that ends a question nobody answered.
+pub(crate) const DEADLINE: &str = "question.deadline";

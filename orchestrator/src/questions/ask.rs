@@ -1,0 +1,164 @@
+//! Puts a question: once in 24 hours, with its timers, in the change set of whoever asks.
+
+use chrono::TimeDelta;
+use ropewalk_schemas::payload::{QuestionAsked, QuestionClosed};
+use ropewalk_schemas::question::{About, Answer, Choice, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::{Payload, QuestionId, Slug, Subject};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+
+use super::decide::Deadlines;
+use super::{DEADLINE, REMIND};
+use crate::agent::AgentError;
+use crate::context::Context;
+use crate::timers;
+
+/// What an agent wants to ask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asking {
+    /// How the question behaves.
+    pub kind: QuestionKind,
+    /// What made the agent ask, for example `task_failed_repeatedly`.
+    pub trigger: String,
+    /// The question.
+    pub text: String,
+    /// Why it is asked.
+    pub context: String,
+    /// The options.
+    pub choices: Vec<Choice>,
+    /// Whether any text is an answer.
+    pub free_text: bool,
+    /// The label taken when nobody answers.
+    pub default: Option<String>,
+    /// Whether its yes would approve, start, promote, merge, delete or spend.
+    pub consequential: bool,
+    /// What waits for the answer.
+    pub about: About,
+    /// The idea it is about.
+    pub idea: Option<Slug>,
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// The question is open, newly asked or asked before and still open.
+    Open(QuestionId),
+    /// The same question was answered in the last 24 hours; that answer holds.
+    Reused(Answer),
+}
+
+/// Puts a question into `changes`, unless the same one is open or was answered in the last 24 hours.
+pub async fn ask(
+    changes: &mut ChangeSet,
+    context: &Context,
+    deadlines: &Deadlines,
+    asking: Asking,
+) -> Result<Asked, AgentError> {
+    if let Some(earlier) = earlier(context, &asking).await? {
+        return Ok(match earlier.answer.clone() {
+            Some(answer) => Asked::Reused(answer),
+            None => Asked::Open(earlier.id),
+        });
+    }
+    let question = question(context, deadlines, asking);
+    let subject = Subject::question(question.id);
+    changes.emit(context.event(
+        subject,
+        Payload::QuestionAsked(QuestionAsked {
+            question_id: question.id,
+            kind: question.kind,
+            text: question.text.clone(),
+            idea_slug: question.idea.clone(),
+            about: question.about.clone(),
+        }),
+    ));
+    let target = question.id.to_string();
+    if let Some(due) = question.due_at {
+        timers::set(changes, context, DEADLINE, &target, due);
+    }
+    if let Some(after) = deadlines.of(question.kind).remind_after {
+        timers::set(changes, context, REMIND, &target, question.asked_at + after);
+    }
+    changes.insert(&question);
+    Ok(Asked::Open(question.id))
+}
+
+/// Returns the same question, if it is open or has been answered in the last 24 hours.
+///
+/// A question about a task counts as the same only while it is open: a task that fails again asks again.
+async fn earlier(context: &Context, asking: &Asking) -> Result<Option<Question>, ReadError> {
+    let since = context.now() - TimeDelta::hours(24);
+    let same = context
+        .store
+        .list::<Question>(Query::new().equal("trigger", asking.trigger.as_str()))
+        .await?;
+    Ok(same
+        .into_iter()
+        .map(|question| question.record)
+        .filter(|question| question.about == asking.about && question.text == asking.text)
+        .filter(|question| match question.state {
+            QuestionState::Pending => true,
+            QuestionState::Answered => {
+                question.asked_at >= since
+                    && !question.consequential
+                    && !matches!(question.about, About::Task { .. })
+            }
+            _ => false,
+        })
+        .max_by_key(|question| question.asked_at))
+}
+
+fn question(context: &Context, deadlines: &Deadlines, asking: Asking) -> Question {
+    let asked_at = context.now();
+    let ends = deadlines
+        .of(asking.kind)
+        .ends
+        .map(|(after, _)| asked_at + after);
+    Question {
+        id: QuestionId(context.ids.next()),
+        kind: asking.kind,
+        trigger: asking.trigger,
+        agent: context.source().clone(),
+        text: asking.text,
+        context: asking.context,
+        choices: asking.choices,
+        free_text: asking.free_text,
+        default: asking.default,
+        consequential: asking.consequential,
+        about: asking.about,
+        idea: asking.idea,
+        state: QuestionState::Pending,
+        answer: None,
+        reused_from: None,
+        correlation_id: context.correlation(),
+        asked_at,
+        due_at: ends,
+        reminded_at: None,
+    }
+}
+
+/// Closes an open question that no longer matters; a closed one stays as it is.
+pub fn supersede(
+    changes: &mut ChangeSet,
+    context: &Context,
+    question: &Versioned<Question>,
+    reason: &str,
+) {
+    let Ok(state) = question.state.to(QuestionState::Superseded) else {
+        return;
+    };
+    changes.update(
+        question,
+        &Question {
+            state,
+            ..question.record.clone()
+        },
+    );
+    changes.emit(context.event(
+        Subject::question(question.id),
+        Payload::QuestionSuperseded(QuestionClosed {
+            question_id: question.id,
+            reason: reason.to_owned(),
+            about: question.about.clone(),
+        }),
+    ));
+}

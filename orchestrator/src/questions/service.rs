@@ -1,0 +1,130 @@
+//! Reminds people of questions and applies defaults when their time has come.
+
+use async_trait::async_trait;
+use ropewalk_bus::LiveEvent;
+use ropewalk_schemas::payload::{QuestionClosed, ScheduleDue};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload, Subject};
+use ropewalk_store::{ChangeSet, Versioned};
+use serde_json::json;
+
+use super::decide::{self, Deadlines, Ending, OnDeadline};
+use super::{DEADLINE, REMIND, answer};
+use crate::agent::{Agent, AgentError, Profile};
+use crate::context::Context;
+use crate::timers;
+
+/// Who answers when nobody does.
+pub(super) const DEFAULT: &str = "default";
+
+/// The subscriber that keeps the time of questions.
+#[derive(Debug)]
+pub struct QuestionService {
+    role: ComponentName,
+    deadlines: Deadlines,
+}
+
+impl QuestionService {
+    /// Returns the service with the given waiting times.
+    pub fn new(deadlines: Deadlines) -> Result<Self, InvalidId> {
+        Ok(Self {
+            role: ComponentName::parse("questions")?,
+            deadlines,
+        })
+    }
+
+    /// Reminds people of an open question, and sets the next reminder where its kind has one.
+    fn remind(&self, question: &Versioned<Question>, context: &Context) -> ChangeSet {
+        let mut changes = ChangeSet::new();
+        let now = context.now();
+        changes.update(
+            question,
+            &Question {
+                reminded_at: Some(now),
+                ..question.record.clone()
+            },
+        );
+        if let Some(again) = self.deadlines.of(question.kind).remind_again {
+            timers::set(
+                &mut changes,
+                context,
+                REMIND,
+                &question.id.to_string(),
+                now + again,
+            );
+        }
+        context.bus.live().publish(LiveEvent {
+            event_type: "question.reminded".to_owned(),
+            subject: Subject::question(question.id),
+            data: json!({ "question_id": question.id, "text": question.text }),
+        });
+        changes
+    }
+
+    /// Ends a question whose time has passed, in the way of its kind.
+    fn end(&self, question: &Versioned<Question>, context: &Context) -> ChangeSet {
+        let mut changes = ChangeSet::new();
+        let on_deadline = self
+            .deadlines
+            .of(question.kind)
+            .ends
+            .map_or(OnDeadline::Default, |(_, how)| how);
+        match decide::at_deadline(question, on_deadline) {
+            Ending::StaysOpen => {}
+            Ending::Default(label) => {
+                answer::record(&mut changes, context, question, &label, DEFAULT, "timer");
+            }
+            Ending::Dismiss => {
+                let state = QuestionState::Dismissed;
+                changes.update(
+                    question,
+                    &Question {
+                        state,
+                        ..question.record.clone()
+                    },
+                );
+                changes.emit(context.event(
+                    Subject::question(question.id),
+                    Payload::QuestionDismissed(QuestionClosed {
+                        question_id: question.id,
+                        reason: "nobody answered in time".to_owned(),
+                        about: question.about.clone(),
+                    }),
+                ));
+            }
+        }
+        changes
+    }
+}
+
+#[async_trait]
+impl Agent for QuestionService {
+    fn profile(&self) -> Profile {
+        Profile {
+            role: self.role.clone(),
+            patterns: vec![EventPattern::of("schedule.due")],
+            in_flight: 8,
+            schedules: Vec::new(),
+        }
+    }
+
+    async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
+        let Payload::ScheduleDue(ScheduleDue { name, target, .. }) = &event.payload else {
+            return Ok(ChangeSet::new());
+        };
+        if name != REMIND && name != DEADLINE {
+            return Ok(ChangeSet::new());
+        }
+        let Some(question) = context.store.get::<Question>(target).await? else {
+            return Ok(ChangeSet::new());
+        };
+        if question.state != QuestionState::Pending {
+            return Ok(ChangeSet::new());
+        }
+        Ok(if name == REMIND {
+            self.remind(&question, context)
+        } else {
+            self.end(&question, context)
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! Keeps what every component of this process does, and writes it to the store now and then.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::agent::{AgentState, Component};
+use ropewalk_store::{ChangeSet, Store};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// How often a process writes a sign of life for all its components, in one change set.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a change of state may wait so that a burst of changes becomes one write.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Knows the components of this process: what each does and since when. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    clock: Clock,
+    process: Arc<str>,
+    components: Arc<Mutex<BTreeMap<ComponentName, Component>>>,
+    changed: Arc<Notify>,
+}
+
+impl Registry {
+    /// Returns an empty registry for a process of this name.
+    pub fn new(clock: Clock, process: &str) -> Self {
+        Self {
+            clock,
+            process: process.into(),
+            components: Arc::default(),
+            changed: Arc::default(),
+        }
+    }
+
+    /// Adds a component, idle.
+    pub fn add(&self, name: &ComponentName, role: &ComponentName) {
+        let now = self.clock.now();
+        let component = Component {
+            name: name.clone(),
+            role: role.to_string(),
+            process: self.process.to_string(),
+            state: AgentState::Idle,
+            working_on: None,
+            since: now,
+            last_seen: now,
+            stopped: false,
+        };
+        self.with(|components| components.insert(name.clone(), component));
+        self.changed.notify_one();
+    }
+
+    /// Records that `name` is in `state`, working on `entity`.
+    pub fn set(&self, name: &ComponentName, state: AgentState, entity: Option<&str>) {
+        let now = self.clock.now();
+        self.with(|components| {
+            if let Some(component) = components.get_mut(name) {
+                component.state = state;
+                component.working_on = entity.map(ToOwned::to_owned);
+                component.since = now;
+                component.last_seen = now;
+            }
+        });
+        self.changed.notify_one();
+    }
+
+    /// Returns what every component of this process does now.
+    pub fn snapshot(&self) -> Vec<Component> {
+        self.with(|components| components.values().cloned().collect())
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut BTreeMap<ComponentName, Component>) -> T) -> T {
+        change(
+            &mut self
+                .components
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Writes signs of life until `stop`; then marks the components as stopped in order.
+    pub(crate) async fn run(self, store: Store, stop: CancellationToken) {
+        loop {
+            self.write(&store, false).await;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.clock.sleep(HEARTBEAT) => {}
+                () = self.changed.notified() => {
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = self.clock.sleep(SETTLE) => {}
+                    }
+                }
+            }
+        }
+        self.write(&store, true).await;
+    }
+
+    async fn write(&self, store: &Store, stopped: bool) {
+        let now = self.clock.now();
+        let mut changes = ChangeSet::new();
+        for component in self.snapshot() {
+            changes.put(&Component {
+                last_seen: now,
+                stopped,
+                ..component
+            });
+        }
+        if changes.is_empty() {
+            return;
+        }
+        if let Err(error) = store.commit(changes).await {
+            warn!("no sign of life could be written: {error}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Takes deliveries for one agent, hands them over, and commits what comes back.
+
+use std::sync::Arc;
+
+use ropewalk_bus::{Delivery, Failure, Inbox};
+use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::agent::AgentState;
+use ropewalk_store::{ChangeSet, CommitError};
+use tokio::task::JoinSet;
+use tracing::{error, warn};
+
+use crate::agent::{Agent, AgentError};
+use crate::context::Context;
+
+/// How often a handler is run again because somebody else changed what it had read.
+const CONFLICTS: u32 = 16;
+
+/// Runs `agent` on the deliveries of `inbox` until the inbox ends; then waits for those in hand.
+pub(crate) async fn run(
+    agent: Arc<dyn Agent>,
+    role: ComponentName,
+    mut inbox: Inbox,
+    context: Context,
+) {
+    let mut in_hand = JoinSet::new();
+    while let Some(delivery) = inbox.next().await {
+        while in_hand.try_join_next().is_some() {}
+        let (agent, role, context) = (Arc::clone(&agent), role.clone(), context.clone());
+        in_hand.spawn(async move { handle(agent.as_ref(), &role, delivery, &context).await });
+    }
+    while in_hand.join_next().await.is_some() {}
+}
+
+/// Hands one delivery to the agent, shown in the registry from its first moment to its last.
+async fn handle(agent: &dyn Agent, role: &ComponentName, delivery: Delivery, context: &Context) {
+    let registry = context.registry.clone();
+    let entity = delivery.event.subject.to_string();
+    registry.set(role, AgentState::Loading, Some(&entity));
+    let done = settle(agent, role, delivery, context).await;
+    if !done {
+        registry.set(role, AgentState::Error, Some(&entity));
+    }
+    registry.set(role, AgentState::Idle, None);
+}
+
+/// Runs the handler until its change set is committed or its failure is stored; returns whether it was committed.
+async fn settle(
+    agent: &dyn Agent,
+    role: &ComponentName,
+    mut delivery: Delivery,
+    context: &Context,
+) -> bool {
+    let event = delivery.event.clone();
+    let context = context.caused_by(&event);
+    for _ in 0..CONFLICTS {
+        let failure = match call(agent, role, &delivery, &context).await {
+            Ok(changes) => match delivery.finish(changes).await {
+                Ok(_) | Err(CommitError::Closed { .. }) => return true,
+                Err(
+                    CommitError::Conflict { .. }
+                    | CommitError::Held { .. }
+                    | CommitError::Fenced { .. },
+                ) => {
+                    continue;
+                }
+                Err(error) => AgentError::from(error),
+            },
+            Err(failure) => failure,
+        };
+        fail(role, delivery, failure).await;
+        return false;
+    }
+    let failure = AgentError::transient("what it reads keeps changing");
+    fail(role, delivery, failure).await;
+    false
+}
+
+/// Calls the handler; a panic is a failure like any other.
+async fn call(
+    agent: &dyn Agent,
+    role: &ComponentName,
+    delivery: &Delivery,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    context.registry.set(
+        role,
+        AgentState::Active,
+        Some(delivery.event.subject.as_str()),
+    );
+    match Supervisor::guard("agent", agent.handle(&delivery.event, context)).await {
+        Ok(outcome) => outcome,
+        Err(crash) => Err(AgentError::transient(crash)),
+    }
+}
+
+async fn fail(role: &ComponentName, delivery: Delivery, failure: AgentError) {
+    let (event_id, event_type) = (delivery.event.id, delivery.event.event_type());
+    warn!(agent = %role, event.id = %event_id, "`{role}` could not handle `{event_type}`: {failure}");
+    let failure = match failure {
+        AgentError::Transient(reason) => Failure::Transient(reason),
+        AgentError::Permanent(reason) => Failure::Permanent(reason),
+    };
+    if let Err(error) = delivery.fail(failure).await {
+        error!(agent = %role, event.id = %event_id, "the failure could not be stored, the delivery comes again: {error}");
+    }
+}
