@@ -1,6 +1,6 @@
 //! Answers from a script, for tests, benchmarks and the rehearsal.
 //!
-//! A rule is a pure function of the call's [`ScriptKey`](crate::ScriptKey) and the request's text. There are no
+//! A rule is a pure function of the call's [`ScriptKey`] and the request's text. There are no
 //! counters, so that a replay after a crash gets the same answers.
 
 mod rule;
