@@ -1,1 +1,35 @@
-//! To be written.
+//! Delivers events to subscribers, and keeps workers from colliding.
+//!
+//! Delivery: the store holds the truth in one delivery row per event and subscriber; this crate hands those rows out
+//! through an [`Inbox`], in the order of each entity, and closes them together with the effects of their handling.
+//! A transport only wakes: `embedded` follows the commits of this process, `jetstream` carries the events over NATS.
+//! Not colliding: file locks, ownership of files by builds, and the wait-for graph with its detector of rings.
+//!
+//! What it is not: it stores nothing of its own, it knows no agent, and losing a broker loses no event.
+//!
+//! To add one more transport: implement `Transport` in `transport/`, name it in [`TransportOptions`], and let it
+//! pass the contract suite in `tests/contract.rs`.
+
+mod bus;
+mod error;
+mod hub;
+mod transport;
+
+pub mod dead_letters;
+pub mod graph;
+pub mod inbox;
+pub mod judge;
+pub mod live;
+pub mod poke;
+
+mod announce;
+
+pub use announce::Announcer;
+pub use bus::{Bus, BusOptions, Consumer, Services};
+pub use dead_letters::DeadLetters;
+pub use error::BusError;
+pub use inbox::{Delivery, Failure, Inbox};
+pub use live::{Live, LiveEvent, LiveEvents};
+pub use poke::Poker;
+pub use transport::jetstream::{Auth, FirstConnection, JetStreamOptions, StreamOptions};
+pub use transport::{TransportOptions, TransportStatus};

@@ -1,0 +1,187 @@
+//! Starts the bus and attaches subscribers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_runtime::{Backoff, Clock, Ids, Supervisor};
+use ropewalk_store::{Store, Subscription};
+use tracing::debug;
+
+use crate::dead_letters::DeadLetters;
+use crate::error::BusError;
+use crate::hub::{Hub, Shared};
+use crate::inbox::queue::{Bounds, Wanted};
+use crate::inbox::{Context, Inbox};
+use crate::live::Live;
+use crate::transport::embedded::Embedded;
+use crate::transport::jetstream::JetStream;
+use crate::transport::{Transport, TransportOptions, TransportStatus};
+
+/// How many deliveries of one subscriber are known at once; the rest waits in the store.
+const KNOWN_DELIVERIES: usize = 50_000;
+/// How many bytes of events one subscriber's queue keeps at once.
+const KEPT_BODY_BYTES: usize = 4 * 1024 * 1024;
+
+/// The services that the bus runs on.
+#[derive(Debug, Clone)]
+pub struct Services {
+    /// Tells the time.
+    pub clock: Clock,
+    /// Gives jitter.
+    pub ids: Ids,
+    /// Runs the tasks of the bus.
+    pub supervisor: Supervisor,
+}
+
+/// Sets how the bus delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BusOptions {
+    /// How often the store is searched for deliveries that no signal announced.
+    pub sweep_every: Duration,
+    /// How long a failed delivery waits.
+    pub backoff: Backoff,
+    /// How often a delivery is tried before it goes to the dead letters.
+    pub tries: u32,
+}
+
+impl Default for BusOptions {
+    fn default() -> Self {
+        Self {
+            sweep_every: Duration::from_mins(1),
+            backoff: Backoff {
+                base: Duration::from_secs(1),
+                cap: Duration::from_mins(1),
+            },
+            tries: 5,
+        }
+    }
+}
+
+/// Asks for the deliveries of a subscription.
+#[derive(Debug, Clone)]
+pub struct Consumer {
+    /// Who takes what, and from where a new subscriber begins.
+    pub subscription: Subscription,
+    /// How many deliveries may be unfinished at once.
+    pub in_flight: usize,
+}
+
+/// Delivers what is committed to the store; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    context: Arc<Context>,
+    live: Live,
+}
+
+impl Bus {
+    /// Starts to deliver what `store` holds.
+    pub async fn start(
+        store: Store,
+        transport: TransportOptions,
+        services: Services,
+        options: BusOptions,
+    ) -> Result<Self, BusError> {
+        let hub = Arc::new(Hub::default());
+        let Services {
+            clock,
+            ids,
+            supervisor,
+        } = services;
+        let (transport, live): (Arc<dyn Transport>, Live) = match transport {
+            TransportOptions::Embedded => (
+                Arc::new(Embedded::start(&store, &hub, &supervisor).await?),
+                Live::local(),
+            ),
+            TransportOptions::JetStream(options) => {
+                let jetstream =
+                    JetStream::start(options, &store, &hub, &clock, &ids, &supervisor).await?;
+                let live = jetstream.live().clone();
+                (Arc::new(jetstream), live)
+            }
+        };
+        let stop = supervisor.shutdown().soft().clone();
+        let context = Arc::new(Context {
+            store,
+            hub,
+            transport,
+            clock,
+            ids,
+            stop,
+            backoff: options.backoff,
+            tries: options.tries.max(1),
+        });
+        let bus = Self { context, live };
+        bus.sweep_every(options.sweep_every, &supervisor);
+        Ok(bus)
+    }
+
+    /// Registers a subscription and returns its inbox, which begins with what is open already.
+    pub async fn consume(&self, consumer: Consumer) -> Result<Inbox, BusError> {
+        let Consumer {
+            subscription,
+            in_flight,
+        } = consumer;
+        let bounds = Bounds {
+            in_flight: in_flight.max(1),
+            entries: KNOWN_DELIVERIES,
+            body_bytes: KEPT_BODY_BYTES,
+        };
+        let shared = Arc::new(Shared::new(subscription.name.clone(), bounds));
+        if !self.context.hub.add(Arc::clone(&shared)) {
+            return Err(BusError::AlreadyConsumed(subscription.name));
+        }
+        // From here on the drop of the inbox cleans up.
+        let inbox = Inbox::new(shared, Arc::clone(&self.context));
+        self.context
+            .store
+            .subscribe(&subscription)
+            .await
+            .map_err(|source| BusError::Subscribe {
+                subscriber: subscription.name.clone(),
+                source,
+            })?;
+        self.context.transport.attach(&subscription).await?;
+        Ok(inbox)
+    }
+
+    /// Looks at the store now: another process has committed something.
+    pub fn poke(&self) {
+        self.context.hub.want(Wanted::All);
+        self.context.transport.poke();
+    }
+
+    /// Waits until the broker, if there is one, has everything that is committed by now.
+    pub async fn flush(&self) {
+        self.context.transport.flush().await;
+    }
+
+    /// Returns the ephemeral events.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Returns the dead letters; replaying one wakes its subscriber.
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters::waking(self.context.store.clone(), self.clone())
+    }
+
+    /// Says how the transport is doing.
+    pub fn status(&self) -> TransportStatus {
+        self.context.transport.status()
+    }
+
+    fn sweep_every(&self, period: Duration, supervisor: &Supervisor) {
+        let context = Arc::clone(&self.context);
+        supervisor.spawn("bus.sweep", async move {
+            loop {
+                tokio::select! {
+                    () = context.stop.cancelled() => return,
+                    () = context.clock.sleep(period) => {}
+                }
+                debug!("sweeping the open deliveries");
+                context.hub.want(Wanted::All);
+                context.transport.sweep().await;
+            }
+        });
+    }
+}

@@ -1,0 +1,90 @@
+//! Shows deliveries that were given up or could not be understood, and lets a person decide about them.
+
+use ropewalk_schemas::CloudEvent;
+use ropewalk_store::{
+    ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, Outcome,
+    ReadError, Store,
+};
+
+use crate::bus::Bus;
+
+/// The dead and parked deliveries of a store.
+#[derive(Debug, Clone)]
+pub struct DeadLetters {
+    store: Store,
+    bus: Option<Bus>,
+}
+
+/// A dead or parked delivery with its event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeadLetter {
+    /// Where the delivery stands and what failed.
+    pub delivery: DeliveryRow,
+    /// The event.
+    pub event: CloudEvent,
+}
+
+impl DeadLetters {
+    /// Returns the dead letters of a store whose bus runs in another process; poke that one after a replay.
+    pub fn new(store: Store) -> Self {
+        Self { store, bus: None }
+    }
+
+    pub(crate) fn waking(store: Store, bus: Bus) -> Self {
+        Self {
+            store,
+            bus: Some(bus),
+        }
+    }
+
+    /// Lists the newest dead and parked deliveries, the newest first.
+    pub async fn list(&self, limit: u32) -> Result<Vec<DeliveryRow>, ReadError> {
+        let filter = DeliveryFilter {
+            states: vec![DeliveryState::Dead, DeliveryState::Parked],
+            limit: Some(limit),
+            newest_first: true,
+            ..DeliveryFilter::default()
+        };
+        self.store.deliveries(&filter).await
+    }
+
+    /// Shows one dead or parked delivery with its event; `None` when it is neither.
+    pub async fn show(&self, key: &DeliveryKey) -> Result<Option<DeadLetter>, ReadError> {
+        let filter = DeliveryFilter {
+            subscriber: Some(key.subscriber.clone()),
+            states: vec![DeliveryState::Dead, DeliveryState::Parked],
+            after_sequence: Some(key.sequence - 1),
+            limit: Some(1),
+            ..DeliveryFilter::default()
+        };
+        let rows = self.store.deliveries(&filter).await?;
+        let Some(delivery) = rows.into_iter().find(|row| row.key == *key) else {
+            return Ok(None);
+        };
+        let stored = self.store.event(delivery.event_id).await?;
+        Ok(stored.map(|stored| DeadLetter {
+            delivery,
+            event: stored.event,
+        }))
+    }
+
+    /// Opens a dead or parked delivery again, with a fresh count of tries.
+    pub async fn replay(&self, key: &DeliveryKey) -> Result<(), CommitError> {
+        self.close(key, Outcome::Replay).await?;
+        if let Some(bus) = &self.bus {
+            bus.poke();
+        }
+        Ok(())
+    }
+
+    /// Gives a dead or parked delivery up for good; it stays in the record.
+    pub async fn discard(&self, key: &DeliveryKey) -> Result<(), CommitError> {
+        self.close(key, Outcome::Discarded).await
+    }
+
+    async fn close(&self, key: &DeliveryKey, outcome: Outcome) -> Result<(), CommitError> {
+        let mut changes = ChangeSet::new();
+        changes.close(key, outcome);
+        self.store.commit(changes).await.map(drop)
+    }
+}

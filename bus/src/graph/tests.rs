@@ -1,0 +1,195 @@
+use chrono::DateTime;
+use proptest::prelude::*;
+use ropewalk_schemas::{BuildId, RepoPath, TaskId};
+use uuid::Uuid;
+
+use super::*;
+
+fn build(number: u128) -> BuildId {
+    BuildId(Uuid::from_u128(number))
+}
+
+fn task(number: usize) -> Party {
+    Party::Task {
+        build: build(1),
+        task: TaskId::parse(&format!("T-{number:03}")).unwrap(),
+    }
+}
+
+fn lease(file: &str) -> Resource {
+    Resource::Lease {
+        path: RepoPath::parse(file).unwrap(),
+    }
+}
+
+fn wait(waiter: Party, resource: Resource, holder: Option<Party>) -> Wait {
+    Wait {
+        waiter,
+        resource,
+        holder,
+        since: DateTime::UNIX_EPOCH,
+    }
+}
+
+fn lease_wait(waiter: usize, holder: usize) -> Wait {
+    wait(
+        task(waiter),
+        lease(&format!("src/{holder}.rs")),
+        Some(task(holder)),
+    )
+}
+
+fn ring(length: usize) -> Vec<Wait> {
+    (0..length)
+        .map(|member| lease_wait(member, (member + 1) % length))
+        .collect()
+}
+
+/// Facts under which the member with the highest number is the least urgent.
+fn by_number(party: &Party) -> Facts {
+    let Party::Task { task, .. } = party else {
+        panic!("no task: {party}")
+    };
+    Facts {
+        priority: task.as_str()[2..].parse::<u8>().unwrap() + 1,
+        work_done: 0,
+        age: 0,
+    }
+}
+
+#[test]
+fn a_ring_of_two_to_five_is_found_at_its_last_edge_and_has_one_victim() {
+    for length in 2..=5 {
+        let waits = ring(length);
+        let (last, before) = waits.split_last().unwrap();
+        let graph = WaitGraph::new(before);
+        for earlier in before {
+            assert_eq!(graph.cycle_with(std::slice::from_ref(earlier)), None);
+        }
+        let cycle = graph.cycle_with(std::slice::from_ref(last)).unwrap();
+        let members: Vec<String> = (0..length).map(|member| task(member).to_string()).collect();
+        assert_eq!(cycle.names(), members);
+        assert_eq!(victim(&cycle, by_number), Some(task(length - 1)));
+    }
+}
+
+#[test]
+fn a_wait_for_a_person_is_drawn_and_closes_no_ring() {
+    let question = Resource::Person {
+        question: Uuid::from_u128(7).into(),
+    };
+    let waits = [
+        lease_wait(0, 1),
+        // Even a wait that names the waiter as who could answer stays a sink.
+        wait(task(1), question.clone(), Some(task(0))),
+    ];
+    let graph = WaitGraph::new(&waits);
+    assert_eq!(graph.cycle_with(&waits), None);
+    assert!(graph.cycles().is_empty());
+    let line = format!("{} waits for {question}\n", task(1));
+    assert!(graph.to_text().contains(&line), "{}", graph.to_text());
+}
+
+#[test]
+fn two_builds_that_own_each_others_files_form_a_ring_that_nobody_can_break() {
+    let owned = |waiter: u128, owner: u128| {
+        let waiter = Party::Task {
+            build: build(waiter),
+            task: TaskId::parse("T-001").unwrap(),
+        };
+        let path = RepoPath::parse("src/lib.rs").unwrap();
+        wait(
+            waiter,
+            Resource::Ownership { path },
+            Some(Party::Build {
+                build: build(owner),
+            }),
+        )
+    };
+    let first = owned(1, 2);
+    let second = owned(2, 1);
+    let cycle = WaitGraph::new([&first]).cycle_with(&[second]).unwrap();
+    assert_eq!(cycle.links.len(), 4);
+    assert_eq!(victim(&cycle, |_| panic!("nobody holds a lease")), None);
+}
+
+#[test]
+fn the_victim_has_the_lowest_priority_then_the_least_work_then_the_least_age() {
+    let facts = |priority, work_done, age| Facts {
+        priority,
+        work_done,
+        age,
+    };
+    let cases = [
+        ([facts(1, 0, 0), facts(2, 9, 9)], 1),
+        ([facts(5, 1, 0), facts(5, 2, 0)], 0),
+        ([facts(5, 1, 8), facts(5, 1, 7)], 1),
+        ([facts(5, 1, 8), facts(5, 1, 8)], 0),
+    ];
+    let waits = ring(2);
+    let cycle = WaitGraph::new(&waits[..1]).cycle_with(&waits[1..]).unwrap();
+    for (facts, expected) in cases {
+        let chosen = victim(&cycle, |party| facts[usize::from(*party == task(1))]);
+        assert_eq!(chosen, Some(task(expected)), "{facts:?}");
+    }
+}
+
+#[test]
+fn a_removed_wait_leaves_no_trace() {
+    let waits = ring(3);
+    let mut graph = WaitGraph::new(&waits);
+    assert_eq!(graph.cycles().len(), 1);
+    for wait in &waits {
+        graph.remove(&wait.waiter, &wait.resource);
+    }
+    assert_eq!(graph.graph.node_count(), 0);
+    assert!(graph.nodes.is_empty());
+}
+
+#[test]
+fn the_drawing_escapes_what_dot_would_read() {
+    let waits = [wait(task(0), lease("src/\"a\".rs"), Some(task(1)))];
+    let dot = WaitGraph::new(&waits).to_dot();
+    assert!(dot.contains(r#"[label="lease/src/\"a\".rs"];"#), "{dot}");
+    assert!(dot.starts_with("digraph waits {\n") && dot.ends_with("}\n"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn an_acyclic_graph_raises_no_alarm(
+        edges in proptest::collection::vec((0_usize..30, 0_usize..30), 0..60),
+    ) {
+        // An edge from the lower to the higher number closes no ring.
+        let waits: Vec<Wait> = edges
+            .into_iter()
+            .filter(|(one, other)| one != other)
+            .map(|(one, other)| lease_wait(one.min(other), one.max(other)))
+            .collect();
+        let graph = WaitGraph::new(&waits);
+        prop_assert!(graph.cycles().is_empty());
+        prop_assert_eq!(graph.cycle_with(&waits), None);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_ring_inside_a_larger_graph_is_found_with_one_victim(
+        edges in proptest::collection::vec((10_usize..40, 10_usize..40), 0..60),
+        length in 2_usize..=5,
+    ) {
+        let mut waits: Vec<Wait> = edges
+            .into_iter()
+            .filter(|(one, other)| one != other)
+            .map(|(one, other)| lease_wait(one.min(other), one.max(other)))
+            .collect();
+        // The ring hangs below the rest, so that it is the only one.
+        waits.push(lease_wait(40, 0));
+        let ring = ring(length);
+        waits.extend_from_slice(&ring[1..]);
+        let cycle = WaitGraph::new(&waits).cycle_with(&ring[..1]).unwrap();
+        prop_assert_eq!(cycle.links.len(), length);
+        prop_assert_eq!(victim(&cycle, by_number), Some(task(length - 1)));
+    }
+}

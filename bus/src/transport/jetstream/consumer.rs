@@ -1,0 +1,306 @@
+//! Receives the messages of one subscriber through its durable consumer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::{AckKind, Message, message::Acker};
+use futures::StreamExt;
+use ropewalk_schemas::ComponentName;
+use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscription};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::link::Link;
+use super::publisher::Signals;
+use super::stream::chain;
+use super::wire;
+use crate::error::BusError;
+use crate::hub::{Hub, Shared};
+use crate::inbox::queue::Wanted;
+
+/// How many messages may be unacknowledged: those of everything that waits behind a delivery that is retried.
+const MAX_ACK_PENDING: i64 = 10_000;
+/// How long one request for messages stands; a silent server is noticed after two heartbeats of it.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// The messages of one subscriber that wait for their row to be closed, by sequence.
+#[derive(Default)]
+pub(super) struct Held(Mutex<HashMap<i64, Arc<Acker>>>);
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_tuple("Held")
+            .field(&self.sequences())
+            .finish()
+    }
+}
+
+impl Held {
+    /// Acknowledges the message of a delivery; a lost acknowledgement only brings the message once more.
+    pub(super) async fn acknowledge(&self, sequence: i64) {
+        let acker = self.lock().remove(&sequence);
+        if let Some(acker) = acker {
+            acknowledge(&acker, AckKind::Ack).await;
+        }
+    }
+
+    pub(super) fn sequences(&self) -> Vec<i64> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Keeps a message; answers the one it replaces.
+    fn keep(&self, sequence: i64, acker: Acker) -> Option<Arc<Acker>> {
+        self.lock().insert(sequence, Arc::new(acker))
+    }
+
+    /// Tells the server that the messages are still worked on.
+    async fn in_progress(&self) {
+        let ackers: Vec<Arc<Acker>> = self.lock().values().cloned().collect();
+        for acker in ackers {
+            acknowledge(&acker, AckKind::Progress).await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<Acker>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn acknowledge(acker: &Acker, kind: AckKind) {
+    if let Err(error) = acker.ack_with(kind).await {
+        debug!("cannot acknowledge a message, it will come again: {error}");
+    }
+}
+
+/// Keeps the consumer of one subscriber going.
+#[derive(Debug)]
+pub(super) struct ConsumerLoop {
+    pub(super) link: Arc<Link>,
+    pub(super) store: Store,
+    pub(super) hub: Arc<Hub>,
+    pub(super) signals: Arc<Signals>,
+    pub(super) subscription: Subscription,
+    pub(super) held: Arc<Held>,
+    pub(super) stop: CancellationToken,
+}
+
+impl ConsumerLoop {
+    /// Receives until the inbox is dropped or the process is asked to stop.
+    pub(super) async fn run(self) {
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = self.receive_for_ever() => {}
+        }
+    }
+
+    async fn receive_for_ever(&self) {
+        let mut failed = 0;
+        loop {
+            match self.open().await {
+                Ok(messages) => {
+                    failed = 0;
+                    self.receive(messages).await;
+                }
+                Err(error) => {
+                    failed += 1;
+                    self.link.health().down(&error.to_string());
+                }
+            }
+            tokio::time::sleep(self.link.pause(failed)).await;
+        }
+    }
+
+    /// Makes the stream and the consumer if they are not there, and begins to ask for messages.
+    pub(super) async fn open(&self) -> Result<pull::Stream, BusError> {
+        let (stream, new) = self.link.stream().await?;
+        if new {
+            self.signals.rebuild();
+        }
+        let asked = self.config();
+        let name = self.name();
+        let failed = |reason: String| {
+            self.link.explain(BusError::Broker {
+                action: format!("open the consumer `{name}`"),
+                reason,
+            })
+        };
+        let consumer = stream
+            .create_consumer(asked.clone())
+            .await
+            .map_err(|error| failed(chain(&error)))?;
+        if let Some((field, asked, kept)) = difference(&asked, &consumer.cached_info().config) {
+            return Err(BusError::Configuration {
+                name,
+                field,
+                asked,
+                kept,
+            });
+        }
+        consumer
+            .stream()
+            .expires(PULL_EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages()
+            .await
+            .map_err(|error| failed(chain(&error)))
+    }
+
+    /// Receives until something is wrong with the consumer or the connection is a new one.
+    async fn receive(&self, mut messages: pull::Stream) {
+        let mut connections = self.link.health().connections();
+        connections.mark_unchanged();
+        let mut progress = tokio::time::interval(self.link.options().ack_wait / 3);
+        // What came while nobody listened is open in the store.
+        self.want(Wanted::All);
+        loop {
+            tokio::select! {
+                message = messages.next() => match message {
+                    Some(Ok(message)) => self.received(message).await,
+                    Some(Err(error)) => {
+                        warn!("the consumer `{}` failed, opening it anew: {error}", self.name());
+                        return;
+                    }
+                    None => return,
+                },
+                changed = connections.changed() => {
+                    if changed.is_ok() {
+                        debug!("connected again, opening the consumer `{}` anew", self.name());
+                    }
+                    return;
+                }
+                _ = progress.tick() => self.held.in_progress().await,
+            }
+        }
+    }
+
+    /// Wakes the inbox if the delivery of the message is open, else acknowledges it.
+    async fn received(&self, message: Message) {
+        let (message, acker) = message.split();
+        let headers = message.headers.as_ref();
+        let sequence = wire::number(headers, wire::SEQUENCE);
+        let event_type = wire::text(headers, "ce-type");
+        let source = wire::text(headers, "ce-source").map(ComponentName::parse);
+        let (Some(sequence), Some(event_type), Some(Ok(source))) = (sequence, event_type, source)
+        else {
+            warn!(
+                "dropped a message on `{}` that is no event of ours",
+                message.subject
+            );
+            acknowledge(&acker, AckKind::Ack).await;
+            return;
+        };
+        let Some(shared) = self.hub.get(&self.subscription.name) else {
+            return;
+        };
+        if !self.subscription.takes(event_type, &source) {
+            acknowledge(&acker, AckKind::Ack).await;
+            return;
+        }
+        if let Some(replaced) = self.held.keep(sequence, acker) {
+            acknowledge(&replaced, AckKind::Ack).await;
+        }
+        match self.is_open(&shared, sequence).await {
+            Ok(true) => {}
+            Ok(false) => self.held.acknowledge(sequence).await,
+            Err(error) => warn!("cannot look up delivery `{sequence}`: {error}"),
+        }
+    }
+
+    /// Returns whether the delivery is open, and asks for a read of the store when the inbox does not know it.
+    async fn is_open(&self, shared: &Shared, sequence: i64) -> Result<bool, ReadError> {
+        let (known, newer) = {
+            let queue = shared.queue();
+            (queue.knows(sequence), sequence > queue.highest())
+        };
+        if known {
+            return Ok(true);
+        }
+        if newer {
+            shared.want(Wanted::Newer);
+            return Ok(true);
+        }
+        // Handled already, or opened again behind the inbox's back.
+        let filter = DeliveryFilter {
+            subscriber: Some(self.subscription.name.clone()),
+            states: vec![DeliveryState::Open],
+            after_sequence: Some(sequence - 1),
+            limit: Some(1),
+            ..DeliveryFilter::default()
+        };
+        let rows = self.store.deliveries(&filter).await?;
+        let open = rows.iter().any(|row| row.key.sequence == sequence);
+        if open && !shared.queue().knows(sequence) {
+            shared.want(Wanted::All);
+        }
+        Ok(open)
+    }
+
+    fn want(&self, wanted: Wanted) {
+        if let Some(shared) = self.hub.get(&self.subscription.name) {
+            shared.want(wanted);
+        }
+    }
+
+    fn name(&self) -> String {
+        wire::consumer_name(&self.subscription.name)
+    }
+
+    fn config(&self) -> pull::Config {
+        pull::Config {
+            durable_name: Some(self.name()),
+            // What is older is read from the store.
+            deliver_policy: DeliverPolicy::New,
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.link.options().ack_wait,
+            max_deliver: -1,
+            max_ack_pending: MAX_ACK_PENDING,
+            filter_subjects: wire::filters(
+                &self.link.options().project,
+                &self.subscription.patterns,
+            ),
+            ..pull::Config::default()
+        }
+    }
+}
+
+/// Names the first field that the server keeps otherwise.
+fn difference(
+    asked: &pull::Config,
+    kept: &async_nats::jetstream::consumer::Config,
+) -> Option<(&'static str, String, String)> {
+    let filters = |single: &str, many: &[String]| {
+        let mut filters = many.to_vec();
+        if !single.is_empty() {
+            filters.push(single.to_owned());
+        }
+        filters.sort_unstable();
+        format!("{filters:?}")
+    };
+    let fields = [
+        (
+            "filter_subjects",
+            filters(&asked.filter_subject, &asked.filter_subjects),
+            filters(&kept.filter_subject, &kept.filter_subjects),
+        ),
+        (
+            "ack_wait",
+            format!("{:?}", asked.ack_wait),
+            format!("{:?}", kept.ack_wait),
+        ),
+        (
+            "max_deliver",
+            asked.max_deliver.to_string(),
+            kept.max_deliver.to_string(),
+        ),
+        (
+            "max_ack_pending",
+            asked.max_ack_pending.to_string(),
+            kept.max_ack_pending.to_string(),
+        ),
+    ];
+    fields.into_iter().find(|(_, asked, kept)| asked != kept)
+}

@@ -1,0 +1,352 @@
+//! Holds the connection to the broker, and what is known of its health.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::ContextBuilder;
+use async_nats::jetstream::{self, stream::Stream};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use chrono::{DateTime, Utc};
+use ropewalk_runtime::{Backoff, Clock, Ids};
+use secrecy::ExposeSecret;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::{Auth, FirstConnection, JetStreamOptions, stream};
+use crate::error::BusError;
+use crate::transport::TransportStatus;
+
+/// The oldest server that keeps what it acknowledged through a crash.
+const OLDEST_SERVER: (u64, u64, u64) = (2, 10, 23);
+/// How long the broker may take to answer; losing a leader costs up to 8 s, which is retried above this.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The connection to the broker.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    context: jetstream::Context,
+    options: JetStreamOptions,
+    health: Arc<Health>,
+    ids: Ids,
+}
+
+/// What is known of the broker's health.
+#[derive(Debug)]
+pub(super) struct Health {
+    clock: Clock,
+    status: Mutex<TransportStatus>,
+    /// The last permission error, which the request it belongs to sees as a time-out only.
+    denied: Mutex<Option<String>>,
+    /// Counts connections, so that consumers look again after each.
+    connections: watch::Sender<u64>,
+}
+
+impl Health {
+    fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            status: Mutex::new(TransportStatus::Starting),
+            denied: Mutex::default(),
+            connections: watch::Sender::new(0),
+        }
+    }
+
+    /// Says how the broker is doing.
+    pub(super) fn status(&self) -> TransportStatus {
+        self.lock().clone()
+    }
+
+    /// Follows the connections; changes with each new one.
+    pub(super) fn connections(&self) -> watch::Receiver<u64> {
+        self.connections.subscribe()
+    }
+
+    /// Notes that the broker did what it was asked for.
+    pub(super) fn up(&self) {
+        let before = std::mem::replace(&mut *self.lock(), TransportStatus::Up);
+        if let TransportStatus::Down { since, .. } = before {
+            let seconds = (self.clock.now() - since).num_seconds();
+            info!(
+                bus.down_seconds = seconds,
+                "the NATS server is back after {seconds} s"
+            );
+        }
+    }
+
+    /// Notes that the broker fails; the first reason of an outage is logged, the last one is shown.
+    pub(super) fn down(&self, reason: &str) {
+        let mut status = self.lock();
+        let since: DateTime<Utc> = match &*status {
+            TransportStatus::Down { since, .. } => *since,
+            TransportStatus::Up | TransportStatus::Starting => {
+                warn!("the NATS server fails, events wait in the store: {reason}");
+                self.clock.now()
+            }
+        };
+        *status = TransportStatus::Down {
+            since,
+            reason: reason.to_owned(),
+        };
+    }
+
+    fn take_denied(&self) -> Option<String> {
+        self.denied
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, TransportStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heard(&self, event: Event) {
+        match event {
+            Event::Connected => self.connections.send_modify(|count| *count += 1),
+            Event::Disconnected => self.down("the connection was lost"),
+            Event::ServerError(ServerError::Other(text)) if is_denial(&text) => {
+                self.down(&format!("permission denied: {text}"));
+                *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+            }
+            Event::ServerError(error) => self.down(&error.to_string()),
+            Event::ClientError(error) => self.down(&error.to_string()),
+            other => info!("NATS: {other}"),
+        }
+    }
+}
+
+fn is_denial(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("permissions violation")
+}
+
+impl Link {
+    /// Connects, or begins to; a server that answers is checked at once.
+    pub(super) async fn connect(
+        options: JetStreamOptions,
+        clock: Clock,
+        ids: Ids,
+    ) -> Result<Self, BusError> {
+        ropewalk_runtime::http::install_tls_provider();
+        let health = Arc::new(Health::new(clock));
+        let connect = connect_options(&options, &health).await?;
+        let addresses: Vec<&str> = options.url.split(',').map(str::trim).collect();
+        let client = connect
+            .connect(addresses)
+            .await
+            .map_err(|error| connect_error(&options.url, &error))?;
+        let context = ContextBuilder::new()
+            .timeout(REQUEST_TIMEOUT)
+            .build(client.clone());
+        let link = Self {
+            client,
+            context,
+            options,
+            health,
+            ids,
+        };
+        link.check_version()?;
+        Ok(link)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn context(&self) -> &jetstream::Context {
+        &self.context
+    }
+
+    pub(super) fn options(&self) -> &JetStreamOptions {
+        &self.options
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Returns the time.
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.health.clock.now()
+    }
+
+    /// Returns the project's stream, made or brought up to date; says whether it is new.
+    pub(super) async fn stream(&self) -> Result<(Stream, bool), BusError> {
+        self.check_version()?;
+        let result = stream::ensure(&self.context, &self.options).await;
+        match result {
+            Ok(stream) => {
+                self.health.up();
+                Ok(stream)
+            }
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    /// Replaces an error that looks like a time-out by the permission error behind it, and notes it.
+    pub(super) fn explain(&self, error: BusError) -> BusError {
+        let error = match self.health.take_denied() {
+            Some(denied) => BusError::Permission(denied),
+            None => error,
+        };
+        self.health.down(&error.to_string());
+        error
+    }
+
+    /// Returns how long to wait after `failed` failures in a row.
+    pub(super) fn pause(&self, failed: u32) -> Duration {
+        const BACKOFF: Backoff = Backoff {
+            base: Duration::from_millis(200),
+            cap: Duration::from_secs(5),
+        };
+        let spread = 0.5 + self.ids.fraction() / 2.0;
+        BACKOFF.full_jitter(failed, spread)
+    }
+
+    fn check_version(&self) -> Result<(), BusError> {
+        if self.client.connection_state() != State::Connected {
+            // The request that follows says what is wrong.
+            return Ok(());
+        }
+        let version = self.client.server_info().version;
+        if parse_version(&version).is_some_and(|parsed| parsed < OLDEST_SERVER) {
+            let error = BusError::TooOld { version };
+            self.health.down(&error.to_string());
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+async fn connect_options(
+    options: &JetStreamOptions,
+    health: &Arc<Health>,
+) -> Result<ConnectOptions, BusError> {
+    let heard = Arc::clone(health);
+    let mut connect = ConnectOptions::new()
+        .name("ropewalk")
+        .connection_timeout(REQUEST_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .ping_interval(Duration::from_secs(10))
+        .event_callback(move |event| {
+            let heard = Arc::clone(&heard);
+            async move { heard.heard(event) }
+        });
+    connect = match &options.auth {
+        Auth::None => connect,
+        Auth::Nkey(seed) => connect.nkey(seed.expose_secret().to_owned()),
+        Auth::Token(token) => connect.token(token.expose_secret().to_owned()),
+        Auth::CredentialsFile(path) => {
+            connect
+                .credentials_file(path)
+                .await
+                .map_err(|source| BusError::Credentials {
+                    path: path.clone(),
+                    source,
+                })?
+        }
+    };
+    if let Some(path) = &options.root_certificates {
+        connect = connect
+            .add_root_certificates(path.clone())
+            .require_tls(true);
+    }
+    if options.first_connection == FirstConnection::Retried {
+        connect = connect.retry_on_initial_connect();
+    }
+    Ok(connect)
+}
+
+fn connect_error(url: &str, error: &async_nats::ConnectError) -> BusError {
+    let url = without_password(url);
+    let reason = error.to_string();
+    match error.kind() {
+        ConnectErrorKind::ServerParse => BusError::Address { url, reason },
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+            BusError::Refused { url, reason }
+        }
+        _ => BusError::Unreachable { url, reason },
+    }
+}
+
+/// Takes the login out of an address before it is shown.
+pub(super) fn without_password(url: &str) -> String {
+    url.split(',')
+        .map(|address| match (address.find("://"), address.rfind('@')) {
+            (Some(scheme), Some(at)) if scheme + 3 <= at => {
+                format!("{}{}", &address[..scheme + 3], &address[at + 1..])
+            }
+            (None, Some(at)) => address[at + 1..].to_owned(),
+            _ => address.to_owned(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// Reads the three numbers of a version; what follows them does not matter.
+fn parse_version(version: &str) -> Option<(u64, u64, u64)> {
+    let mut numbers = version.trim_start_matches('v').split('.').map(|part| {
+        let digits = part.find(|letter: char| !letter.is_ascii_digit());
+        part[..digits.unwrap_or(part.len())].parse::<u64>().ok()
+    });
+    let mut next = || numbers.next().flatten();
+    Some((next()?, next()?, next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_below_2_10_23_are_told_apart() {
+        let cases = [
+            ("2.9.10", true),
+            ("2.10.22", true),
+            ("2.10.23", false),
+            ("2.10.23-RC.1", false),
+            ("2.15.1", false),
+            ("v3.0.0", false),
+        ];
+        for (version, old) in cases {
+            assert_eq!(
+                parse_version(version).unwrap() < OLDEST_SERVER,
+                old,
+                "{version}"
+            );
+        }
+        assert_eq!(parse_version("unknown"), None);
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let cases = [
+            ("nats://a:b@h:1", "nats://h:1"),
+            ("nats://h:1", "nats://h:1"),
+            ("a:b@h:1,nats://c@i:2", "h:1,nats://i:2"),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn an_outage_keeps_its_beginning_and_shows_its_last_reason() {
+        let clock = Clock::manual(DateTime::UNIX_EPOCH);
+        let health = Health::new(clock.clone());
+        assert_eq!(health.status(), TransportStatus::Starting);
+        health.down("one");
+        clock.advance(Duration::from_secs(5));
+        health.down("two");
+        assert_eq!(
+            health.status(),
+            TransportStatus::Down {
+                since: DateTime::UNIX_EPOCH,
+                reason: "two".to_owned()
+            }
+        );
+        health.up();
+        assert_eq!(health.status(), TransportStatus::Up);
+    }
+}
