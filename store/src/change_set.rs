@@ -1,5 +1,7 @@
 //! Holds a change as data: what is to be written, emitted, closed and fenced together, or not at all.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::{Event, RepoPath};
@@ -46,7 +48,7 @@ pub(crate) enum Expected {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Write {
     Nothing,
-    Put(Row),
+    Put(Arc<Row>),
     Delete,
     /// The record could not be turned into JSON; the reason.
     Impossible(String),
@@ -235,10 +237,10 @@ impl ChangeSet {
 
 fn put<R: Record>(record: &R) -> Write {
     match serde_json::to_string(record) {
-        Ok(body) => Write::Put(Row {
+        Ok(body) => Write::Put(Arc::new(Row {
             columns: record.columns(),
             body,
-        }),
+        })),
         Err(error) => Write::Impossible(error.to_string()),
     }
 }

@@ -48,6 +48,10 @@ impl Database {
         let options = options(path).pragma("query_only", "ON");
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
+            // A connection to a file does not break by itself; asking costs a round trip.
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
             .connect_lazy_with(options);
         Self::Sqlite(SqliteDatabase {
             path: path.to_owned(),

@@ -19,6 +19,14 @@ impl Statement {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn with_values(sql: &str, values: Vec<Value>) -> Self {
+        Self {
+            sql: sql.to_owned(),
+            values,
+        }
+    }
+
     /// Adds SQL text; never anything that came from outside.
     pub(crate) fn push(&mut self, sql: &str) -> &mut Self {
         self.sql.push_str(sql);

@@ -25,6 +25,7 @@ mod open;
 mod query;
 mod reader;
 mod record;
+mod row;
 mod store;
 mod submission;
 mod value;

@@ -182,7 +182,7 @@ fn damaged(path: &Path, finding: String) -> OpenError {
 /// Says in words of this crate why the database refused.
 fn refused(path: &Path, source: sqlx::Error) -> OpenError {
     let code = match &source {
-        sqlx::Error::Database(error) => error.code().map(|code| code.into_owned()),
+        sqlx::Error::Database(error) => error.code().map(std::borrow::Cow::into_owned),
         _ => None,
     };
     match primary(code.as_deref()) {

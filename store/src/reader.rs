@@ -1,17 +1,15 @@
 //! Reads records, events, subscriptions and deliveries beside the writer.
 
-use chrono::{DateTime, Utc};
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::{CloudEvent, ComponentName, EventId, EventPattern};
-use serde::de::DeserializeOwned;
+use ropewalk_schemas::{ComponentName, EventId, EventPattern};
 
-use crate::database::Row;
-use crate::deliveries::{DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery};
+use crate::deliveries::{DeliveryFilter, DeliveryRow, OpenDelivery};
 use crate::dialect::{self, Statement};
 use crate::error::ReadError;
-use crate::events::{EventFilter, StartAt, StoredEvent, Subscription};
+use crate::events::{EventFilter, StoredEvent, Subscription};
 use crate::query::Query;
 use crate::record::{Record, Versioned};
+use crate::row;
 use crate::store::Store;
 use crate::value::Value;
 
@@ -25,7 +23,7 @@ impl Store {
     /// Reads the records that a query selects.
     pub async fn list<R: Record>(&self, query: Query) -> Result<Vec<Versioned<R>>, ReadError> {
         let rows = self.database.read(query.list(R::TABLE)?).await?;
-        rows.into_iter().map(record).collect()
+        rows.into_iter().map(row::record).collect()
     }
 
     /// Counts the records that a query selects.
@@ -48,7 +46,7 @@ impl Store {
             .push(dialect::SEARCH_ORDER)
             .bind(limit);
         let rows = self.database.read(statement).await?;
-        rows.into_iter().map(record).collect()
+        rows.into_iter().map(row::record).collect()
     }
 
     /// Reads one event.
@@ -56,20 +54,14 @@ impl Store {
         let mut statement = select_events();
         statement.push(" WHERE e.id = ").bind(id);
         let rows = self.database.read(statement).await?;
-        rows.into_iter().next().map(stored_event).transpose()
+        rows.into_iter().next().map(row::stored_event).transpose()
     }
 
     /// Reads the events that a filter selects, in commit order unless it says otherwise.
     pub async fn events(&self, filter: &EventFilter) -> Result<Vec<StoredEvent>, ReadError> {
-        let mut statement = select_events();
-        write_event_filter(filter, &mut statement);
-        let order = if filter.newest_first { " DESC" } else { "" };
-        statement.push(" ORDER BY e.sequence").push(order);
-        if let Some(limit) = filter.limit {
-            statement.push(" LIMIT ").bind(limit);
-        }
+        let statement = select_events_of(filter);
         let rows = self.database.read(statement).await?;
-        rows.into_iter().map(stored_event).collect()
+        rows.into_iter().map(row::stored_event).collect()
     }
 
     /// Returns the sequence of the newest event, 0 before the first.
@@ -82,7 +74,7 @@ impl Store {
     /// Reads every subscription, by name; `from` has no meaning any more and is `Now`.
     pub async fn subscriptions(&self) -> Result<Vec<Subscription>, ReadError> {
         let rows = self.database.read(select_subscriptions()).await?;
-        rows.into_iter().map(subscription).collect()
+        rows.into_iter().map(row::subscription).collect()
     }
 
     /// Reads open deliveries in commit order, those of one subscriber or of all.
@@ -92,40 +84,16 @@ impl Store {
         after_sequence: i64,
         limit: u32,
     ) -> Result<Vec<OpenDelivery>, ReadError> {
-        let mut statement = Statement::new(
-            "SELECT d.sequence, d.subscriber, d.attempts, d.due, d.error, e.body \
-             FROM deliveries AS d JOIN events AS e ON e.sequence = d.sequence \
-             WHERE d.state = 'open' AND d.sequence > ",
-        );
-        statement.bind(after_sequence);
-        if let Some(subscriber) = subscriber {
-            statement.push(" AND d.subscriber = ").bind(subscriber);
-        }
-        statement
-            .push(" ORDER BY d.sequence, d.subscriber LIMIT ")
-            .bind(limit);
+        let statement = select_open(subscriber, after_sequence, limit);
         let rows = self.database.read(statement).await?;
-        rows.into_iter().map(open_delivery).collect()
+        rows.into_iter().map(row::open_delivery).collect()
     }
 
     /// Reads deliveries in any state, for dead letters and views.
     pub async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<DeliveryRow>, ReadError> {
-        let mut statement = Statement::new(
-            "SELECT d.sequence, d.subscriber, e.id, e.type, d.entity, d.state, d.attempts, d.due, \
-             d.error, d.closed_at FROM deliveries AS d JOIN events AS e ON e.sequence = d.sequence \
-             WHERE 1 = 1",
-        );
-        write_delivery_filter(filter, &mut statement);
-        let order = if filter.newest_first { " DESC" } else { "" };
-        statement
-            .push(" ORDER BY d.sequence")
-            .push(order)
-            .push(", d.subscriber");
-        if let Some(limit) = filter.limit {
-            statement.push(" LIMIT ").bind(limit);
-        }
+        let statement = select_deliveries(filter);
         let rows = self.database.read(statement).await?;
-        rows.into_iter().map(delivery_row).collect()
+        rows.into_iter().map(row::delivery_row).collect()
     }
 
     pub(crate) async fn number(&self, statement: Statement) -> Result<u64, ReadError> {
@@ -147,6 +115,55 @@ fn select_events() -> Statement {
 
 pub(crate) fn select_subscriptions() -> Statement {
     Statement::new("SELECT name, patterns FROM subscriptions ORDER BY name")
+}
+
+pub(crate) fn select_events_of(filter: &EventFilter) -> Statement {
+    let mut statement = select_events();
+    write_event_filter(filter, &mut statement);
+    let order = if filter.newest_first { " DESC" } else { "" };
+    statement.push(" ORDER BY e.sequence").push(order);
+    if let Some(limit) = filter.limit {
+        statement.push(" LIMIT ").bind(limit);
+    }
+    statement
+}
+
+pub(crate) fn select_open(
+    subscriber: Option<&ComponentName>,
+    after_sequence: i64,
+    limit: u32,
+) -> Statement {
+    let mut statement = Statement::new(
+        "SELECT d.sequence, d.subscriber, d.attempts, d.due, d.error, e.body \
+         FROM deliveries AS d JOIN events AS e ON e.sequence = d.sequence \
+         WHERE d.state = 'open' AND d.sequence > ",
+    );
+    statement.bind(after_sequence);
+    if let Some(subscriber) = subscriber {
+        statement.push(" AND d.subscriber = ").bind(subscriber);
+    }
+    statement
+        .push(" ORDER BY d.sequence, d.subscriber LIMIT ")
+        .bind(limit);
+    statement
+}
+
+pub(crate) fn select_deliveries(filter: &DeliveryFilter) -> Statement {
+    let mut statement = Statement::new(
+        "SELECT d.sequence, d.subscriber, e.id, e.type, d.entity, d.state, d.attempts, d.due, \
+         d.error, d.closed_at FROM deliveries AS d JOIN events AS e ON e.sequence = d.sequence \
+         WHERE 1 = 1",
+    );
+    write_delivery_filter(filter, &mut statement);
+    let order = if filter.newest_first { " DESC" } else { "" };
+    statement
+        .push(" ORDER BY d.sequence")
+        .push(order)
+        .push(", d.subscriber");
+    if let Some(limit) = filter.limit {
+        statement.push(" LIMIT ").bind(limit);
+    }
+    statement
 }
 
 fn write_event_filter(filter: &EventFilter, statement: &mut Statement) {
@@ -211,158 +228,14 @@ fn write_delivery_filter(filter: &DeliveryFilter, statement: &mut Statement) {
     if filter.states.is_empty() {
         return;
     }
-    // Written out, so that the partial indexes on states can serve.
+    // Written out one by one, so that the partial index of each state can serve.
     let states: Vec<String> = filter
         .states
         .iter()
-        .map(|state| format!("'{state}'"))
+        .map(|state| format!("d.state = '{state}'"))
         .collect();
     statement
-        .push(" AND d.state IN (")
-        .push(&states.join(", "))
+        .push(" AND (")
+        .push(&states.join(" OR "))
         .push(")");
-}
-
-/// Takes the values of a row in order and names the row when one does not fit.
-struct Cells {
-    table: &'static str,
-    key: String,
-    values: std::vec::IntoIter<Value>,
-}
-
-impl Cells {
-    fn new(table: &'static str, key: &str, row: Row) -> Self {
-        Self {
-            table,
-            key: key.to_owned(),
-            values: row.into_iter(),
-        }
-    }
-
-    fn malformed(&self, reason: impl ToString) -> ReadError {
-        ReadError::Malformed {
-            table: self.table,
-            key: self.key.clone(),
-            reason: reason.to_string(),
-        }
-    }
-
-    fn next(&mut self) -> Value {
-        self.values.next().unwrap_or(Value::Null)
-    }
-
-    fn text(&mut self) -> Result<String, ReadError> {
-        let value = self.next();
-        value
-            .into_text()
-            .ok_or_else(|| self.malformed("a text is missing"))
-    }
-
-    fn number(&mut self) -> Result<i64, ReadError> {
-        let value = self.next();
-        value
-            .as_integer()
-            .ok_or_else(|| self.malformed("a number is missing"))
-    }
-
-    fn time(&mut self) -> Result<DateTime<Utc>, ReadError> {
-        let millis = self.number()?;
-        DateTime::from_timestamp_millis(millis)
-            .ok_or_else(|| self.malformed(format!("`{millis}` is no time")))
-    }
-
-    fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self) -> Result<T, ReadError> {
-        let text = self.text()?;
-        text.parse().map_err(|error: T::Err| self.malformed(error))
-    }
-
-    fn json<T: DeserializeOwned>(&mut self) -> Result<T, ReadError> {
-        let text = self.text()?;
-        serde_json::from_str(&text).map_err(|error| self.malformed(error))
-    }
-
-    fn delivery_key(&mut self) -> Result<DeliveryKey, ReadError> {
-        let key = DeliveryKey {
-            sequence: self.number()?,
-            subscriber: self.parsed()?,
-        };
-        self.key = key.to_string();
-        Ok(key)
-    }
-
-    fn attempts(&mut self) -> Result<u32, ReadError> {
-        Ok(u32::try_from(self.number()?).unwrap_or(u32::MAX))
-    }
-}
-
-fn record<R: Record>(row: Row) -> Result<Versioned<R>, ReadError> {
-    let mut cells = Cells::new(R::TABLE.name, "?", row);
-    cells.key = cells.text()?;
-    Ok(Versioned {
-        version: cells.number()?,
-        record: cells.json()?,
-    })
-}
-
-fn stored_event(row: Row) -> Result<StoredEvent, ReadError> {
-    let mut cells = Cells::new("events", "?", row);
-    let sequence = cells.number()?;
-    cells.key = sequence.to_string();
-    let event: CloudEvent = cells.json()?;
-    let mut subscribers: Vec<ComponentName> = cells.json()?;
-    subscribers.sort_unstable();
-    Ok(StoredEvent {
-        sequence,
-        event,
-        subscribers,
-    })
-}
-
-pub(crate) fn subscription(row: Row) -> Result<Subscription, ReadError> {
-    let mut cells = Cells::new("subscriptions", "?", row);
-    let name: ComponentName = cells.parsed()?;
-    cells.key = name.to_string();
-    Ok(Subscription {
-        name,
-        patterns: cells.json()?,
-        from: StartAt::Now,
-    })
-}
-
-fn open_delivery(row: Row) -> Result<OpenDelivery, ReadError> {
-    let mut cells = Cells::new("deliveries", "?", row);
-    Ok(OpenDelivery {
-        key: cells.delivery_key()?,
-        attempts: cells.attempts()?,
-        due: cells.time()?,
-        last_error: cells.next().into_text(),
-        event: cells.json()?,
-    })
-}
-
-fn delivery_row(row: Row) -> Result<DeliveryRow, ReadError> {
-    let mut cells = Cells::new("deliveries", "?", row);
-    let key = cells.delivery_key()?;
-    let event_id = cells.parsed()?;
-    let event_type = cells.text()?;
-    let subject = cells.text()?;
-    let subject =
-        ropewalk_schemas::Subject::parse(&subject).map_err(|error| cells.malformed(error))?;
-    let state = cells.text()?;
-    let state = DeliveryState::parse(&state)
-        .ok_or_else(|| cells.malformed(format!("`{state}` is no state")))?;
-    Ok(DeliveryRow {
-        key,
-        event_id,
-        event_type,
-        subject,
-        state,
-        attempts: cells.attempts()?,
-        due: cells.time()?,
-        error: cells.next().into_text(),
-        closed_at: cells
-            .next()
-            .as_integer()
-            .and_then(DateTime::from_timestamp_millis),
-    })
 }

@@ -64,3 +64,34 @@ macro_rules! record {
 }
 
 pub(crate) use record;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ColumnKind;
+
+    #[test]
+    fn every_table_has_the_columns_that_its_record_writes() {
+        let sql = include_str!("../migrations/0001_initial.sql");
+        for table in TABLES {
+            let start = format!("CREATE TABLE {} (\n", table.name);
+            let (_, rest) = sql.split_once(&start).unwrap_or_else(|| panic!("{start}"));
+            let (columns, _) = rest.split_once("\n);").unwrap();
+            let made: Vec<&str> = columns
+                .lines()
+                .filter(|line| line.trim().starts_with('"'))
+                .map(|line| line.trim().trim_end_matches(','))
+                .collect();
+            let described: Vec<String> = table
+                .columns
+                .iter()
+                .map(|column| match column.kind {
+                    ColumnKind::Text => format!("\"{}\" TEXT", column.name),
+                    ColumnKind::Integer => format!("\"{}\" BIGINT", column.name),
+                })
+                .collect();
+            assert_eq!(made, described, "{}", table.name);
+        }
+        assert_eq!(TABLES.len(), 20);
+    }
+}

@@ -1,5 +1,7 @@
 //! Prepares a change set for the writer: judges what needs no database and encodes events, in the caller's task.
 
+use std::sync::Arc;
+
 use ropewalk_schemas::event::HOP_LIMIT;
 use ropewalk_schemas::{CloudEvent, Event};
 
@@ -17,7 +19,7 @@ const RECORD_LIMIT_BYTES: usize = 1024 * 1024;
 pub(crate) struct Submission {
     /// The changes; the n-th emission among them is the n-th of `events`.
     pub(crate) changes: Vec<Change>,
-    pub(crate) events: Vec<EncodedEvent>,
+    pub(crate) events: Vec<Arc<EncodedEvent>>,
     /// About how much will be written.
     pub(crate) size_bytes: usize,
 }
@@ -41,7 +43,7 @@ impl Submission {
                 Change::Emit(event) => {
                     let encoded = encode(event)?;
                     size_bytes += encoded.body.len();
-                    events.push(encoded);
+                    events.push(Arc::new(encoded));
                 }
                 Change::Close(..) | Change::Grant(_) | Change::Lease(..) => size_bytes += 512,
             }

@@ -5,6 +5,8 @@ mod batch;
 mod checkpoint;
 mod evaluate;
 mod load;
+#[cfg(test)]
+mod plans;
 mod subscribe;
 
 use std::sync::Arc;

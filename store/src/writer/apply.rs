@@ -1,7 +1,9 @@
 //! Writes what a batch decided: one statement per table, whatever the number of rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value as Json, json};
 
 use crate::deliveries::DeliveryKey;
@@ -9,8 +11,6 @@ use crate::dialect::{self, Statement};
 use crate::record::{ColumnKind, Table};
 use crate::submission::EncodedEvent;
 use crate::writer::evaluate::{FinalDelivery, FinalRow, NewDelivery, Writes};
-
-use chrono::{DateTime, Utc};
 
 /// Returns the statements of a batch.
 pub(crate) fn statements(writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> {
@@ -37,7 +37,7 @@ pub(crate) fn statements(writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> 
     statements.extend(
         written
             .into_values()
-            .map(|(table, rows)| upsert(table, Json::Array(rows))),
+            .map(|(table, rows)| upsert(table, rows)),
     );
     if !writes.events.is_empty() {
         statements.push(insert_events(&writes.events));
@@ -54,7 +54,7 @@ pub(crate) fn statements(writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> 
     statements
 }
 
-fn upsert(table: &'static Table, rows: Json) -> Statement {
+fn upsert(table: &'static Table, rows: Vec<Json>) -> Statement {
     let names: Vec<String> = ["key", "version"]
         .into_iter()
         .chain(table.columns.iter().map(|column| column.name))
@@ -82,7 +82,7 @@ fn upsert(table: &'static Table, rows: Json) -> Statement {
         names.join(", "),
         values.join(", ")
     ));
-    statement.rows(rows.to_string()).push(&format!(
+    statement.rows(Json::Array(rows).to_string()).push(&format!(
         " WHERE 1 = 1 ON CONFLICT (key) DO UPDATE SET {}",
         updates.join(", ")
     ));
@@ -99,7 +99,7 @@ fn delete(table: &str, keys: &[&str]) -> Statement {
     statement
 }
 
-fn insert_events(events: &[(i64, EncodedEvent)]) -> Statement {
+fn insert_events(events: &[(i64, Arc<EncodedEvent>)]) -> Statement {
     let rows: Vec<Json> = events
         .iter()
         .map(|(sequence, encoded)| {

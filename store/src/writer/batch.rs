@@ -9,6 +9,7 @@ use crate::error::CommitError;
 use crate::events::Committed;
 use crate::maintenance::{is_damage, primary};
 use crate::reader;
+use crate::row;
 use crate::submission::Submission;
 use crate::writer::evaluate::{Routing, evaluate};
 use crate::writer::{Writer, apply, load};
@@ -74,8 +75,8 @@ impl Writer {
             .fetch(reader::select_subscriptions())
             .await?;
         let mut subscriptions = Vec::with_capacity(rows.len());
-        for row in rows {
-            match reader::subscription(row) {
+        for values in rows {
+            match row::subscription(values) {
                 Ok(subscription) => subscriptions.push(subscription),
                 Err(problem) => return Err(sqlx::Error::Decode(Box::new(problem))),
             }

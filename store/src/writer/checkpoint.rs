@@ -31,6 +31,8 @@ pub(crate) struct Checkpoints {
     requests: mpsc::Sender<Request>,
     log: Arc<Log>,
     since_last: u64,
+    /// Answers by being dropped, when the checkpointer has ended.
+    ended: oneshot::Receiver<()>,
 }
 
 /// What is known about the log.
@@ -48,14 +50,17 @@ pub(crate) async fn start(
     let connection = database.connect(false).await?;
     let (requests, receiver) = mpsc::channel(1);
     let log = Arc::new(Log::default());
-    tasks.spawn(
-        "store-checkpoints",
-        run(connection, receiver, Arc::clone(&log)),
-    );
+    let (end, ended) = oneshot::channel();
+    let shared = Arc::clone(&log);
+    tasks.spawn("store-checkpoints", async move {
+        run(connection, receiver, &shared).await;
+        drop::<oneshot::Sender<()>>(end);
+    });
     Ok(Checkpoints {
         requests,
         log,
         since_last: 0,
+        ended,
     })
 }
 
@@ -95,13 +100,11 @@ impl Checkpoints {
         let (requests, _) = mpsc::channel(1);
         // Without a sender the checkpointer ends by itself.
         drop(std::mem::replace(&mut self.requests, requests));
-        while Arc::strong_count(&self.log) > 1 {
-            tokio::task::yield_now().await;
-        }
+        (&mut self.ended).await.unwrap_or_default();
     }
 }
 
-async fn run(mut connection: Connection, mut requests: mpsc::Receiver<Request>, log: Arc<Log>) {
+async fn run(mut connection: Connection, mut requests: mpsc::Receiver<Request>, log: &Log) {
     while let Some(reply) = requests.recv().await {
         log.running.store(true, Ordering::Relaxed);
         match checkpoint(&mut connection).await {
@@ -114,7 +117,6 @@ async fn run(mut connection: Connection, mut requests: mpsc::Receiver<Request>, 
     if let Err(problem) = connection.close().await {
         warn!("the checkpoint connection did not close cleanly: {problem}");
     }
-    drop(log);
 }
 
 /// Moves what can be moved without waiting for anybody; returns the bytes that stay in the log.

@@ -1,17 +1,19 @@
 //! Decides which change sets of a batch hold and what is to be written; pure.
 
+mod delivery;
+mod lease;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::lease::{Lease, LeaseState};
-use ropewalk_schemas::{ComponentName, EventId, RepoPath};
+use ropewalk_schemas::{ComponentName, EventId};
 
-use crate::change_set::{Change, Expected, LeaseAction, Outcome, Row, RowChange, Write};
+use crate::change_set::{Change, Expected, Row, RowChange, Write};
 use crate::deliveries::{DeliveryKey, DeliveryState};
 use crate::error::CommitError;
 use crate::events::{Committed, StoredEvent, Subscription};
-use crate::record::{Record, Table};
+use crate::record::Table;
 use crate::submission::{EncodedEvent, Submission};
 
 /// The subscriptions as of one epoch; another process may have moved on.
@@ -76,7 +78,7 @@ pub(crate) enum FinalRow {
     Written {
         table: &'static Table,
         version: i64,
-        row: Row,
+        row: Arc<Row>,
     },
     Deleted,
 }
@@ -103,7 +105,8 @@ pub(crate) struct FinalDelivery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Writes {
     pub(crate) rows: BTreeMap<RowId, FinalRow>,
-    pub(crate) events: Vec<(i64, EncodedEvent)>,
+    pub(crate) events: Vec<(i64, Arc<EncodedEvent>)>,
+    pub(crate) event_ids: HashSet<EventId>,
     pub(crate) deliveries: Vec<NewDelivery>,
     pub(crate) closes: BTreeMap<DeliveryKey, FinalDelivery>,
     pub(crate) token: Option<i64>,
@@ -119,6 +122,7 @@ impl Writes {
     fn absorb(&mut self, other: Self) {
         self.rows.extend(other.rows);
         self.events.extend(other.events);
+        self.event_ids.extend(other.event_ids);
         self.deliveries.extend(other.deliveries);
         self.closes.extend(other.closes);
         self.token = other.token.or(self.token);
@@ -150,7 +154,6 @@ pub(crate) fn evaluate(
                 earlier: &writes,
                 own: Writes::default(),
                 emitted: Vec::new(),
-                required: HashSet::new(),
                 now,
             };
             let (own, committed) = draft.decide(submission)?;
@@ -170,8 +173,6 @@ struct Draft<'a> {
     /// What it writes itself.
     own: Writes,
     emitted: Vec<StoredEvent>,
-    /// Leases whose version was demanded as of the beginning of this change set.
-    required: HashSet<RowId>,
     now: DateTime<Utc>,
 }
 
@@ -224,10 +225,7 @@ impl Draft<'_> {
         }
         let twice = change.expected != Expected::Anything && self.own.rows.contains_key(&id);
         match &change.write {
-            Write::Nothing => {
-                self.required.insert(id);
-                return Ok(());
-            }
+            Write::Nothing => {}
             // The second of two writes from one version would silently undo the first.
             _ if twice => {
                 return Err(CommitError::Twice {
@@ -235,7 +233,7 @@ impl Draft<'_> {
                     key: change.key.clone(),
                 });
             }
-            Write::Put(row) => self.write(table, id, before, row.clone()),
+            Write::Put(row) => self.write(table, id, before, Arc::clone(row)),
             Write::Delete => self.delete(id, before),
             // Refused when it was prepared.
             Write::Impossible(_) => {}
@@ -243,7 +241,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn write(&mut self, table: &'static Table, id: RowId, before: Option<i64>, row: Row) {
+    fn write(&mut self, table: &'static Table, id: RowId, before: Option<i64>, row: Arc<Row>) {
         let version = before.unwrap_or_else(|| self.floor()) + 1;
         let written = FinalRow::Written {
             table,
@@ -268,10 +266,10 @@ impl Draft<'_> {
         newest.unwrap_or(self.loaded.floor)
     }
 
-    fn emit(&mut self, event: &EncodedEvent) -> Result<(), CommitError> {
+    fn emit(&mut self, event: &Arc<EncodedEvent>) -> Result<(), CommitError> {
         let id = event.event.id;
-        let written = self.earlier.events.iter().chain(&self.own.events);
-        if self.loaded.events.contains(&id) || written.into_iter().any(|(_, e)| e.event.id == id) {
+        let stored = self.loaded.events.contains(&id) || self.earlier.event_ids.contains(&id);
+        if stored || !self.own.event_ids.insert(id) {
             return Err(CommitError::Conflict {
                 table: "events",
                 key: id.to_string(),
@@ -291,7 +289,7 @@ impl Draft<'_> {
                 priority: event.event.priority.get(),
             });
         }
-        self.own.events.push((sequence, event.clone()));
+        self.own.events.push((sequence, Arc::clone(event)));
         self.emitted.push(StoredEvent {
             sequence,
             event: event.event.clone(),
@@ -299,160 +297,7 @@ impl Draft<'_> {
         });
         Ok(())
     }
-
-    fn delivery(&self, key: &DeliveryKey) -> Option<LoadedDelivery> {
-        let written = self.own.closes.get(key).or(self.earlier.closes.get(key));
-        match written {
-            Some(delivery) => Some(LoadedDelivery {
-                state: delivery.state,
-                attempts: delivery.attempts,
-            }),
-            None => self.loaded.deliveries.get(key).copied(),
-        }
-    }
-
-    fn close(&mut self, key: &DeliveryKey, outcome: &Outcome) -> Result<(), CommitError> {
-        let closed = || CommitError::Closed {
-            sequence: key.sequence,
-            subscriber: key.subscriber.clone(),
-        };
-        let delivery = self.delivery(key).ok_or_else(closed)?;
-        let kept = matches!(
-            delivery.state,
-            DeliveryState::Dead | DeliveryState::Parked | DeliveryState::Discarded
-        );
-        let fits = match outcome {
-            Outcome::Replay if !kept => {
-                return Err(CommitError::NotDead {
-                    sequence: key.sequence,
-                    subscriber: key.subscriber.clone(),
-                    state: delivery.state.to_string(),
-                });
-            }
-            Outcome::Replay => true,
-            Outcome::Discarded => kept || delivery.state == DeliveryState::Open,
-            _ => delivery.state == DeliveryState::Open,
-        };
-        // One change set handles a delivery once, whatever it makes of it.
-        if !fits || self.own.closes.contains_key(key) {
-            return Err(closed());
-        }
-        let written = after(delivery.attempts, outcome, self.now);
-        self.own.closes.insert(key.clone(), written);
-        Ok(())
-    }
-
-    fn current_lease(&self, id: &RowId) -> Option<Lease> {
-        let written = self.own.rows.get(id).or(self.earlier.rows.get(id));
-        let body = match written {
-            Some(FinalRow::Written { row, .. }) => Some(&row.body),
-            Some(FinalRow::Deleted) => None,
-            None => self.loaded.rows.get(id)?.body.as_ref(),
-        };
-        serde_json::from_str(body?).ok()
-    }
-
-    fn grant(&mut self, asked: &Lease) -> Result<(), CommitError> {
-        let id = (Lease::TABLE.name, asked.key());
-        let held = self.current_lease(&id).filter(|lease| {
-            lease.state == LeaseState::Granted && lease.holder.attempt != asked.holder.attempt
-        });
-        if let Some(lease) = held {
-            return Err(CommitError::Held {
-                path: asked.path.clone(),
-                holder: Box::new(lease.holder),
-            });
-        }
-        let last = self.earlier.token.unwrap_or(self.loaded.token);
-        let token = *self.own.token.get_or_insert(last + 1);
-        let granted = Lease {
-            token,
-            state: LeaseState::Granted,
-            ..asked.clone()
-        };
-        self.write_lease(id, &granted)
-    }
-
-    fn lease(
-        &mut self,
-        path: &RepoPath,
-        token: i64,
-        action: LeaseAction,
-    ) -> Result<(), CommitError> {
-        let id = (Lease::TABLE.name, path.key());
-        let mut lease = self
-            .current_lease(&id)
-            .filter(|lease| lease.state == LeaseState::Granted && lease.token == token)
-            .ok_or_else(|| CommitError::Fenced {
-                path: path.clone(),
-                token,
-            })?;
-        match action {
-            LeaseAction::Fence => return Ok(()),
-            LeaseAction::Renew => lease.renewals += 1,
-            LeaseAction::Release => lease.state = LeaseState::Released,
-            LeaseAction::Expire => lease.state = LeaseState::Expired,
-            LeaseAction::Revoke => lease.state = LeaseState::Revoked,
-        }
-        self.write_lease(id, &lease)
-    }
-
-    fn write_lease(&mut self, id: RowId, lease: &Lease) -> Result<(), CommitError> {
-        let body = serde_json::to_string(lease).map_err(|error| CommitError::Unwritable {
-            table: id.0,
-            key: id.1.clone(),
-            reason: error.to_string(),
-        })?;
-        let before = self.version_before(&id);
-        let row = Row {
-            columns: lease.columns(),
-            body,
-        };
-        self.write(Lease::TABLE, id, before, row);
-        Ok(())
-    }
 }
 
-/// Returns a delivery after an outcome.
-fn after(attempts: u32, outcome: &Outcome, now: DateTime<Utc>) -> FinalDelivery {
-    let tried = attempts.saturating_add(1);
-    let closed = |state, attempts, error| FinalDelivery {
-        state,
-        attempts,
-        due: now,
-        error,
-        closed_at: Some(now),
-    };
-    match outcome {
-        Outcome::Done => closed(DeliveryState::Done, tried, None),
-        Outcome::Dead { error } => closed(DeliveryState::Dead, tried, Some(bounded(error))),
-        Outcome::Parked { reason } => {
-            closed(DeliveryState::Parked, attempts, Some(bounded(reason)))
-        }
-        Outcome::Discarded => closed(DeliveryState::Discarded, attempts, None),
-        Outcome::Retry { due, error } => FinalDelivery {
-            state: DeliveryState::Open,
-            attempts: tried,
-            due: *due,
-            error: Some(bounded(error)),
-            closed_at: None,
-        },
-        Outcome::Replay => FinalDelivery {
-            state: DeliveryState::Open,
-            attempts: 0,
-            due: now,
-            error: None,
-            closed_at: None,
-        },
-    }
-}
-
-/// Cuts an error to 4 KiB and drops zero bytes, which no database takes in a text.
-fn bounded(error: &str) -> String {
-    const LIMIT_CHARS: usize = 4_096;
-    error
-        .chars()
-        .filter(|letter| *letter != '\0')
-        .take(LIMIT_CHARS)
-        .collect()
-}
+#[cfg(test)]
+mod tests;

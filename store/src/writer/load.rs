@@ -97,6 +97,12 @@ impl Touched {
     }
 }
 
+/// Returns the select for `batch`, to look at its plan.
+#[cfg(test)]
+pub(crate) fn select(batch: &[Submission]) -> Statement {
+    Touched::by(batch).select()
+}
+
 /// Loads what `batch` depends on, inside the transaction that will write it.
 pub(crate) async fn load(
     connection: &mut Connection,

@@ -13,12 +13,7 @@ async fn a_record_is_inserted_updated_and_deleted_under_its_version() {
     let bench = Bench::new();
     let store = bench.open().await;
     let timer = bench.timer("question.default");
-    store
-        .commit(changes(|c| {
-            c.insert(&timer);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.insert(&timer))).await.unwrap();
     let before = store.get::<Timer>(&timer.key()).await.unwrap().unwrap();
     assert_eq!((before.version, &before.record), (1, &timer));
 
@@ -27,18 +22,14 @@ async fn a_record_is_inserted_updated_and_deleted_under_its_version() {
         ..timer.clone()
     };
     store
-        .commit(changes(|c| {
-            c.update(&before, &later);
-        }))
+        .commit(changes(|c| c.update(&before, &later)))
         .await
         .unwrap();
     let after = store.get::<Timer>(&timer.key()).await.unwrap().unwrap();
     assert_eq!((after.version, &after.record), (2, &later));
 
     let stale = store
-        .commit(changes(|c| {
-            c.delete(&before);
-        }))
+        .commit(changes(|c| c.delete(&before)))
         .await
         .unwrap_err();
     assert!(matches!(
@@ -48,12 +39,7 @@ async fn a_record_is_inserted_updated_and_deleted_under_its_version() {
             ..
         }
     ));
-    store
-        .commit(changes(|c| {
-            c.delete(&after);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.delete(&after))).await.unwrap();
     assert_eq!(store.get::<Timer>(&timer.key()).await.unwrap(), None);
 }
 
@@ -62,37 +48,15 @@ async fn a_row_that_comes_back_has_a_version_that_nobody_has_seen() {
     let bench = Bench::new();
     let store = bench.open().await;
     let timer = bench.timer("t");
-    store
-        .commit(changes(|c| {
-            c.put(&timer);
-        }))
-        .await
-        .unwrap();
-    store
-        .commit(changes(|c| {
-            c.put(&timer);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.put(&timer))).await.unwrap();
+    store.commit(changes(|c| c.put(&timer))).await.unwrap();
     let seen = store.get::<Timer>(&timer.key()).await.unwrap().unwrap();
-    store
-        .commit(changes(|c| {
-            c.delete(&seen);
-        }))
-        .await
-        .unwrap();
-    store
-        .commit(changes(|c| {
-            c.insert(&timer);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.delete(&seen))).await.unwrap();
+    store.commit(changes(|c| c.insert(&timer))).await.unwrap();
     let again = store.get::<Timer>(&timer.key()).await.unwrap().unwrap();
     assert!(again.version > seen.version);
     let stale = store
-        .commit(changes(|c| {
-            c.delete(&seen);
-        }))
+        .commit(changes(|c| c.delete(&seen)))
         .await
         .unwrap_err();
     assert!(stale.is_conflict());
@@ -103,12 +67,7 @@ async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it() {
     let bench = Bench::new();
     let store = bench.open().await;
     let timer = bench.timer("contested");
-    store
-        .commit(changes(|c| {
-            c.insert(&timer);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.insert(&timer))).await.unwrap();
     let before = store.get::<Timer>(&timer.key()).await.unwrap().unwrap();
     let contenders = (0..20).map(|number| {
         let after = Timer {
@@ -118,12 +77,8 @@ async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it() {
         let event = bench.skipped("task/b/T-1", &after.name);
         let bystander = bench.timer(&after.name);
         let store = store.clone();
-        let contested = changes(|c| {
-            c.emit(event).update(&before, &after);
-        });
-        let apart = changes(|c| {
-            c.insert(&bystander);
-        });
+        let contested = changes(|c| c.emit(event).update(&before, &after));
+        let apart = changes(|c| c.insert(&bystander));
         async move { (store.commit(contested).await, store.commit(apart).await) }
     });
     let outcomes = join_all(contenders).await;
@@ -150,15 +105,11 @@ async fn one_event_is_stored_once() {
     let store = bench.open().await;
     let event = bench.skipped("task/b/T-1", "twice");
     store
-        .commit(changes(|c| {
-            c.emit(event.clone());
-        }))
+        .commit(changes(|c| c.emit(event.clone())))
         .await
         .unwrap();
     let again = store
-        .commit(changes(|c| {
-            c.emit(event.clone());
-        }))
+        .commit(changes(|c| c.emit(event.clone())))
         .await
         .unwrap_err();
     assert!(matches!(
@@ -176,12 +127,7 @@ async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written() {
     let bench = Bench::new();
     let store = bench.open().await;
     let large = bench.skipped("task/b/T-1", &"x".repeat(64 * 1024));
-    let refused = store
-        .commit(changes(|c| {
-            c.emit(large);
-        }))
-        .await
-        .unwrap_err();
+    let refused = store.commit(changes(|c| c.emit(large))).await.unwrap_err();
     assert!(
         matches!(
             refused,
@@ -195,20 +141,13 @@ async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written() {
 
     let mut far = bench.skipped("task/b/T-1", "far");
     far.hop = 33;
-    let refused = store
-        .commit(changes(|c| {
-            c.emit(far);
-        }))
-        .await
-        .unwrap_err();
+    let refused = store.commit(changes(|c| c.emit(far))).await.unwrap_err();
     assert!(matches!(refused, CommitError::HopLimit { hop: 33, .. }));
 
     let fat = bench.timer(&"x".repeat(1024 * 1024));
     let event = bench.skipped("task/b/T-1", "fits");
     let refused = store
-        .commit(changes(|c| {
-            c.emit(event).insert(&fat);
-        }))
+        .commit(changes(|c| c.emit(event).insert(&fat)))
         .await
         .unwrap_err();
     assert!(matches!(
@@ -231,17 +170,10 @@ async fn the_feed_tells_every_commit_with_an_event_in_commit_order() {
         .unwrap();
     let mut feed = store.feed();
     let silent = bench.timer("silent");
-    store
-        .commit(changes(|c| {
-            c.insert(&silent);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.insert(&silent))).await.unwrap();
     let emitters = (0..200).map(|number| {
         let event = bench.skipped(&format!("task/b/T-{number}"), "fed");
-        store.commit(changes(|c| {
-            c.emit(event);
-        }))
+        store.commit(changes(|c| c.emit(event)))
     });
     let committed = join_all(emitters).await;
     let mut told = Vec::new();
@@ -269,9 +201,7 @@ async fn a_slow_reader_of_the_feed_is_told_to_read_again() {
     let mut feed = store.feed();
     let emitters = (0..4_200).map(|_| {
         let event = bench.retry("task/b/T-1");
-        store.commit(changes(|c| {
-            c.emit(event);
-        }))
+        store.commit(changes(|c| c.emit(event)))
     });
     join_all(emitters).await;
     assert!(feed.next().await.unwrap().is_err());
@@ -285,18 +215,12 @@ async fn a_closed_store_commits_what_was_queued_and_refuses_the_rest() {
     let timer = bench.timer("last");
     let other = store.clone();
     let (queued, closed) = tokio::join!(
-        store.commit(changes(|c| {
-            c.insert(&timer);
-        })),
+        store.commit(changes(|c| c.insert(&timer))),
         other.clone().close(),
     );
     queued.unwrap();
     closed.unwrap();
-    let refused = other
-        .commit(changes(|c| {
-            c.put(&timer);
-        }))
-        .await;
+    let refused = other.commit(changes(|c| c.put(&timer))).await;
     assert!(matches!(refused, Err(CommitError::Closing)));
     let store = bench.open().await;
     assert!(store.get::<Timer>(&timer.key()).await.unwrap().is_some());

@@ -34,9 +34,7 @@ async fn each_routed_subscriber_gets_one_delivery_about_the_events_subject() {
         .unwrap();
     let event = bench.skipped("task/b/T-7", "routed");
     let committed = store
-        .commit(changes(|c| {
-            c.emit(event.clone());
-        }))
+        .commit(changes(|c| c.emit(event.clone())))
         .await
         .unwrap();
     assert_eq!(
@@ -73,18 +71,9 @@ async fn a_second_close_is_refused_and_changes_nothing() {
         .await
         .unwrap();
     let event = bench.skipped("task/b/T-1", "once");
-    store
-        .commit(changes(|c| {
-            c.emit(event);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.emit(event))).await.unwrap();
     let (first, second) = (bench.timer("effect"), bench.timer("effect"));
-    let handle = |effect: &Timer| {
-        changes(|c| {
-            c.insert(effect).close(&key(1, "pm"), Outcome::Done);
-        })
-    };
+    let handle = |effect: &Timer| changes(|c| c.insert(effect).close(&key(1, "pm"), Outcome::Done));
     let (one, two) = tokio::join!(store.commit(handle(&first)), store.commit(handle(&second)));
     one.unwrap();
     assert!(matches!(two, Err(CommitError::Closed { sequence: 1, .. })));
@@ -103,17 +92,8 @@ async fn a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded() {
         .await
         .unwrap();
     let event = bench.skipped("task/b/T-1", "poison");
-    store
-        .commit(changes(|c| {
-            c.emit(event);
-        }))
-        .await
-        .unwrap();
-    let close = |outcome: Outcome| {
-        store.commit(changes(|c| {
-            c.close(&key(1, "pm"), outcome);
-        }))
-    };
+    store.commit(changes(|c| c.emit(event))).await.unwrap();
+    let close = |outcome: Outcome| store.commit(changes(|c| c.close(&key(1, "pm"), outcome)));
     let due = bench.clock.now() + TimeDelta::seconds(3);
 
     close(Outcome::Retry {
@@ -172,12 +152,7 @@ async fn a_new_subscriber_begins_where_it_asks_and_only_once() {
         } else {
             bench.retry("task/b/T-1")
         };
-        store
-            .commit(changes(|c| {
-                c.emit(event);
-            }))
-            .await
-            .unwrap();
+        store.commit(changes(|c| c.emit(event))).await.unwrap();
     }
     let sequences = async |subscriber: &str| -> Vec<i64> {
         let open = store
@@ -204,9 +179,7 @@ async fn a_new_subscriber_begins_where_it_asks_and_only_once() {
     store.subscribe(&all).await.unwrap();
     assert_eq!(sequences("all").await, [1, 3]);
     store
-        .commit(changes(|c| {
-            c.close(&key(1, "all"), Outcome::Done);
-        }))
+        .commit(changes(|c| c.close(&key(1, "all"), Outcome::Done)))
         .await
         .unwrap();
     store.subscribe(&all).await.unwrap();
@@ -221,12 +194,7 @@ async fn a_new_subscriber_begins_where_it_asks_and_only_once() {
         "a known subscriber was given the past again"
     );
     let event = bench.retry("task/b/T-1");
-    store
-        .commit(changes(|c| {
-            c.emit(event);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.emit(event))).await.unwrap();
     assert_eq!(
         sequences("all").await,
         [3, 5],
@@ -243,23 +211,13 @@ async fn open_deliveries_of_an_unsubscribed_name_are_closed() {
         .await
         .unwrap();
     let event = bench.skipped("task/b/T-1", "left");
-    store
-        .commit(changes(|c| {
-            c.emit(event);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.emit(event))).await.unwrap();
     store.unsubscribe(&name("pm")).await.unwrap();
     store.unsubscribe(&name("nobody")).await.unwrap();
     let rows = store.deliveries(&DeliveryFilter::default()).await.unwrap();
     assert_eq!(rows[0].state, DeliveryState::Unsubscribed);
     let event = bench.skipped("task/b/T-1", "unheard");
-    let committed = store
-        .commit(changes(|c| {
-            c.emit(event);
-        }))
-        .await
-        .unwrap();
+    let committed = store.commit(changes(|c| c.emit(event))).await.unwrap();
     assert!(committed.events[0].subscribers.is_empty());
     assert!(store.subscriptions().await.unwrap().is_empty());
 }

@@ -15,7 +15,7 @@ async fn of_five_simultaneous_takers_one_wins_and_the_others_learn_who() {
     let attempts = takers.iter().enumerate().map(|(number, holder)| {
         let both = changes(|c| {
             c.grant(bench.lease("src/a.rs", holder))
-                .grant(bench.lease(&format!("src/{number}.rs"), holder));
+                .grant(bench.lease(&format!("src/{number}.rs"), holder))
         });
         stores[number % 2].commit(both)
     });
@@ -39,22 +39,16 @@ async fn tokens_grow_and_a_stale_one_lands_nothing() {
     let file = path("src/a.rs");
     let (first, second) = (bench.holder(), bench.holder());
     let granted = store
-        .commit(changes(|c| {
-            c.grant(bench.lease("src/a.rs", &first));
-        }))
+        .commit(changes(|c| c.grant(bench.lease("src/a.rs", &first))))
         .await
         .unwrap();
     let old = granted.token.unwrap();
     store
-        .commit(changes(|c| {
-            c.renew(&file, old).expire(&file, old);
-        }))
+        .commit(changes(|c| c.renew(&file, old).expire(&file, old)))
         .await
         .unwrap();
     let granted = store
-        .commit(changes(|c| {
-            c.grant(bench.lease("SRC/A.rs", &second));
-        }))
+        .commit(changes(|c| c.grant(bench.lease("SRC/A.rs", &second))))
         .await
         .unwrap();
     let new = granted.token.unwrap();
@@ -62,22 +56,14 @@ async fn tokens_grow_and_a_stale_one_lands_nothing() {
 
     let landing = bench.timer("landed");
     let late = store
-        .commit(changes(|c| {
-            c.insert(&landing).fence(&file, old);
-        }))
+        .commit(changes(|c| c.insert(&landing).fence(&file, old)))
         .await
         .unwrap_err();
     assert!(matches!(late, CommitError::Fenced { token, .. } if token == old));
     for stale in [
-        changes(|c| {
-            c.renew(&file, old);
-        }),
-        changes(|c| {
-            c.release(&file, old);
-        }),
-        changes(|c| {
-            c.revoke(&file, old);
-        }),
+        changes(|c| c.renew(&file, old)),
+        changes(|c| c.release(&file, old)),
+        changes(|c| c.revoke(&file, old)),
     ] {
         assert!(matches!(
             store.commit(stale).await,
@@ -87,7 +73,7 @@ async fn tokens_grow_and_a_stale_one_lands_nothing() {
     assert_eq!(store.count::<Timer>(Query::new()).await.unwrap(), 0);
     store
         .commit(changes(|c| {
-            c.insert(&landing).fence(&file, new).release(&file, new);
+            c.insert(&landing).fence(&file, new).release(&file, new)
         }))
         .await
         .unwrap();
@@ -102,22 +88,16 @@ async fn a_late_renewal_beats_an_expiry_that_demands_what_its_judge_saw() {
     let file = path("src/a.rs");
     let holder = bench.holder();
     let granted = store
-        .commit(changes(|c| {
-            c.grant(bench.lease("src/a.rs", &holder));
-        }))
+        .commit(changes(|c| c.grant(bench.lease("src/a.rs", &holder))))
         .await
         .unwrap();
     let token = granted.token.unwrap();
     let judged = store.list::<Lease>(Query::new()).await.unwrap().remove(0);
     store
-        .commit(changes(|c| {
-            c.renew(&file, token);
-        }))
+        .commit(changes(|c| c.renew(&file, token)))
         .await
         .unwrap();
-    let verdict = changes(|c| {
-        c.require(&judged).expire(&file, token);
-    });
+    let verdict = changes(|c| c.require(&judged).expire(&file, token));
     assert!(store.commit(verdict).await.unwrap_err().is_conflict());
     let lease = store.list::<Lease>(Query::new()).await.unwrap().remove(0);
     assert_eq!((lease.state, lease.renewals), (LeaseState::Granted, 1));
@@ -129,15 +109,13 @@ async fn an_attempt_extends_its_own_set_with_a_new_token() {
     let store = bench.open().await;
     let holder = bench.holder();
     let first = store
-        .commit(changes(|c| {
-            c.grant(bench.lease("a", &holder));
-        }))
+        .commit(changes(|c| c.grant(bench.lease("a", &holder))))
         .await
         .unwrap();
     let second = store
         .commit(changes(|c| {
             c.grant(bench.lease("b", &holder))
-                .grant(bench.lease("a", &holder));
+                .grant(bench.lease("a", &holder))
         }))
         .await
         .unwrap();

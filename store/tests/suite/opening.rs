@@ -44,12 +44,7 @@ async fn a_corrupt_page_is_refused_and_the_newest_backup_named() {
     let store = open(&bench).await.unwrap();
     for _ in 0..40 {
         let timer = bench.timer(&"x".repeat(4_000));
-        store
-            .commit(changes(|c| {
-                c.insert(&timer);
-            }))
-            .await
-            .unwrap();
+        store.commit(changes(|c| c.insert(&timer))).await.unwrap();
     }
     assert_eq!(store.check().await.unwrap(), Health::Intact);
     let backups = bench.directory.path().join("backups");
@@ -85,7 +80,7 @@ async fn the_oldest_backups_make_room() {
     let directory = bench.directory.path().join("kept");
     let mut made = Vec::new();
     for _ in 0..5 {
-        bench.clock.advance(std::time::Duration::from_secs(60));
+        bench.clock.advance(std::time::Duration::from_mins(1));
         made.push(store.backup(&directory, 3).await.unwrap());
     }
     let there: Vec<bool> = made.iter().map(|path| path.exists()).collect();

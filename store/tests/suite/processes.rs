@@ -12,9 +12,7 @@ async fn stores_that_open_a_new_file_at_once_make_it_once() {
     let stores = join_all((0..6).map(|_| bench.open())).await;
     let timer = bench.timer("t");
     stores[0]
-        .commit(changes(|c| {
-            c.insert(&timer);
-        }))
+        .commit(changes(|c| c.insert(&timer)))
         .await
         .unwrap();
     assert!(
@@ -32,12 +30,7 @@ async fn a_subscription_made_elsewhere_routes_the_next_event_here() {
     let (here, there) = (bench.open().await, bench.open().await);
     let subscribers = async || {
         let event = bench.skipped("task/b/T-1", "routed");
-        let committed = here
-            .commit(changes(|c| {
-                c.emit(event);
-            }))
-            .await
-            .unwrap();
+        let committed = here.commit(changes(|c| c.emit(event))).await.unwrap();
         committed.events[0].subscribers.clone()
     };
     assert!(subscribers().await.is_empty());
@@ -62,9 +55,7 @@ async fn two_processes_that_write_at_once_lose_nothing_and_share_one_sequence() 
     let commits = (0..2 * EACH).map(|number| {
         let event = bench.skipped(&format!("task/b/T-{}", number % 7), "shared");
         let timer = bench.timer("t");
-        stores[number % 2].commit(changes(|c| {
-            c.insert(&timer).emit(event);
-        }))
+        stores[number % 2].commit(changes(|c| c.insert(&timer).emit(event)))
     });
     for outcome in join_all(commits).await {
         outcome.unwrap();
@@ -82,22 +73,11 @@ async fn a_version_read_here_conflicts_with_a_write_there() {
     let bench = Bench::new();
     let (here, there) = (bench.open().await, bench.open().await);
     let timer = bench.timer("t");
-    here.commit(changes(|c| {
-        c.insert(&timer);
-    }))
-    .await
-    .unwrap();
+    here.commit(changes(|c| c.insert(&timer))).await.unwrap();
     let read = here.get::<Timer>(&timer.key()).await.unwrap().unwrap();
-    there
-        .commit(changes(|c| {
-            c.put(&timer);
-        }))
-        .await
-        .unwrap();
+    there.commit(changes(|c| c.put(&timer))).await.unwrap();
     let stale = here
-        .commit(changes(|c| {
-            c.require(&read);
-        }))
+        .commit(changes(|c| c.require(&read)))
         .await
         .unwrap_err();
     assert!(stale.is_conflict());

@@ -43,9 +43,7 @@ async fn a_list_is_filtered_ordered_and_limited() {
         .collect();
     store
         .commit(changes(|c| {
-            for timer in &timers {
-                c.insert(timer);
-            }
+            timers.iter().fold(c, |c, timer| c.insert(timer))
         }))
         .await
         .unwrap();
@@ -73,17 +71,18 @@ async fn a_value_with_quotes_is_only_a_value() {
     let bench = Bench::new();
     let store = bench.open().await;
     let hostile = bench.timer("'; DROP TABLE timers; -- \" \\ \u{1F600}\n");
-    store
-        .commit(changes(|c| {
-            c.insert(&hostile);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.insert(&hostile))).await.unwrap();
     let found = store
         .list::<Timer>(Query::new().equal("name", hostile.name.as_str()))
         .await
         .unwrap();
     assert_eq!(found[0].record, hostile);
+}
+
+fn filter(fill: impl FnOnce(&mut EventFilter)) -> EventFilter {
+    let mut filter = EventFilter::default();
+    fill(&mut filter);
+    filter
 }
 
 #[tokio::test]
@@ -97,81 +96,33 @@ async fn events_are_found_by_each_filter() {
             bench.retry("task/b/T-2")
         };
         bench.clock.advance(std::time::Duration::from_secs(1));
-        store
-            .commit(changes(|c| {
-                c.emit(event);
-            }))
-            .await
-            .unwrap();
+        store.commit(changes(|c| c.emit(event))).await.unwrap();
     }
-    let third = store
-        .events(&EventFilter {
-            after_sequence: Some(2),
-            limit: Some(1),
-            ..EventFilter::default()
-        })
-        .await
-        .unwrap();
-    let third = third[0].event.clone();
-    let cases: [(EventFilter, &[i64]); 8] = [
+    let third = filter(|f| (f.after_sequence, f.limit) = (Some(2), Some(1)));
+    let third = store.events(&third).await.unwrap().remove(0).event;
+    let subject = Subject::parse("task/b/T-1").unwrap();
+    let until = third.time + TimeDelta::seconds(2);
+    let cases = [
+        (filter(|f| f.after_sequence = Some(4)), vec![5, 6]),
+        (filter(|f| f.before_sequence = Some(3)), vec![1, 2]),
         (
-            EventFilter {
-                after_sequence: Some(4),
-                ..EventFilter::default()
-            },
-            &[5, 6],
+            filter(|f| (f.newest_first, f.limit) = (true, Some(2))),
+            vec![6, 5],
         ),
         (
-            EventFilter {
-                before_sequence: Some(3),
-                ..EventFilter::default()
-            },
-            &[1, 2],
+            filter(|f| f.pattern = Some(EventPattern::of("task.re*"))),
+            vec![4, 5, 6],
+        ),
+        (filter(|f| f.subject = Some(subject)), vec![1, 2, 3]),
+        (
+            filter(|f| f.correlation = Some(third.correlationid)),
+            vec![3],
         ),
         (
-            EventFilter {
-                newest_first: true,
-                limit: Some(2),
-                ..EventFilter::default()
-            },
-            &[6, 5],
+            filter(|f| (f.from, f.until) = (Some(third.time), Some(until))),
+            vec![3, 4],
         ),
-        (
-            EventFilter {
-                pattern: Some(EventPattern::of("task.re*")),
-                ..EventFilter::default()
-            },
-            &[4, 5, 6],
-        ),
-        (
-            EventFilter {
-                subject: Some(Subject::parse("task/b/T-1").unwrap()),
-                ..EventFilter::default()
-            },
-            &[1, 2, 3],
-        ),
-        (
-            EventFilter {
-                correlation: Some(third.correlationid),
-                ..EventFilter::default()
-            },
-            &[3],
-        ),
-        (
-            EventFilter {
-                from: Some(third.time),
-                until: Some(third.time + TimeDelta::seconds(2)),
-                ..EventFilter::default()
-            },
-            &[3, 4],
-        ),
-        (
-            EventFilter {
-                source: Some(name("nobody")),
-                ..EventFilter::default()
-            },
-            &[],
-        ),
+        (filter(|f| f.source = Some(name("nobody"))), vec![]),
     ];
     for (filter, expected) in cases {
         let found: Vec<i64> = store
@@ -198,15 +149,13 @@ async fn the_search_follows_inserts_updates_and_deletes() {
     let first = item(&bench, "Run migrations before the seed data");
     let second = item(&bench, "The lock file belongs to the manifest");
     store
-        .commit(changes(|c| {
-            c.insert(&first).insert(&second);
-        }))
+        .commit(changes(|c| c.insert(&first).insert(&second)))
         .await
         .unwrap();
-    assert_eq!(search(&store, "seed").await, [first.content.clone()]);
+    assert_eq!(search(&store, "seed").await, [first.content.as_str()]);
     assert_eq!(
         search(&store, "MANIFEST nothing-else").await,
-        [second.content.clone()]
+        [second.content.as_str()]
     );
     assert_eq!(
         search(&store, "locking").await.len(),
@@ -228,12 +177,7 @@ async fn the_search_follows_inserts_updates_and_deletes() {
         content: "Seed last".to_owned(),
         ..first.clone()
     };
-    store
-        .commit(changes(|c| {
-            c.put(&changed);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.put(&changed))).await.unwrap();
     assert!(search(&store, "migrations").await.is_empty());
     assert_eq!(search(&store, "last").await, ["Seed last"]);
     let gone = store
@@ -241,11 +185,6 @@ async fn the_search_follows_inserts_updates_and_deletes() {
         .await
         .unwrap()
         .remove(0);
-    store
-        .commit(changes(|c| {
-            c.delete(&gone);
-        }))
-        .await
-        .unwrap();
+    store.commit(changes(|c| c.delete(&gone))).await.unwrap();
     assert!(search(&store, "last").await.is_empty());
 }

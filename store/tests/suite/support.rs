@@ -131,7 +131,7 @@ pub(crate) fn path(text: &str) -> RepoPath {
 }
 
 /// Makes a change set of what `fill` adds.
-pub(crate) fn changes(fill: impl FnOnce(&mut ChangeSet)) -> ChangeSet {
+pub(crate) fn changes(fill: impl FnOnce(&mut ChangeSet) -> &mut ChangeSet) -> ChangeSet {
     let mut changes = ChangeSet::new();
     fill(&mut changes);
     changes
