@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn the_most_important_sections_that_fit_are_taken() {
-        let cases: [(usize, &[(SectionKind, usize)], &str); 8] = [
+        type Case<'a> = (usize, &'a [(SectionKind, usize)], &'a str);
+        let cases: [Case<'_>; 8] = [
             (100, &[(Readme, 40), (Task, 40)], "Task Readme"),
             (20, &[(Task, 40), (Gotchas, 40)], "Task Gotchas"),
             (20, &[(Task, 42), (Gotchas, 60)], "Task ~Gotchas"),

@@ -240,7 +240,7 @@ mod tests {
             self.name
         }
 
-        fn description(&self) -> &str {
+        fn description(&self) -> &'static str {
             "says it again"
         }
 
@@ -320,7 +320,8 @@ mod tests {
         let toolbox = Toolbox::new([echo("say") as Arc<dyn Tool>])
             .unwrap()
             .spill_to(directory.path().to_owned());
-        let text: String = (1..=3_000).map(|line| format!("{line}\n")).collect();
+        let lines: Vec<String> = (1..=3_000).map(|line| format!("{line}\n")).collect();
+        let text = lines.concat();
         let call = ToolUse::parse("t", "say", &json!({ "text": text }).to_string());
         let output = toolbox.run(&call, &context()).await.unwrap();
         assert!(output.text.ends_with("\n3000\n") && !output.text.contains("\n1000\n"));

@@ -55,7 +55,8 @@ mod tests {
     use super::*;
 
     fn numbered(lines: usize) -> String {
-        (1..=lines).map(|line| format!("line {line}\n")).collect()
+        let lines: Vec<String> = (1..=lines).map(|line| format!("line {line}\n")).collect();
+        lines.concat()
     }
 
     #[test]

@@ -7,8 +7,9 @@ use globset::GlobBuilder;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::walk::Area;
 use super::workbench::Workbench;
-use super::{arguments, directory, walk};
+use super::{arguments, directory};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most files that are listed.
@@ -70,17 +71,18 @@ impl Tool for Glob {
             .as_ref()
             .map(|below| format!("{below}/"))
             .unwrap_or_default();
-        let mut found: Vec<(SystemTime, String)> =
-            walk::files(self.workbench.files().root(), below.as_ref())
-                .filter(|file| {
-                    let inner = file.path.strip_prefix(&prefix).unwrap_or(&file.path);
-                    pattern.is_match(inner) || pattern.is_match(&file.path)
-                })
-                .map(|file| {
-                    let modified = file.file.metadata().and_then(|found| found.modified());
-                    (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path)
-                })
-                .collect();
+        let area = Area::new(self.workbench.files(), below.as_ref())?;
+        let mut found: Vec<(SystemTime, String)> = area
+            .files()
+            .filter(|file| {
+                let inner = file.path.strip_prefix(&prefix).unwrap_or(&file.path);
+                pattern.is_match(inner) || pattern.is_match(&file.path)
+            })
+            .map(|file| {
+                let modified = file.file.metadata().and_then(|found| found.modified());
+                (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path)
+            })
+            .collect();
         found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
         Ok(ToolOutput::text(listing(
             found.into_iter().map(|(_, path)| path).collect(),

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use ropewalk_schemas::RepoPath;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::walk::Area;
 use super::workbench::Workbench;
-use super::{arguments, directory, walk};
+use super::{arguments, directory};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most matches that are shown.
@@ -77,19 +77,18 @@ impl Tool for Grep {
         context: &ToolContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
+        let below = directory(wanted.path.as_deref())?;
         let search = Search {
             matcher: matcher(&wanted)?,
             filter: wanted.glob.as_deref().map(filter).transpose()?,
-            below: directory(wanted.path.as_deref())?,
+            area: Area::new(self.workbench.files(), below.as_ref())?,
             context: wanted.context,
         };
-        let root = self.workbench.files().root().to_owned();
         let cancel = context.cancel.clone();
         // Searching a large tree takes a while and must not hold up everybody else.
-        let text =
-            tokio::task::spawn_blocking(move || search.run(&root, &mut || cancel.is_cancelled()))
-                .await
-                .map_err(|error| ToolFailure::refused(format!("the search broke: {error}")))?;
+        let text = tokio::task::spawn_blocking(move || search.run(&mut || cancel.is_cancelled()))
+            .await
+            .map_err(|error| ToolFailure::refused(format!("the search broke: {error}")))?;
         Ok(ToolOutput::text(text))
     }
 }
@@ -121,19 +120,19 @@ fn filter(glob: &str) -> Result<GlobMatcher, ToolFailure> {
 struct Search {
     matcher: RegexMatcher,
     filter: Option<GlobMatcher>,
-    below: Option<RepoPath>,
+    area: Area,
     context: usize,
 }
 
 impl Search {
-    fn run(&self, root: &std::path::Path, stop: &mut dyn FnMut() -> bool) -> String {
+    fn run(&self, stop: &mut dyn FnMut() -> bool) -> String {
         let mut searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .before_context(self.context)
             .after_context(self.context)
             .build();
         let mut lines = Lines::default();
-        for found in walk::files(root, self.below.as_ref()) {
+        for found in self.area.files() {
             if lines.matches >= MOST || stop() {
                 break;
             }

@@ -140,7 +140,8 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_numbered_from_the_offset() {
-        let text: String = (1..=20).map(|line| format!("l{line}\n")).collect();
+        let lines: Vec<String> = (1..=20).map(|line| format!("l{line}\n")).collect();
+        let text = lines.concat();
         let bench = Bench::new(&[("a.txt", &text), ("empty", "")], &[]);
         let read = Read::new(bench.workbench.clone());
         let cases = [

@@ -1,9 +1,14 @@
 //! Walks the files of a slot as git sees them: ignored ones and `.git` are left out, links are not followed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ignore::WalkBuilder;
 use ropewalk_schemas::RepoPath;
+use ropewalk_workspace::SlotFiles;
+use ropewalk_workspace::path::EntryKind;
+
+use super::workbench::refused;
+use crate::tool::ToolFailure;
 
 /// Is a regular file of the slot.
 pub(super) struct Found {
@@ -13,27 +18,84 @@ pub(super) struct Found {
     pub(super) path: String,
 }
 
-/// Lists the files below `below`, the whole slot when none is given.
-pub(super) fn files(root: &Path, below: Option<&RepoPath>) -> impl Iterator<Item = Found> {
-    let start = below.map_or_else(|| root.to_owned(), |below| root.join(below.as_str()));
-    let root = root.to_owned();
-    WalkBuilder::new(start)
-        .hidden(false)
-        .parents(false)
-        .git_global(false)
-        .git_exclude(false)
-        .require_git(false)
-        .follow_links(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .sort_by_file_name(std::cmp::Ord::cmp)
-        .build()
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .filter_map(move |entry| {
-            let path = entry.path().strip_prefix(&root).ok()?.to_str()?.to_owned();
-            Some(Found {
-                file: entry.into_path(),
-                path,
+/// Is a part of a slot that lies inside the slot for certain.
+pub(super) struct Area {
+    root: PathBuf,
+    start: PathBuf,
+}
+
+impl Area {
+    /// Names the whole slot, or the directory or file `below`, which must be no link and lie behind none.
+    pub(super) fn new(files: &SlotFiles, below: Option<&RepoPath>) -> Result<Self, ToolFailure> {
+        let root = files.root().to_owned();
+        let Some(below) = below else {
+            return Ok(Self {
+                start: root.clone(),
+                root,
+            });
+        };
+        match files.kind(below).map_err(|error| refused(&error))? {
+            Some(EntryKind::Directory | EntryKind::File) => Ok(Self {
+                start: root.join(below.as_str()),
+                root,
+            }),
+            _ => Err(ToolFailure::refused(format!(
+                "there is no directory or file `{below}`"
+            ))),
+        }
+    }
+
+    /// Lists its files.
+    pub(super) fn files(&self) -> impl Iterator<Item = Found> {
+        WalkBuilder::new(&self.start)
+            .hidden(false)
+            .parents(false)
+            .git_global(false)
+            .git_exclude(false)
+            .require_git(false)
+            .follow_links(false)
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .sort_by_file_name(std::cmp::Ord::cmp)
+            .build()
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+            .filter_map(|entry| {
+                let path = entry.path().strip_prefix(&self.root).ok()?;
+                let path = path.to_str()?.to_owned();
+                Some(Found {
+                    file: entry.into_path(),
+                    path,
+                })
             })
-        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::workbench::tests::{Bench, repo_path};
+
+    #[test]
+    fn no_link_leads_out_of_the_slot() {
+        let bench = Bench::new(&[("a", ""), ("src/b", "")], &[]);
+        let outside = bench.directory.path();
+        std::fs::write(outside.join("secret"), "").unwrap();
+        for (target, link) in [("..", "up"), ("../secret", "file"), ("..", "src/up")] {
+            std::os::unix::fs::symlink(target, outside.join("slot").join(link)).unwrap();
+        }
+        let files = bench.workbench.files();
+        for below in ["up", "file", "src/up", "up/secret", "missing"] {
+            assert!(
+                Area::new(files, Some(&repo_path(below))).is_err(),
+                "{below}"
+            );
+        }
+        let paths = |below: Option<&RepoPath>| -> Vec<String> {
+            let area = Area::new(files, below).unwrap();
+            area.files().map(|found| found.path).collect()
+        };
+        assert_eq!(paths(None), ["a", "src/b"]);
+        assert_eq!(paths(Some(&repo_path("src"))), ["src/b"]);
+        assert_eq!(paths(Some(&repo_path("a"))), ["a"]);
+    }
 }

@@ -48,8 +48,7 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// The keys of the files that may be written.
-    writable: Vec<String>,
+    writable: Vec<RepoPath>,
     granted: Vec<RepoPath>,
     seen: BTreeMap<String, SystemTime>,
     seen_order: VecDeque<String>,
@@ -59,7 +58,7 @@ impl Workbench {
     /// Opens the slot.
     pub fn open(options: WorkbenchOptions) -> Result<Self, PathError> {
         let state = State {
-            writable: options.writable.iter().map(RepoPath::key).collect(),
+            writable: options.writable.clone(),
             ..State::default()
         };
         Ok(Self(Arc::new(Inner {
@@ -98,14 +97,14 @@ impl Workbench {
     pub(super) fn grant(&self, files: &[RepoPath]) {
         let mut state = self.state();
         for file in files {
-            state.writable.push(file.key());
+            state.writable.push(file.clone());
             state.granted.push(file.clone());
         }
     }
 
     /// Says whether a file may be written.
     pub(super) fn may_write(&self, path: &RepoPath) -> bool {
-        self.state().writable.contains(&path.key())
+        self.state().writable.contains(path)
     }
 
     /// Reads a file; none when there is nothing.
@@ -294,9 +293,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_file_is_writable_in_every_spelling_that_names_it() {
+    fn a_file_is_writable_in_every_spelling_that_names_it_and_no_other_is() {
         let bench = Bench::new(&[], &["src/lib.rs"]);
         assert!(bench.workbench.may_write(&repo_path("./src//lib.rs")));
+        assert!(!bench.workbench.may_write(&repo_path("SRC/lib.rs")));
         assert!(!bench.workbench.may_write(&repo_path("src/main.rs")));
     }
 }

@@ -1,0 +1,77 @@
+//! What a crash leaves, and how the next run goes on from it.
+
+use std::sync::atomic::Ordering;
+
+use ropewalk_engine::{EngineError, UsageScope};
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::{BuildId, Slug, TaskId};
+use ropewalk_store::Query;
+
+use crate::support::{House, counting, job};
+
+const TWO_TURNS: &str = r"
+- turn: 1
+  reply: { tools: [{ name: count, input: { n: 1 } }] }
+- turn: 2
+  reply: { text: done }
+";
+
+#[tokio::test]
+async fn a_job_that_runs_again_asks_nothing_again() -> anyhow::Result<()> {
+    let mut house = House::new(TWO_TURNS).await?;
+    let (toolbox, counter) = counting()?;
+    let job = job(toolbox);
+    let first = house.run(&job).await?;
+    house.restart("[]")?;
+    let second = house.run(&job).await?;
+    assert_eq!(first, second);
+    assert!(house.requests().is_empty());
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_that_broke_off_goes_on_where_it_was() -> anyhow::Result<()> {
+    let mut house =
+        House::new("- { turn: 1, reply: { tools: [{ name: count, input: { n: 1 } }] } }").await?;
+    let job = job(counting()?.0);
+    assert!(matches!(house.run(&job).await, Err(EngineError::Model(_))));
+    house.restart("- { turn: 2, contains: run 2, reply: { text: done } }")?;
+    let outcome = house.run(&job).await?;
+    assert_eq!((outcome.text.as_str(), outcome.turns), ("done", 2));
+    assert_eq!(house.requests().len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_work_gets_other_replies() -> anyhow::Result<()> {
+    let house = House::new(TWO_TURNS).await?;
+    let mut job = job(counting()?.0);
+    house.run(&job).await?;
+    job.journal_key = "attempt/other".to_owned();
+    house.run(&job).await?;
+    assert_eq!(house.requests().len(), 4);
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
+    let house = House::new(TWO_TURNS).await?;
+    let mut job = job(counting()?.0);
+    let build = BuildId::from(uuid::Uuid::from_u128(3));
+    job.scope = UsageScope {
+        idea: Some(Slug::parse("habits")?),
+        build: Some(build),
+        task: Some(TaskId::parse("T-001")?),
+    };
+    let outcome = house.run(&job).await?;
+    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].record.key, format!("{}/1", job.journal_key));
+    assert!(rows.iter().all(|row| row.record.role == "build"
+        && row.record.build == Some(build)
+        && row.record.micro_usd.is_none()));
+    let output: u64 = rows.iter().map(|row| row.record.output_tokens).sum();
+    assert_eq!(output, outcome.usage.output_tokens);
+    Ok(())
+}

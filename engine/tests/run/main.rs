@@ -1,0 +1,7 @@
+//! Runs whole jobs on a scripted model and a real store, and looks at what the model was told.
+
+mod journal;
+mod submission;
+mod support;
+mod tools;
+mod turns;

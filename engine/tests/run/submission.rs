@@ -1,0 +1,177 @@
+//! How a job comes to a typed result.
+
+use ropewalk_engine::{EngineError, ModelRole, Tool, Toolbox};
+use ropewalk_llm::{StopReason, ToolChoice};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::support::{Counter, House, counting, job, submission};
+
+fn forced() -> ToolChoice {
+    ToolChoice::Tool("finish".to_owned())
+}
+
+#[tokio::test]
+async fn an_accepted_result_ends_the_job() -> anyhow::Result<()> {
+    let house =
+        House::new("- reply: { text: Done., tools: [{ name: finish, input: { number: 3 } }] }")
+            .await?;
+    let mut job = job(Toolbox::default());
+    job.submission = Some(submission(2));
+    let outcome = house.run(&job).await?;
+    assert_eq!(outcome.submission, Some(json!({ "number": 3 })));
+    assert_eq!((outcome.text.as_str(), outcome.turns), ("Done.", 1));
+    assert_eq!(house.requests()[0].tool_choice, forced());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_wrong_goes_back_to_the_model_until_it_is_right() -> anyhow::Result<()> {
+    let house = House::new(
+        r#"
+- turn: 1
+  reply: { tools: [{ name: finish, input: { number: many } }] }
+- turn: 2
+  contains: "`number`"
+  reply: { tools: [{ name: Finish, input: { number: 12 } }] }
+- turn: 3
+  contains: "`number` is above 9"
+  reply: { tools: [{ name: finish, malformed: '{"number": ' }] }
+- turn: 4
+  contains: not a JSON object
+  reply: { tools: [{ name: finish, input: { number: 9 } }] }
+"#,
+    )
+    .await?;
+    let mut job = job(Toolbox::default());
+    job.submission = Some(submission(3));
+    let outcome = house.run(&job).await?;
+    assert_eq!(outcome.submission, Some(json!({ "number": 9 })));
+    assert_eq!(outcome.turns, 4);
+    assert!(house.last_results()[0].1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn used_up_repairs_end_the_job_with_what_was_wrong() -> anyhow::Result<()> {
+    let house = House::new("- reply: { tools: [{ name: finish, input: { number: 12 } }] }").await?;
+    let mut job = job(Toolbox::default());
+    job.submission = Some(submission(2));
+    match house.run(&job).await {
+        Err(EngineError::Submission {
+            tries: 3, errors, ..
+        }) => {
+            assert_eq!(errors, ["`number` is above 9"]);
+        }
+        other => anyhow::bail!("{other:?}"),
+    }
+    assert_eq!(house.requests().len(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_model_that_forgets_to_call_is_made_to() -> anyhow::Result<()> {
+    let house = House::new(
+        r"
+- turn: 1
+  reply: { text: I am done. }
+- turn: 2
+  contains: You have not called
+  reply: { tools: [{ name: finish, input: { number: 1 } }] }
+",
+    )
+    .await?;
+    let mut job = job(counting()?.0);
+    job.submission = Some(submission(1));
+    let outcome = house.run(&job).await?;
+    assert_eq!(outcome.submission, Some(json!({ "number": 1 })));
+    assert_eq!(outcome.text, "I am done.");
+    let choices: Vec<ToolChoice> = house
+        .requests()
+        .into_iter()
+        .map(|request| request.tool_choice)
+        .collect();
+    assert_eq!(choices, [ToolChoice::Auto, forced()]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_result_in_the_text_is_taken_when_it_fits() -> anyhow::Result<()> {
+    let house =
+        House::new("- reply: { text: \"Here:\\n```json\\n{\\\"number\\\": 5}\\n```\" }").await?;
+    let mut job = job(Toolbox::default());
+    job.submission = Some(submission(0));
+    let outcome = house.run(&job).await?;
+    assert_eq!(outcome.submission, Some(json!({ "number": 5 })));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_chat_may_speak_before_it_submits() -> anyhow::Result<()> {
+    let house =
+        House::new("- reply: { text: Hello!, tools: [{ name: finish, input: { number: 1 } }] }")
+            .await?;
+    let mut job = job(Toolbox::default());
+    job.role = ModelRole::Chat;
+    job.submission = Some(submission(1));
+    let outcome = house.run(&job).await?;
+    assert_eq!(outcome.text, "Hello!");
+    assert_eq!(house.requests()[0].tool_choice, ToolChoice::Auto);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_result_that_comes_with_a_failed_call_is_not_taken() -> anyhow::Result<()> {
+    let house = House::new(
+        r"
+- turn: 1
+  reply: { tools: [{ name: fail }, { name: finish, input: { number: 1 } }] }
+- turn: 2
+  contains: it failed
+  reply: { tools: [{ name: finish, input: { number: 2 } }] }
+",
+    )
+    .await?;
+    let fail = Counter::alone("fail", &Arc::default());
+    let mut job = job(Toolbox::new([fail.clone() as Arc<dyn Tool>])?);
+    job.submission = Some(submission(0));
+    let outcome = house.run(&job).await?;
+    assert_eq!(outcome.submission, Some(json!({ "number": 2 })));
+    assert_eq!(fail.runs.load(Ordering::SeqCst), 1);
+    let results = house.last_results();
+    assert_eq!(results.len(), 2);
+    assert!(results[1].0.contains("not taken"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cut_reply_is_no_result() -> anyhow::Result<()> {
+    let house = House::new(
+        "- reply: { stop: max_tokens, tools: [{ name: finish, input: { number: 1 } }] }",
+    )
+    .await?;
+    let mut job = job(Toolbox::default());
+    job.submission = Some(submission(1));
+    let ended = house.run(&job).await;
+    assert!(matches!(
+        ended,
+        Err(EngineError::Stopped {
+            reason: StopReason::MaxTokens,
+            ..
+        })
+    ));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_submission_called_like_a_tool_is_refused_before_any_call() -> anyhow::Result<()> {
+    let house = House::new("[]").await?;
+    let mut job = job(counting()?.0);
+    let mut clash = submission(1);
+    clash.name = "Count".to_owned();
+    job.submission = Some(clash);
+    assert!(matches!(house.run(&job).await, Err(EngineError::Job(_))));
+    assert!(house.requests().is_empty());
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! How tools run inside a job.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ropewalk_engine::{
+    EngineError, Observer, Silent, Tool, Toolbox, Workbench, WorkbenchOptions, build_tools,
+};
+use ropewalk_llm::ToolUse;
+use ropewalk_schemas::RepoPath;
+use ropewalk_workspace::{CommandRunner, Environment};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Counter, House, job};
+
+#[tokio::test]
+async fn safe_calls_run_side_by_side_and_others_alone_in_their_order() -> anyhow::Result<()> {
+    let calls = ["look", "look", "change", "look"]
+        .map(|name| format!("{{ name: {name}, input: {{ n: 1 }} }}"))
+        .join(", ");
+    let script = format!(
+        "- {{ turn: 1, reply: {{ tools: [{calls}] }} }}\n- {{ turn: 2, reply: {{ text: done }} }}"
+    );
+    let house = House::new(&script).await?;
+    let running: Arc<AtomicUsize> = Arc::default();
+    let look = Counter::safe("look", &running);
+    let change = Counter::alone("change", &running);
+    let tools: [Arc<dyn Tool>; 2] = [look.clone(), change.clone()];
+    house.run(&job(Toolbox::new(tools)?)).await?;
+    assert_eq!(look.peak.load(Ordering::SeqCst), 2);
+    assert_eq!(change.peak.load(Ordering::SeqCst), 1);
+    let told: Vec<String> = house
+        .last_results()
+        .into_iter()
+        .map(|(text, _)| text)
+        .collect();
+    assert_eq!(told.len(), 4);
+    assert!(told[2].starts_with("change"));
+    assert_eq!(told[3], "look 1 run 3");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tool_that_ends_the_work_ends_it_at_once() -> anyhow::Result<()> {
+    let house = House::new("- reply: { tools: [{ name: end }, { name: look }] }").await?;
+    let running: Arc<AtomicUsize> = Arc::default();
+    let look = Counter::safe("look", &running);
+    let tools: [Arc<dyn Tool>; 2] = [Counter::alone("end", &running), look.clone()];
+    let ended = house.run(&job(Toolbox::new(tools)?)).await;
+    assert!(matches!(ended, Err(EngineError::Ended { reason }) if reason == "the files are gone"));
+    assert_eq!(look.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(house.requests().len(), 1);
+    Ok(())
+}
+
+fn workbench(house: &House) -> anyhow::Result<Workbench> {
+    let root = house.directory.path().join("slot");
+    std::fs::create_dir_all(&root)?;
+    Ok(Workbench::open(WorkbenchOptions {
+        root,
+        writable: vec![RepoPath::parse("src/lib.rs")?],
+        gate_files: Vec::new(),
+        runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
+        variables: Vec::new(),
+        grants: None,
+        spill_directory: house.directory.path().join("spill"),
+    })?)
+}
+
+#[tokio::test]
+async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
+    let house = House::new(
+        r#"
+- turn: 1
+  reply:
+    tools:
+      - { name: ls }
+      - { name: write, input: { path: src/lib.rs, content: "fn one() -> i32 { 2 }\n" } }
+      - { name: write, input: { path: Cargo.toml, content: "" } }
+- turn: 2
+  contains: ["wrote `src/lib.rs`", "`Cargo.toml` is not one of the files"]
+  reply:
+    tools:
+      - { name: edit, input: { path: src/lib.rs, old_text: "{ 2 }", new_text: "{ 1 }" } }
+      - { name: bash, input: { command: "cat src/lib.rs" } }
+- turn: 3
+  contains: "fn one() -> i32 { 1 }"
+  reply: { text: Written. }
+"#,
+    )
+    .await?;
+    let outcome = house.run(&job(build_tools(&workbench(&house)?)?)).await?;
+    assert_eq!((outcome.text.as_str(), outcome.tool_calls), ("Written.", 5));
+    let slot = house.directory.path().join("slot");
+    assert_eq!(
+        std::fs::read_to_string(slot.join("src/lib.rs"))?,
+        "fn one() -> i32 { 1 }\n"
+    );
+    assert!(!slot.join("Cargo.toml").exists());
+    let offered: Vec<String> = house.requests()[0]
+        .tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect();
+    assert_eq!(
+        offered,
+        ["bash", "edit", "glob", "grep", "ls", "read", "write"]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Result<()> {
+    /// Cancels as soon as a tool has begun.
+    struct Impatient(CancellationToken);
+
+    impl Observer for Impatient {
+        fn tool_started(&self, _: &ToolUse) {
+            self.0.cancel();
+        }
+    }
+
+    let house = House::new(
+        "- reply: { tools: [{ name: bash, input: { command: 'sleep 60 & sleep 60' } }] }",
+    )
+    .await?;
+    let job = job(build_tools(&workbench(&house)?)?);
+    let cancel = CancellationToken::new();
+    let begun = Instant::now();
+    let ended = house
+        .engine()
+        .run(&job, &cancel, &Impatient(cancel.clone()))
+        .await;
+    assert!(matches!(ended, Err(EngineError::Cancelled)));
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancelling_a_job_ends_a_call_of_the_model() -> anyhow::Result<()> {
+    let house = House::new("- reply: { text: late, delay_ms: 60000 }").await?;
+    let cancel = CancellationToken::new();
+    let engine = house.engine();
+    let job = job(Toolbox::default());
+    let run = engine.run(&job, &cancel, &Silent);
+    let stop = async {
+        while house.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(run, stop);
+    assert!(matches!(ended, Err(EngineError::Cancelled)));
+    Ok(())
+}

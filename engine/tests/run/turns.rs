@@ -1,0 +1,189 @@
+//! How a job goes from turn to turn and how it ends.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use ropewalk_engine::{EngineError, Limits, Observer, ToolOutput, Toolbox};
+use ropewalk_llm::{Block, Message, ModelError, StopReason, ToolChoice, ToolUse};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{House, counting, job, results};
+
+const CALL_THEN_END: &str = r"
+- turn: 1
+  reply: { text: Let me count., tools: [{ name: count, input: { n: 4 } }] }
+- turn: 2
+  contains: count 4 run 1
+  reply: { text: 'It is 4.' }
+";
+
+#[tokio::test]
+async fn a_tool_call_leads_to_one_more_request_that_carries_its_result() -> anyhow::Result<()> {
+    let house = House::new(CALL_THEN_END).await?;
+    let (toolbox, counter) = counting()?;
+    let outcome = house.run(&job(toolbox)).await?;
+    assert_eq!(outcome.text, "It is 4.");
+    assert_eq!(outcome.stop, StopReason::EndTurn);
+    assert_eq!((outcome.turns, outcome.tool_calls), (2, 1));
+    assert!(outcome.usage.output_tokens > 0);
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 1);
+    let requests = house.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].tools.len(), 1);
+    assert_eq!(requests[0].tool_choice, ToolChoice::Auto);
+    assert_eq!(house.last_results(), [("count 4 run 1".to_owned(), false)]);
+    assert!(!requests[1].text().contains("only for the watcher"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::Result<()> {
+    #[derive(Default)]
+    struct Watcher(Mutex<Vec<String>>);
+
+    impl Observer for Watcher {
+        fn delta(&self, text: &str) {
+            self.0.lock().unwrap().push(format!("says {text}"));
+        }
+
+        fn tool_started(&self, call: &ToolUse) {
+            self.0.lock().unwrap().push(format!("starts {}", call.name));
+        }
+
+        fn tool_ended(&self, call: &ToolUse, output: &ToolOutput) {
+            let line = format!("ends {} {}", call.name, output.metadata["hidden"]);
+            self.0.lock().unwrap().push(line);
+        }
+    }
+
+    let house = House::new(CALL_THEN_END).await?;
+    let watcher = Watcher::default();
+    let job = job(counting()?.0);
+    let cancel = CancellationToken::new();
+    house.engine().run(&job, &cancel, &watcher).await?;
+    let seen = watcher.0.lock().unwrap().clone();
+    assert_eq!(
+        seen,
+        [
+            "says Let me count.",
+            "starts count",
+            "ends count \"only for the watcher\"",
+            "says It is 4.",
+        ]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn calls_that_a_dead_process_left_without_result_are_paired_first() -> anyhow::Result<()> {
+    let house = House::new("- reply: { text: Going on. }").await?;
+    let mut job = job(Toolbox::default());
+    let call = ToolUse::parse("old", "count", "{}");
+    job.messages = vec![
+        Message::user("Do it."),
+        Message::assistant(vec![Block::ToolUse(call)]),
+        Message::user("Go on."),
+    ];
+    house.run(&job).await?;
+    let requests = house.requests();
+    let answered = results(&requests[0].messages[2]);
+    assert_eq!(answered.len(), 1);
+    assert!(answered[0].1 && answered[0].0.contains("interrupted"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_sixty_calls_fifty_run_and_ten_get_an_error() -> anyhow::Result<()> {
+    let calls: String = (0..60)
+        .map(|n| format!("    - {{ name: count, input: {{ n: {n} }} }}\n"))
+        .collect();
+    let script =
+        format!("- turn: 1\n  reply:\n    tools:\n{calls}- turn: 2\n  reply: {{ text: done }}\n");
+    let house = House::new(&script).await?;
+    let (toolbox, counter) = counting()?;
+    let outcome = house.run(&job(toolbox)).await?;
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 50);
+    assert_eq!(outcome.tool_calls, 50);
+    let results = house.last_results();
+    assert_eq!(results.len(), 60);
+    assert!(results[..50].iter().all(|(_, is_error)| !is_error));
+    assert!(results[50..].iter().all(|(_, is_error)| *is_error));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_third_identical_call_in_a_row_is_not_run() -> anyhow::Result<()> {
+    let house = House::new("- reply: { tools: [{ name: count, input: { n: 1 } }] }").await?;
+    let (toolbox, counter) = counting()?;
+    let ended = house.run(&job(toolbox)).await;
+    assert!(matches!(ended, Err(EngineError::DoomLoop { tool }) if tool == "count"));
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_is_not_asked_more_often_than_it_may() -> anyhow::Result<()> {
+    let script: String = (1..=9)
+        .map(|n| {
+            format!(
+                "- {{ turn: {n}, reply: {{ tools: [{{ name: count, input: {{ n: {n} }} }}] }} }}\n"
+            )
+        })
+        .collect();
+    let house = House::new(&script).await?;
+    let mut limited = job(counting()?.0);
+    limited.limits = Limits {
+        turns: 5,
+        ..Limits::default()
+    };
+    let ended = house.run(&limited).await;
+    assert!(matches!(ended, Err(EngineError::TurnLimit { turns: 5 })));
+    assert_eq!(house.requests().len(), 5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn used_up_tokens_stop_a_job_before_the_next_call() -> anyhow::Result<()> {
+    let house = House::new(CALL_THEN_END).await?;
+    let mut limited = job(counting()?.0);
+    limited.limits.total_tokens = Some(1);
+    let ended = house.run(&limited).await;
+    assert!(matches!(
+        ended,
+        Err(EngineError::TokenLimit { limit: 1, .. })
+    ));
+    assert_eq!(house.requests().len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_that_was_cut_runs_no_tool_and_says_why_it_ended() -> anyhow::Result<()> {
+    for (stop, reason) in [
+        ("max_tokens", StopReason::MaxTokens),
+        ("content_filter", StopReason::ContentFilter),
+    ] {
+        let script = format!(
+            "- reply: {{ text: half, stop: {stop}, tools: [{{ name: count, input: {{ n: 1 }} }}] }}"
+        );
+        let house = House::new(&script).await?;
+        let (toolbox, counter) = counting()?;
+        let outcome = house.run(&job(toolbox)).await?;
+        assert_eq!((outcome.stop, outcome.text.as_str()), (reason, "half"));
+        assert_eq!(counter.runs.load(Ordering::SeqCst), 0);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_model_that_fails_fails_the_job_with_its_own_error() -> anyhow::Result<()> {
+    let house = House::new("- reply: { error: { kind: overloaded } }").await?;
+    let ended = house.run(&job(Toolbox::default())).await;
+    assert!(matches!(
+        ended,
+        Err(EngineError::Model(ModelError::Overloaded { .. }))
+    ));
+    let silent = House::new("[]").await?;
+    let ended = silent.run(&job(Toolbox::default())).await;
+    assert!(matches!(ended, Err(EngineError::Model(ModelError::Script { key })) if key.turn == 1));
+    Ok(())
+}
