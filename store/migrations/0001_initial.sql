@@ -44,8 +44,7 @@ CREATE TABLE deliveries (
 
 CREATE INDEX deliveries_open ON deliveries (subscriber, sequence) WHERE state = 'open';
 -- Dead letters are few among many done rows.
-CREATE INDEX deliveries_dead ON deliveries (sequence) WHERE state = 'dead';
-CREATE INDEX deliveries_parked ON deliveries (sequence) WHERE state = 'parked';
+CREATE INDEX deliveries_kept ON deliveries (state, sequence) WHERE state NOT IN ('open', 'done');
 
 -- Records: index columns are copies of what `body` says.
 

@@ -57,8 +57,10 @@ impl Store {
         let statement = Statement::new(
             "SELECT (SELECT COUNT(*) FROM events), \
              (SELECT COUNT(*) FROM deliveries WHERE state = 'open'), \
-             (SELECT COUNT(*) FROM deliveries WHERE state = 'dead'), \
-             (SELECT COUNT(*) FROM deliveries WHERE state = 'parked'), \
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'dead' \
+              AND state NOT IN ('open', 'done')), \
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'parked' \
+              AND state NOT IN ('open', 'done')), \
              (SELECT COUNT(*) FROM subscriptions), \
              (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())",
         );
