@@ -12,6 +12,7 @@ pub mod agent;
 pub mod alert;
 pub mod attempt;
 pub mod build;
+pub mod document;
 pub mod event;
 pub mod idea;
 pub mod ids;

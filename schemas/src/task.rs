@@ -28,6 +28,19 @@ pub enum Action {
     Verify,
 }
 
+impl Action {
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Add => "ADD",
+            Self::Delete => "DELETE",
+            Self::Verify => "VERIFY",
+        }
+    }
+}
+
 states! {
     /// Says how far a task has come.
     TaskState ("task") {

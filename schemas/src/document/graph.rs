@@ -1,0 +1,216 @@
+//! Checks that tasks form a plan: names are unique, dependencies exist and form no ring, and each keeps to its few files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::task::TaskBlock;
+
+/// The most files beside the primary one.
+const MOST_MORE_FILES: usize = 2;
+
+/// Says why tasks form no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GraphFault {
+    /// Two tasks have one name.
+    #[error("task `{0}` occurs twice; give each task its own id")]
+    Repeated(String),
+    /// A dependency does not exist.
+    #[error("task `{task}` depends on `{missing}`, which does not exist; correct its `depends_on`")]
+    UnknownDependency {
+        /// The task.
+        task: String,
+        /// What it names.
+        missing: String,
+    },
+    /// Tasks wait for each other.
+    #[error("tasks `{}` depend on each other in a ring; take one out of a `depends_on`", .0.join("` → `"))]
+    Ring(Vec<String>),
+    /// A task names too many files.
+    #[error("task `{task}` names {count} more files; {MOST_MORE_FILES} is the most, so split it")]
+    TooManyFiles {
+        /// The task.
+        task: String,
+        /// How many more files it names.
+        count: usize,
+    },
+    /// A task names a file twice.
+    #[error("task `{task}` names `{file}` twice; name each file once")]
+    RepeatedFile {
+        /// The task.
+        task: String,
+        /// The file.
+        file: String,
+    },
+    /// A task has no command that could check it.
+    #[error("task `{0}` has an empty validation command; say how it is checked")]
+    NoCommand(String),
+}
+
+impl GraphFault {
+    /// Returns the task to look at.
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Self::Repeated(task)
+            | Self::UnknownDependency { task, .. }
+            | Self::TooManyFiles { task, .. }
+            | Self::RepeatedFile { task, .. }
+            | Self::NoCommand(task) => Some(task),
+            Self::Ring(tasks) => tasks.first().map(String::as_str),
+        }
+    }
+}
+
+/// Checks `tasks` as one plan; the first fault in their order is the answer.
+pub fn check(tasks: &[TaskBlock]) -> Result<(), GraphFault> {
+    let mut seen = BTreeSet::new();
+    for task in tasks {
+        if !seen.insert(&task.id) {
+            return Err(GraphFault::Repeated(task.id.to_string()));
+        }
+        check_alone(task)?;
+    }
+    for task in tasks {
+        if let Some(missing) = task.depends_on.iter().find(|id| !seen.contains(id)) {
+            return Err(GraphFault::UnknownDependency {
+                task: task.id.to_string(),
+                missing: missing.to_string(),
+            });
+        }
+    }
+    match ring(tasks) {
+        Some(ring) => Err(GraphFault::Ring(ring)),
+        None => Ok(()),
+    }
+}
+
+fn check_alone(task: &TaskBlock) -> Result<(), GraphFault> {
+    let name = || task.id.to_string();
+    if task.more_files.len() > MOST_MORE_FILES {
+        return Err(GraphFault::TooManyFiles {
+            task: name(),
+            count: task.more_files.len(),
+        });
+    }
+    let mut keys = BTreeSet::new();
+    if let Some(file) = task.files().find(|file| !keys.insert(file.key())) {
+        return Err(GraphFault::RepeatedFile {
+            task: name(),
+            file: file.to_string(),
+        });
+    }
+    if task.validation.command.trim().is_empty() {
+        return Err(GraphFault::NoCommand(name()));
+    }
+    Ok(())
+}
+
+/// Finds a ring: takes away tasks that wait for nothing left until none is to be taken, then follows one that stays.
+fn ring(tasks: &[TaskBlock]) -> Option<Vec<String>> {
+    let mut waiting: BTreeMap<_, BTreeSet<_>> = tasks
+        .iter()
+        .map(|task| (&task.id, task.depends_on.iter().collect()))
+        .collect();
+    loop {
+        let free: Vec<_> = waiting
+            .iter()
+            .filter(|(_, needs)| !needs.iter().any(|id| waiting.contains_key(id)))
+            .map(|(id, _)| *id)
+            .collect();
+        if free.is_empty() {
+            break;
+        }
+        for id in free {
+            waiting.remove(id);
+        }
+    }
+    // Each that stays needs another that stays, so that following them must come back to where it was.
+    let mut path = vec![*waiting.keys().next()?];
+    loop {
+        let next = *waiting
+            .get(path.last()?)?
+            .iter()
+            .find(|id| waiting.contains_key(*id))?;
+        if let Some(start) = path.iter().position(|id| *id == next) {
+            let ring = path.iter().skip(start).chain(std::iter::once(&next));
+            return Some(ring.map(ToString::to_string).collect());
+        }
+        path.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::TaskId;
+    use crate::repo_path::RepoPath;
+    use crate::task::{Action, Expectation, Validation};
+
+    fn task(id: &str, needs: &[&str]) -> TaskBlock {
+        TaskBlock {
+            id: TaskId::parse(id).unwrap(),
+            phase: "api".to_owned(),
+            action: Action::Create,
+            file: RepoPath::parse("a").unwrap(),
+            more_files: Vec::new(),
+            requirements: Vec::new(),
+            gotchas: Vec::new(),
+            validation: Validation {
+                command: "true".to_owned(),
+                expected: Expectation::ExitZero,
+            },
+            code_template: None,
+            depends_on: needs.iter().map(|id| TaskId::parse(id).unwrap()).collect(),
+            priority: None,
+            estimate_minutes: None,
+            notes: None,
+        }
+    }
+
+    #[test]
+    fn a_plan_without_rings_is_accepted_in_any_order() {
+        let plan = [task("c", &["a", "b"]), task("b", &["a"]), task("a", &[])];
+        assert_eq!(check(&plan), Ok(()));
+        assert_eq!(check(&[]), Ok(()));
+    }
+
+    #[test]
+    fn a_ring_is_named_and_nothing_around_it() {
+        let plan = [
+            task("a", &["b"]),
+            task("b", &["c"]),
+            task("c", &["d"]),
+            task("d", &["b"]),
+            task("e", &[]),
+        ];
+        let Err(GraphFault::Ring(ring)) = check(&plan) else {
+            panic!("no ring found");
+        };
+        assert_eq!(ring, ["b", "c", "d", "b"]);
+        assert!(matches!(
+            check(&[task("a", &["a"])]),
+            Err(GraphFault::Ring(_))
+        ));
+    }
+
+    #[test]
+    fn what_cannot_be_a_plan_names_its_task() {
+        let mut many = task("a", &[]);
+        many.more_files = ["b", "c", "d"]
+            .map(|file| RepoPath::parse(file).unwrap())
+            .to_vec();
+        let mut twice = task("a", &[]);
+        twice.more_files = vec![RepoPath::parse("A").unwrap()];
+        let mut unchecked = task("a", &[]);
+        unchecked.validation.command = " ".to_owned();
+        for (plan, expected) in [
+            (vec![task("a", &[]), task("a", &[])], "occurs twice"),
+            (vec![task("a", &["z"])], "depends on `z`"),
+            (vec![many], "3 more files"),
+            (vec![twice], "`A` twice"),
+            (vec![unchecked], "empty validation command"),
+        ] {
+            let fault = check(&plan).unwrap_err();
+            assert_eq!(fault.task(), Some("a"));
+            assert!(fault.to_string().contains(expected), "{fault}");
+        }
+    }
+}

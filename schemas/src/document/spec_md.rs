@@ -1,0 +1,295 @@
+//! Reads and writes spec.md.
+
+mod section;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use self::section::{Body, TITLES};
+use super::escape::{Place, escaped, unescaped};
+use super::front::{self, Line};
+use super::{DocumentError, Fault, refuse_unreadable, shown, yaml};
+use crate::ids::{ContentHash, Slug, SpecId, UserSlug};
+use crate::specification::{Complexity, Document, SpecState, Specification};
+
+/// How the title is written.
+const TITLE: &str = "# Specification: ";
+
+/// The front matter of spec.md.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpecHeader {
+    /// The specification.
+    pub id: SpecId,
+    /// The idea.
+    pub idea: Slug,
+    /// The revision.
+    pub revision: u32,
+    /// How far it has come.
+    pub status: SpecState,
+    /// How large the plan is.
+    pub complexity: Complexity,
+    /// The hash that an approval binds to.
+    #[serde(default)]
+    pub hash: Option<ContentHash>,
+    /// Who approved it.
+    #[serde(default)]
+    pub approved_by: Option<UserSlug>,
+    /// When it was approved.
+    #[serde(default)]
+    pub approved_at: Option<DateTime<Utc>>,
+}
+
+impl From<&Specification> for SpecHeader {
+    fn from(spec: &Specification) -> Self {
+        let approval = spec.approval.as_ref();
+        Self {
+            id: spec.id,
+            idea: spec.idea.clone(),
+            revision: spec.revision,
+            status: spec.state,
+            complexity: spec.complexity,
+            hash: spec.hash.clone(),
+            approved_by: approval.map(|approval| approval.by.clone()),
+            approved_at: approval.map(|approval| approval.at),
+        }
+    }
+}
+
+/// Writes spec.md; [`parse`] gives back the same header and document.
+pub fn render(header: &SpecHeader, document: &Document) -> String {
+    let mut text = String::from("---\n");
+    let mut key = |name: &str, value: String| {
+        text.push_str(&format!("{name}: {value}\n"));
+    };
+    key("id", yaml::scalar(&header.id.to_string()));
+    key("idea", yaml::scalar(header.idea.as_str()));
+    key("revision", header.revision.to_string());
+    key("status", header.status.to_string());
+    key("complexity", complexity(header.complexity).to_owned());
+    if let Some(hash) = &header.hash {
+        key("hash", yaml::scalar(hash.as_str()));
+    }
+    if let Some(by) = &header.approved_by {
+        key("approved_by", yaml::scalar(by.as_str()));
+    }
+    if let Some(at) = &header.approved_at {
+        key("approved_at", yaml::scalar(&at.to_rfc3339()));
+    }
+    text.push_str("---\n\n");
+    text.push_str(TITLE);
+    text.push_str(&escaped(&document.title, Place::Line));
+    text.push('\n');
+    for section in section::of(document) {
+        text.push_str(&format!("\n## {}\n\n{}", section.title, section.body));
+    }
+    text
+}
+
+const fn complexity(complexity: Complexity) -> &'static str {
+    match complexity {
+        Complexity::Simple => "simple",
+        Complexity::Medium => "medium",
+        Complexity::Complex => "complex",
+    }
+}
+
+/// Reads spec.md.
+pub fn parse(text: &str) -> Result<(SpecHeader, Document), DocumentError> {
+    refuse_unreadable(text)?;
+    let split = front::split(text)?;
+    let front = text.get(split.front.clone()).unwrap_or_default();
+    let header: SpecHeader =
+        yaml::read(front).map_err(|error| Fault::FrontMatter(error.reason).at(error.line + 1))?;
+    let mut document = Document::default();
+    let rest = read_title(&split.body, &mut document)?;
+    let mut seen = Vec::new();
+    for section in sections(rest)? {
+        if seen.contains(&section.title) {
+            return Err(Fault::RepeatedSection(section.title.to_owned()).at(section.line));
+        }
+        section::read(&section, &mut document)?;
+        seen.push(section.title);
+    }
+    Ok((header, document))
+}
+
+/// Reads the title and returns the lines below it.
+fn read_title<'a, 'b>(
+    body: &'b [Line<'a>],
+    document: &mut Document,
+) -> Result<&'b [Line<'a>], DocumentError> {
+    let at = body.iter().position(|line| !line.text.trim().is_empty());
+    let first = body.first().map_or(1, |line| line.number);
+    let missing = |line| Fault::NoTitle("# Specification: TITLE").at(line);
+    let at = at.ok_or_else(|| missing(first))?;
+    let (head, rest) = body.split_at(at + 1);
+    let line = head.last().ok_or_else(|| missing(first))?;
+    let title = line
+        .text
+        .strip_prefix(TITLE.trim_end())
+        .ok_or_else(|| missing(line.number))?;
+    document.title = unescaped(title.trim(), Place::Line);
+    Ok(rest)
+}
+
+/// Cuts the lines at the headings.
+fn sections<'a, 'b>(lines: &'b [Line<'a>]) -> Result<Vec<Body<'a, 'b>>, DocumentError> {
+    let mut found: Vec<Body<'a, 'b>> = Vec::new();
+    let mut start = 0;
+    for (index, line) in lines.iter().enumerate() {
+        let heading = line.text.strip_prefix("## ").map(str::trim);
+        match (heading, found.last_mut()) {
+            (Some(_), last) => {
+                if let Some(last) = last {
+                    last.lines = lines.get(start..index).unwrap_or_default();
+                }
+            }
+            (None, None) if !line.text.trim().is_empty() => {
+                return Err(Fault::UnknownSection(shown(line.text)).at(line.number));
+            }
+            (None, _) => continue,
+        }
+        let Some(heading) = heading else { continue };
+        let title = TITLES
+            .iter()
+            .find(|title| title.eq_ignore_ascii_case(heading))
+            .ok_or_else(|| Fault::UnknownSection(shown(heading)).at(line.number))?;
+        start = index + 1;
+        found.push(Body {
+            title,
+            line: line.number,
+            lines: &[],
+        });
+    }
+    if let Some(last) = found.last_mut() {
+        last.lines = lines.get(start..).unwrap_or_default();
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{KnowledgeId, RequirementId};
+    use crate::repo_path::RepoPath;
+    use crate::specification::{FilePlan, GotchaReference, Requirement};
+
+    fn header() -> SpecHeader {
+        SpecHeader {
+            id: SpecId(uuid::Uuid::from_u128(1)),
+            idea: Slug::parse("habits").unwrap(),
+            revision: 2,
+            status: SpecState::Generated,
+            complexity: Complexity::Simple,
+            hash: Some(ContentHash::of(b"x")),
+            approved_by: Some(UserSlug::parse("007").unwrap()),
+            approved_at: DateTime::from_timestamp_millis(1_700_000_000_123),
+        }
+    }
+
+    fn document() -> Document {
+        let item = |text: &str| vec![text.to_owned()];
+        Document {
+            title: "Habit streaks".to_owned(),
+            context_read: vec!["README.md".to_owned(), "planning/brief.md".to_owned()],
+            objective: "Record habits.\n\n## Not a heading\nand show streaks.".to_owned(),
+            success_criteria: item("three days\nare a streak"),
+            out_of_scope: item(""),
+            requirements: vec![Requirement {
+                id: RequirementId::parse("FR-1").unwrap(),
+                text: "Records a | b".to_owned(),
+                priority: "must".to_owned(),
+                acceptance: "recording twice\ncounts once".to_owned(),
+                source: String::new(),
+            }],
+            new_files: vec![FilePlan {
+                path: RepoPath::parse("src/`odd`|name.rs").unwrap(),
+                purpose: "all of it".to_owned(),
+                owner: Some("build/habits".to_owned()),
+            }],
+            gotchas: vec![
+                GotchaReference {
+                    id: Some(KnowledgeId(uuid::Uuid::from_u128(7))),
+                    text: "mind leap years".to_owned(),
+                },
+                GotchaReference {
+                    id: None,
+                    text: "[x] is no id".to_owned(),
+                },
+            ],
+            ..Document::default()
+        }
+    }
+
+    #[test]
+    fn a_document_reads_back_as_it_was_written() {
+        let text = render(&header(), &document());
+        assert_eq!(parse(&text), Ok((header(), document())), "{text}");
+        assert_eq!(render(&header(), &document()), text);
+    }
+
+    #[test]
+    fn windows_line_breaks_and_a_byte_order_mark_change_nothing() {
+        let text = render(&header(), &document());
+        let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        assert_eq!(parse(&windows), Ok((header(), document())));
+    }
+
+    #[test]
+    fn a_malformed_document_names_line_and_cure() {
+        let good = render(&header(), &document());
+        let cases = [
+            (String::new(), 1, "no front matter"),
+            ("---\nid: x\n".to_owned(), 1, "no front matter"),
+            (
+                good.replace("revision: 2", "revision: two"),
+                4,
+                "front matter cannot be read",
+            ),
+            (
+                good.replace("# Specification: ", "# Plan: "),
+                12,
+                "no title",
+            ),
+            (
+                good.replace("## Objective", "## Aim"),
+                19,
+                "section `Aim` is not known",
+            ),
+            (
+                good.replace("## Objective", "## Context Read"),
+                19,
+                "occurs twice",
+            ),
+            (
+                good.replace("- three", "three"),
+                28,
+                "`three days` stands in a list",
+            ),
+            (
+                good.replace("| FR-1 |", "| FR 1 |"),
+                39,
+                "`FR 1` is not a valid requirement id",
+            ),
+            (
+                good.replace("| FR-1 |", "|"),
+                39,
+                "is not a row with 5 cells",
+            ),
+            (good.replace("src/", "../"), 45, "leaves the repository"),
+            (format!("{good}\0"), 0, "not UTF-8 text"),
+        ];
+        for (text, line, expected) in cases {
+            let error = parse(&text).unwrap_err();
+            let shown = error.to_string();
+            assert!(
+                shown.contains(expected) && !shown.contains('\n'),
+                "{shown}\n{text}"
+            );
+            assert!(
+                line == 0 || error.line == line,
+                "{shown}, not line {line}\n{text}"
+            );
+        }
+    }
+}
