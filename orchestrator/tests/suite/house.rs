@@ -1,0 +1,201 @@
+//! A frame in a temporary directory, on a clock that the test moves.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use chrono::{DateTime, TimeZone, Utc};
+use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_orchestrator::{
+    Agent, AgentError, Context, Frame, Profile, Registry, Schedule, Services,
+};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::{ComponentName, Event, EventPattern};
+use ropewalk_store::{ChangeSet, Location, Store};
+
+/// How long a test waits for something that should happen at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running frame.
+pub(crate) struct House {
+    pub(crate) services: Services,
+    pub(crate) clock: Clock,
+    supervisor: Supervisor,
+}
+
+pub(crate) fn noon() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 11, 21, 12, 0, 0)
+        .single()
+        .unwrap_or_default()
+}
+
+impl House {
+    /// Opens the store in `directory` and runs `agents` at the time of `clock`.
+    pub(crate) async fn open(
+        directory: &Path,
+        clock: Clock,
+        agents: Vec<Arc<dyn Agent>>,
+    ) -> anyhow::Result<Self> {
+        let location = Location::Sqlite(directory.join("ropewalk.db"));
+        let store = Store::open(&location, clock.clone()).await?;
+        let ids = Ids::seeded(1, clock.clone());
+        let supervisor = Supervisor::new(Shutdown::new());
+        let bus_services = ropewalk_bus::Services {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            supervisor: supervisor.clone(),
+        };
+        let options = BusOptions::default();
+        let bus = Bus::start(
+            store.clone(),
+            TransportOptions::Embedded,
+            bus_services,
+            options,
+        )
+        .await?;
+        let registry = Registry::new(clock.clone(), "test");
+        let services = Services {
+            store,
+            bus,
+            clock: clock.clone(),
+            ids,
+            registry,
+        };
+        Frame::start(&services, agents, &supervisor).await?;
+        Ok(Self {
+            services,
+            clock,
+            supervisor,
+        })
+    }
+
+    /// Returns a context in which `name` speaks.
+    pub(crate) fn context(&self, name: &str) -> anyhow::Result<Context> {
+        Ok(Context::new(&self.services, ComponentName::parse(name)?))
+    }
+
+    /// Waits until `look` finds what it looks for; every look is woken by a little passing time.
+    pub(crate) async fn until<T, F, Looking>(&self, what: &str, mut look: F) -> anyhow::Result<T>
+    where
+        F: FnMut() -> Looking,
+        Looking: Future<Output = anyhow::Result<Option<T>>>,
+    {
+        let search = async {
+            loop {
+                if let Some(found) = look().await? {
+                    return anyhow::Ok(found);
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, search)
+            .await
+            .with_context(|| format!("waited for {what}"))?
+    }
+
+    /// Moves the clock in steps of a second, so that everybody who sleeps wakes in order.
+    pub(crate) async fn pass(&self, duration: Duration) {
+        let mut left = duration;
+        while !left.is_zero() {
+            let step = left.min(Duration::from_secs(1).max(duration / 64));
+            self.clock.advance(step);
+            left -= step;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Drains the frame and closes the store, as an orderly stop does.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        self.supervisor.shutdown().begin();
+        self.supervisor.drain(Duration::from_secs(10)).await?;
+        self.services.store.close().await?;
+        Ok(())
+    }
+}
+
+/// What a [`Recorder`] does with its next event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reaction {
+    Crash,
+    Fail,
+    Refuse,
+}
+
+/// An agent that notes every event it completes, and misbehaves on demand before that.
+pub(crate) struct Recorder {
+    profile: Profile,
+    reactions: Mutex<VecDeque<Reaction>>,
+    seen: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(role: &str, pattern: &str) -> anyhow::Result<Self> {
+        let profile = Profile {
+            role: ComponentName::parse(role)?,
+            patterns: vec![EventPattern::of(pattern)],
+            in_flight: 4,
+            schedules: Vec::new(),
+        };
+        Ok(Self {
+            profile,
+            reactions: Mutex::default(),
+            seen: Arc::default(),
+        })
+    }
+
+    pub(crate) fn on_schedule(mut self, name: &str, cron: &str) -> Self {
+        self.profile.schedules.push(Schedule {
+            name: name.to_owned(),
+            cron: cron.to_owned(),
+        });
+        self
+    }
+
+    pub(crate) fn reacting(self, reactions: &[Reaction]) -> Self {
+        Self {
+            reactions: Mutex::new(reactions.iter().copied().collect()),
+            ..self
+        }
+    }
+
+    /// Returns where the events are noted.
+    pub(crate) fn seen(&self) -> Arc<Mutex<Vec<Event>>> {
+        Arc::clone(&self.seen)
+    }
+}
+
+/// Returns how many events are noted.
+pub(crate) fn count(seen: &Mutex<Vec<Event>>) -> usize {
+    seen.lock().unwrap_or_else(PoisonError::into_inner).len()
+}
+
+#[async_trait]
+impl Agent for Recorder {
+    fn profile(&self) -> Profile {
+        self.profile.clone()
+    }
+
+    async fn handle(&self, event: &Event, _context: &Context) -> Result<ChangeSet, AgentError> {
+        let reaction = self
+            .reactions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front();
+        match reaction {
+            Some(Reaction::Crash) => panic!("the handler crashes on demand"),
+            Some(Reaction::Fail) => Err(AgentError::transient("not yet")),
+            Some(Reaction::Refuse) => Err(AgentError::permanent("never")),
+            None => {
+                self.seen
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(event.clone());
+                Ok(ChangeSet::new())
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Questions wait, remind, default and are answered once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_orchestrator::questions::{
+    self, AnswerError, Asked, Asking, Deadlines, QuestionService,
+};
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::QuestionId;
+use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
+use ropewalk_store::{ChangeSet, EventFilter};
+
+use crate::house::{House, noon};
+
+fn asking(kind: QuestionKind, consequential: bool) -> Asking {
+    let choice = |label: &str| Choice {
+        label: label.to_owned(),
+        description: None,
+        recommended: label == "Yes",
+        implications: None,
+    };
+    Asking {
+        kind,
+        trigger: "before_research".to_owned(),
+        text: format!("{kind:?} {consequential}"),
+        context: "a test".to_owned(),
+        choices: vec![choice("Yes"), choice("No")],
+        free_text: false,
+        default: (kind == QuestionKind::Clarifying).then(|| "No".to_owned()),
+        consequential,
+        about: About::Nothing,
+        idea: None,
+    }
+}
+
+async fn open(house: &House, asking: Asking) -> anyhow::Result<QuestionId> {
+    let context = house.context("ideation")?;
+    let mut changes = ChangeSet::new();
+    let asked = questions::ask(&mut changes, &context, &Deadlines::default(), asking).await?;
+    if !changes.is_empty() {
+        house.services.store.commit(changes).await?;
+    }
+    match asked {
+        Asked::Open(id) => Ok(id),
+        Asked::Reused(answer) => anyhow::bail!("reused `{}`", answer.text),
+    }
+}
+
+async fn state(house: &House, id: QuestionId) -> anyhow::Result<(QuestionState, Option<String>)> {
+    let question = house
+        .services
+        .store
+        .get::<Question>(&id.to_string())
+        .await?;
+    let question = question.ok_or_else(|| anyhow::anyhow!("question `{id}` is gone"))?;
+    Ok((
+        question.state,
+        question.answer.as_ref().map(|answer| answer.text.clone()),
+    ))
+}
+
+async fn house(directory: &std::path::Path, clock: &Clock) -> anyhow::Result<House> {
+    let service = Arc::new(QuestionService::new(Deadlines::default())?);
+    House::open(directory, clock.clone(), vec![service]).await
+}
+
+#[tokio::test]
+async fn every_kind_ends_in_its_way_and_no_default_has_consequences() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let running = house(directory.path(), &clock).await?;
+    let mut asked = Vec::new();
+    for (kind, consequential, expected) in [
+        (
+            QuestionKind::Blocking,
+            false,
+            (QuestionState::Pending, None),
+        ),
+        (
+            QuestionKind::Clarifying,
+            false,
+            (QuestionState::Defaulted, Some("No".to_owned())),
+        ),
+        (
+            QuestionKind::Confirming,
+            false,
+            (QuestionState::Defaulted, Some("Yes".to_owned())),
+        ),
+        (
+            QuestionKind::Confirming,
+            true,
+            (QuestionState::Pending, None),
+        ),
+        (
+            QuestionKind::Educational,
+            false,
+            (QuestionState::Dismissed, None),
+        ),
+        (
+            QuestionKind::Preference,
+            false,
+            (QuestionState::Dismissed, None),
+        ),
+        (
+            QuestionKind::Celebratory,
+            false,
+            (QuestionState::Dismissed, None),
+        ),
+    ] {
+        asked.push((open(&running, asking(kind, consequential)).await?, expected));
+    }
+    running.close().await?;
+    // The deadlines pass while nothing runs; they apply at the next start, once.
+    clock.advance(Duration::from_hours(8 * 24));
+    let running = house(directory.path(), &clock).await?;
+    for (id, expected) in asked {
+        running
+            .until("the end of a question", || async {
+                running.pass(Duration::from_secs(2)).await;
+                Ok((state(&running, id).await? == expected).then_some(()))
+            })
+            .await?;
+    }
+    let events = running
+        .services
+        .store
+        .events(&EventFilter::default())
+        .await?;
+    let of_type = |name| {
+        events
+            .iter()
+            .filter(|stored| stored.event.event_type == name)
+            .count()
+    };
+    assert_eq!(of_type("question.defaulted"), 2);
+    assert_eq!(of_type("question.dismissed"), 3);
+    running.close().await
+}
+
+#[tokio::test]
+async fn a_question_is_answered_once_and_the_second_person_hears_who_was_first()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let id = open(&running, asking(QuestionKind::Blocking, false)).await?;
+    let context = running.context("cli")?;
+    let (first, second) = tokio::join!(
+        questions::answer(&context, id, "yes", "ada", "cli"),
+        questions::answer(&context, id, "2", "bob", "web"),
+    );
+    let refused = match (first, second) {
+        (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
+        other => anyhow::bail!("one answer should win: {other:?}"),
+    };
+    assert!(
+        matches!(
+            refused,
+            AnswerError::Closed {
+                state: QuestionState::Answered,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains(" by "), "{refused}");
+    running.close().await
+}
+
+#[tokio::test]
+async fn the_same_question_within_a_day_is_asked_once_and_its_answer_reused() -> anyhow::Result<()>
+{
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let first = open(&running, asking(QuestionKind::Blocking, false)).await?;
+    assert_eq!(
+        open(&running, asking(QuestionKind::Blocking, false)).await?,
+        first
+    );
+    questions::answer(&running.context("cli")?, first, "No", "ada", "cli").await?;
+    let again = open(&running, asking(QuestionKind::Blocking, false)).await;
+    assert_eq!(
+        again.map_err(|error| error.to_string()),
+        Err("reused `No`".to_owned())
+    );
+    running.clock.advance(Duration::from_hours(25));
+    assert_ne!(
+        open(&running, asking(QuestionKind::Blocking, false)).await?,
+        first
+    );
+    running.close().await
+}
