@@ -28,7 +28,9 @@ pub(crate) enum Database {
 
 #[derive(Debug, Clone)]
 pub(crate) struct SqliteDatabase {
-    pub(crate) path: PathBuf,
+    path: PathBuf,
+    /// The log beside it.
+    log: PathBuf,
     readers: SqlitePool,
 }
 
@@ -53,8 +55,11 @@ impl Database {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(options);
+        let mut log = path.to_owned().into_os_string();
+        log.push("-wal");
         Self::Sqlite(SqliteDatabase {
             path: path.to_owned(),
+            log: log.into(),
             readers,
         })
     }
@@ -79,6 +84,13 @@ impl Database {
                 let mut connection = database.readers.acquire().await?;
                 fetch(&mut connection, statement).await
             }
+        }
+    }
+
+    /// Returns the size of the log that commits are appended to.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        match self {
+            Self::Sqlite(database) => std::fs::metadata(&database.log).map_or(0, |file| file.len()),
         }
     }
 
@@ -126,7 +138,8 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(false)
-        .pragma("journal_size_limit", "67108864")
+        // A log that was moved whole is cut to this when it is begun again.
+        .pragma("journal_size_limit", "16777216")
 }
 
 fn bound(statement: Statement) -> Result<(String, SqliteArguments), sqlx::Error> {

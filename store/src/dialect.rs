@@ -86,6 +86,9 @@ pub(crate) const SCALAR: &str = "row.value";
 /// Begins a transaction that holds the right to write from its first statement on.
 pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 
+/// Moves committed pages from the log into the database as far as nobody is in the way.
+pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+
 /// The last sequence given to an event, even if that event is gone.
 pub(crate) const LAST_SEQUENCE: &str =
     "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'events'";

@@ -1,45 +1,42 @@
 //! Moves committed pages from the log into the database, on a connection of its own, off the commit path.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_runtime::Supervisor;
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 use crate::database::{Connection, Database};
-use crate::dialect::Statement;
+use crate::dialect::{self, Statement};
 
-/// After so many written bytes a checkpoint runs beside the writer.
+/// After about so many written bytes a checkpoint runs beside the writer.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;
 
 /// At this size of the log the writer waits for a checkpoint.
 const LOG_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a change costs in the log beyond its own size: pages of the table and of its indexes.
-const OVERHEAD: u64 = 3;
+/// How much further the log may grow when something else, such as a long read, holds it open.
+const HELD_OPEN_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The size of a page.
-const PAGE_BYTES: u64 = 4096;
+/// About what a commit costs in the log beyond what it says: a page of each table and index that it touches.
+const COMMIT_BYTES: u64 = 12 * 4096;
 
 /// Asks for one checkpoint.
 type Request = oneshot::Sender<()>;
 
-/// The writer's side: counts what it writes and asks for checkpoints.
+/// The writer's side: watches the log and asks for checkpoints.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
+    database: Database,
     requests: mpsc::Sender<Request>,
-    log: Arc<Log>,
+    running: Arc<AtomicBool>,
     since_last: u64,
+    /// The limit while nobody holds the log open.
+    usual_limit: u64,
+    limit: u64,
     /// Answers by being dropped, when the checkpointer has ended.
     ended: oneshot::Receiver<()>,
-}
-
-/// What is known about the log.
-#[derive(Debug, Default)]
-struct Log {
-    size_bytes: AtomicU64,
-    running: AtomicBool,
 }
 
 /// Starts the checkpointer.
@@ -49,17 +46,20 @@ pub(crate) async fn start(
 ) -> Result<Checkpoints, sqlx::Error> {
     let connection = database.connect(false).await?;
     let (requests, receiver) = mpsc::channel(1);
-    let log = Arc::new(Log::default());
+    let running = Arc::new(AtomicBool::new(false));
     let (end, ended) = oneshot::channel();
-    let shared = Arc::clone(&log);
+    let shared = Arc::clone(&running);
     tasks.spawn("store-checkpoints", async move {
         run(connection, receiver, &shared).await;
         drop::<oneshot::Sender<()>>(end);
     });
     Ok(Checkpoints {
+        database: database.clone(),
         requests,
-        log,
+        running,
         since_last: 0,
+        usual_limit: LOG_LIMIT_BYTES,
+        limit: LOG_LIMIT_BYTES,
         ended,
     })
 }
@@ -67,10 +67,11 @@ pub(crate) async fn start(
 impl Checkpoints {
     /// Counts what a commit wrote, and has a checkpoint run beside the next commits when it is time.
     pub(crate) fn written(&mut self, size_bytes: usize) {
-        let bytes = u64::try_from(size_bytes).unwrap_or(u64::MAX) * OVERHEAD + 4 * PAGE_BYTES;
-        self.log.size_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.since_last += bytes;
-        if self.since_last >= STEP_BYTES && !self.log.running.load(Ordering::Relaxed) {
+        let size = u64::try_from(size_bytes).unwrap_or(u64::MAX);
+        self.since_last = self
+            .since_last
+            .saturating_add(size.saturating_mul(2).saturating_add(COMMIT_BYTES));
+        if self.since_last >= STEP_BYTES && !self.running.load(Ordering::Relaxed) {
             self.since_last = 0;
             let (reply, _) = oneshot::channel();
             // A full channel means that one is about to run.
@@ -79,20 +80,25 @@ impl Checkpoints {
     }
 
     /// Waits for a checkpoint while the log is too large, so that it cannot outgrow the disk.
+    ///
+    /// Beside a writer that never rests a checkpoint never comes to the end of the log, and only a log that was
+    /// moved whole is written from its beginning again. Here the writer rests.
     pub(crate) async fn make_room(&mut self) {
-        if self.log.size_bytes.load(Ordering::Relaxed) < LOG_LIMIT_BYTES {
+        let size = self.database.log_bytes();
+        if size < self.limit {
+            if size < self.usual_limit {
+                self.limit = self.usual_limit;
+            }
             return;
         }
-        let (reply, done) = oneshot::channel();
         self.since_last = 0;
+        let (reply, done) = oneshot::channel();
         if self.requests.send(reply).await.is_ok() {
             // A checkpointer that is gone must not stop the writer.
             done.await.unwrap_or_default();
         }
-        // A reader may hold the log open; then it is asked for again one step later, not at every commit.
-        let size = self.log.size_bytes.load(Ordering::Relaxed);
-        let bounded = size.min(LOG_LIMIT_BYTES - STEP_BYTES);
-        self.log.size_bytes.store(bounded, Ordering::Relaxed);
+        // The file shrinks with the next commit; if somebody holds the log open, it grows on for a while.
+        self.limit = size + HELD_OPEN_BYTES;
     }
 
     /// Ends the checkpointer; closing the last connection moves what is left.
@@ -104,14 +110,19 @@ impl Checkpoints {
     }
 }
 
-async fn run(mut connection: Connection, mut requests: mpsc::Receiver<Request>, log: &Log) {
+async fn run(
+    mut connection: Connection,
+    mut requests: mpsc::Receiver<Request>,
+    running: &AtomicBool,
+) {
+    // Moves what can be moved without waiting for anybody.
+    let checkpoint = Statement::new(dialect::CHECKPOINT);
     while let Some(reply) = requests.recv().await {
-        log.running.store(true, Ordering::Relaxed);
-        match checkpoint(&mut connection).await {
-            Ok(left) => log.size_bytes.store(left, Ordering::Relaxed),
-            Err(problem) => warn!("a checkpoint failed: {problem}"),
+        running.store(true, Ordering::Relaxed);
+        if let Err(problem) = connection.fetch(checkpoint.clone()).await {
+            warn!("a checkpoint failed: {problem}");
         }
-        log.running.store(false, Ordering::Relaxed);
+        running.store(false, Ordering::Relaxed);
         reply.send(()).unwrap_or_default();
     }
     if let Err(problem) = connection.close().await {
@@ -119,22 +130,51 @@ async fn run(mut connection: Connection, mut requests: mpsc::Receiver<Request>, 
     }
 }
 
-/// Moves what can be moved without waiting for anybody; returns the bytes that stay in the log.
-async fn checkpoint(connection: &mut Connection) -> Result<u64, sqlx::Error> {
-    let rows = connection
-        .fetch(Statement::new("PRAGMA wal_checkpoint(PASSIVE)"))
-        .await?;
-    let number = |index: usize| {
-        rows.first()
-            .and_then(|row| row.get(index)?.as_integer())
-            .and_then(|number| u64::try_from(number).ok())
-            .unwrap_or(0)
-    };
-    let (pages, moved) = (number(1), number(2));
-    // A log that was moved whole is written from its beginning again.
-    Ok(if moved == pages {
-        0
-    } else {
-        pages * PAGE_BYTES
-    })
+#[cfg(test)]
+mod tests {
+    use ropewalk_runtime::Shutdown;
+
+    use super::*;
+
+    const LIMIT: u64 = 17 * 1024 * 1024;
+
+    /// Writes 40 MiB and returns the size that the log had at most.
+    async fn largest_log(database: &Database, checkpoints: &mut Checkpoints) -> u64 {
+        let mut writer = database.connect(false).await.unwrap();
+        let mut largest = 0;
+        for _ in 0..40 {
+            checkpoints.make_room().await;
+            let insert = "INSERT INTO t VALUES (zeroblob(1048576))";
+            writer.execute(Statement::new(insert)).await.unwrap();
+            largest = largest.max(database.log_bytes());
+        }
+        largest
+    }
+
+    #[tokio::test]
+    async fn the_log_is_bounded_unless_a_reader_holds_it_open_and_then_the_writer_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::sqlite(&directory.path().join("log.db"));
+        let mut reader = database.connect(true).await.unwrap();
+        let table = Statement::new("CREATE TABLE t (body BLOB)");
+        reader.execute(table).await.unwrap();
+        let tasks = Supervisor::new(Shutdown::new());
+        let mut checkpoints = start(&database, &tasks).await.unwrap();
+        (checkpoints.usual_limit, checkpoints.limit) = (LIMIT, LIMIT);
+        let largest = largest_log(&database, &mut checkpoints).await;
+        assert!(largest < LIMIT + 2 * 1024 * 1024, "{largest}");
+
+        reader.execute(Statement::new("BEGIN")).await.unwrap();
+        let read = Statement::new("SELECT COUNT(*) FROM t");
+        reader.fetch(read).await.unwrap();
+        let held = largest_log(&database, &mut checkpoints).await;
+        assert!(held > 2 * LIMIT, "{held}");
+        reader.execute(Statement::new("COMMIT")).await.unwrap();
+        largest_log(&database, &mut checkpoints).await;
+        assert!(
+            database.log_bytes() < held,
+            "the log shrinks once it is free"
+        );
+        checkpoints.stop().await;
+    }
 }
