@@ -1,0 +1,109 @@
+//! How sure we are of an item, step by step.
+
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
+
+/// What an item has at least when it was seen in two executions and confirmed.
+const SEEN_TWICE: f64 = 0.85;
+/// What an item has at least when it prevented a failure.
+const PREVENTED: f64 = 0.95;
+/// What an item loses when it did not help.
+const LOSS: f64 = 0.1;
+
+/// Says what the use of an item did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The task carried it and passed at its first try.
+    PreventedFailure,
+    /// The task carried it and failed all the same.
+    DidNotHelp,
+}
+
+/// Returns the confidence of an item that a review confirms.
+pub fn after_confirmation(item: &KnowledgeItem) -> f64 {
+    if item.occurrences() >= 2 {
+        item.confidence.max(SEEN_TWICE)
+    } else {
+        item.confidence
+    }
+}
+
+/// Returns the confidence of an item that was seen again; a candidate waits for its review.
+pub fn after_sighting(item: &KnowledgeItem) -> f64 {
+    match item.state {
+        KnowledgeState::Confirmed | KnowledgeState::Promoted => after_confirmation(item),
+        KnowledgeState::Candidate | KnowledgeState::Deprecated | KnowledgeState::Superseded => {
+            item.confidence
+        }
+    }
+}
+
+/// Returns the confidence of an item whose use had an effect.
+pub fn after_effect(confidence: f64, effect: Effect) -> f64 {
+    match effect {
+        Effect::PreventedFailure => confidence.max(PREVENTED),
+        Effect::DidNotHelp => rounded((confidence - LOSS).max(0.0)),
+    }
+}
+
+/// Returns what a use did; none when it was held out or the task has not ended.
+pub fn effect(injection: &Injection) -> Option<Effect> {
+    match (injection.held_out, injection.helped) {
+        (true, _) | (false, None) => None,
+        (false, Some(true)) => Some(Effect::PreventedFailure),
+        (false, Some(false)) => Some(Effect::DidNotHelp),
+    }
+}
+
+/// Keeps 0.85 - 0.1 at 0.75, so that a boundary is where it looks to be.
+fn rounded(confidence: f64) -> f64 {
+    (confidence * 1_000.0).round() / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draft::tests::item;
+
+    fn seen(times: usize, confidence: f64, state: KnowledgeState) -> KnowledgeItem {
+        let mut item = item(1);
+        item.executions = (0..times).map(|number| format!("build-{number}")).collect();
+        item.confidence = confidence;
+        item.state = state;
+        item
+    }
+
+    #[test]
+    fn confidence_goes_up_and_down_in_steps() {
+        use KnowledgeState::{Candidate, Confirmed, Promoted};
+        let confirmed = [
+            (1, 0.7, 0.7),
+            (2, 0.7, 0.85),
+            (2, 0.84, 0.85),
+            (2, 0.95, 0.95),
+            (3, 0.9, 0.9),
+        ];
+        for (times, before, after) in confirmed {
+            let confidence = after_confirmation(&seen(times, before, Candidate));
+            assert!((confidence - after).abs() < 1e-9, "{times} {before}");
+        }
+        let sighted = [(Candidate, 0.7), (Confirmed, 0.85), (Promoted, 0.85)];
+        for (state, after) in sighted {
+            let confidence = after_sighting(&seen(2, 0.7, state));
+            assert!((confidence - after).abs() < 1e-9, "{state}");
+        }
+        let effects = [
+            (0.7, Effect::PreventedFailure, 0.95),
+            (0.99, Effect::PreventedFailure, 0.99),
+            (0.85, Effect::DidNotHelp, 0.75),
+            (0.7, Effect::DidNotHelp, 0.6),
+            (0.05, Effect::DidNotHelp, 0.0),
+        ];
+        for (before, effect, after) in effects {
+            assert_eq!(
+                after_effect(before, effect).to_bits(),
+                f64::to_bits(after),
+                "{before} {effect:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What is not worth remembering.
+
+use ropewalk_schemas::attempt::FailureClass;
+
+use crate::applies::is_glob;
+use crate::draft::Draft;
+use crate::similarity::normalise;
+
+/// The longest content, in characters.
+const LONGEST: usize = 2_000;
+/// The fewest words that can say something of use.
+const FEWEST_WORDS: usize = 4;
+/// What is true of everything teaches nothing: such a text, or hardly more than that, is refused.
+const GENERIC: [&str; 16] = [
+    "an error occurred",
+    "be careful",
+    "check the code",
+    "check your work",
+    "command failed",
+    "exit code 1",
+    "fix the error",
+    "follow best practices",
+    "follow the requirements",
+    "make sure it works",
+    "read the error message",
+    "something went wrong",
+    "test your code",
+    "tests failed",
+    "validation failed",
+    "write better code",
+];
+/// So many words beside a generic phrase make it a text of its own.
+const OWN_WORDS: usize = 5;
+/// What only says how the machine or the network was that day.
+const ENVIRONMENTAL: [&str; 18] = [
+    "address already in use",
+    "broken pipe",
+    "cannot allocate memory",
+    "connection refused",
+    "connection reset",
+    "connection timed out",
+    "could not resolve host",
+    "disk quota exceeded",
+    "network is unreachable",
+    "no route to host",
+    "no space left on device",
+    "out of memory",
+    "rate limit",
+    "service unavailable",
+    "temporary failure in name resolution",
+    "too many open files",
+    "too many requests",
+    "operation timed out",
+];
+
+/// Says why something is not remembered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is nothing in it, or hardly a word.
+    #[error("`{0}` says too little to be of use; say what goes wrong and what to do instead")]
+    TooShort(String),
+    /// It has more characters than an item may have.
+    #[error("the text has {0} characters; 2000 is the most")]
+    TooLong(usize),
+    /// It is true of everything.
+    #[error("`{0}` is true of everything; say what is special here")]
+    Generic(String),
+    /// It only says how the machine or the network was.
+    #[error("`{0}` is a passing state of the machine or the network, not a lesson")]
+    Environmental(String),
+    /// One of its globs cannot match.
+    #[error("`{0}` is no glob; write for example `src/*.rs`")]
+    Glob(String),
+}
+
+/// Returns why a draft is not remembered, if so. What a person says is only bound in size.
+pub fn refusal(draft: &Draft) -> Option<Refusal> {
+    let content = draft.content.trim();
+    let length = content.chars().count();
+    let words = normalise(content);
+    if length > LONGEST {
+        return Some(Refusal::TooLong(length));
+    }
+    let fewest = if draft.from_person { 1 } else { FEWEST_WORDS };
+    if word_count(&words) < fewest {
+        return Some(Refusal::TooShort(content.to_owned()));
+    }
+    if let Some(glob) = draft.globs.iter().find(|glob| !is_glob(glob)) {
+        return Some(Refusal::Glob(glob.clone()));
+    }
+    if draft.from_person {
+        return None;
+    }
+    if let Some(phrase) = ENVIRONMENTAL.iter().find(|phrase| words.contains(**phrase)) {
+        return Some(Refusal::Environmental((*phrase).to_owned()));
+    }
+    GENERIC
+        .iter()
+        .find(|phrase| {
+            words.contains(**phrase) && word_count(&words) < word_count(phrase) + OWN_WORDS
+        })
+        .map(|phrase| Refusal::Generic((*phrase).to_owned()))
+}
+
+/// Says whether a failure of this class can teach something about the code.
+pub const fn is_lesson(class: FailureClass) -> bool {
+    match class {
+        FailureClass::SyntaxError
+        | FailureClass::MissingDependency
+        | FailureClass::ValidationFailed
+        | FailureClass::EmptyChange
+        | FailureClass::OutOfScope
+        | FailureClass::StubMarker
+        | FailureClass::WeakenedTest
+        | FailureClass::Tampered
+        | FailureClass::Unknown => true,
+        FailureClass::Conflict
+        | FailureClass::ToolMissing
+        | FailureClass::Network
+        | FailureClass::Timeout
+        | FailureClass::Resource
+        | FailureClass::Quota
+        | FailureClass::ProviderDown
+        | FailureClass::DoomLoop
+        | FailureClass::EvalExhausted
+        | FailureClass::SandboxDenied
+        | FailureClass::NoProgress
+        | FailureClass::AgentRefused => false,
+    }
+}
+
+fn word_count(words: &str) -> usize {
+    words.split(' ').filter(|word| !word.is_empty()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draft::tests::draft;
+
+    #[test]
+    fn what_teaches_nothing_is_refused() {
+        let long = "word ".repeat(500);
+        let cases = [
+            ("SQLite has no DATETIME type; store dates as TEXT", None),
+            (
+                "Set a timeout on every HTTP client, the default waits for ever",
+                None,
+            ),
+            (
+                "The command failed because `cargo test` needs `--offline` when there is no registry",
+                None,
+            ),
+            ("", Some(Refusal::TooShort(String::new()))),
+            (
+                "It failed again.",
+                Some(Refusal::TooShort("It failed again.".to_owned())),
+            ),
+            (
+                "Validation failed: exit code 1",
+                Some(Refusal::Generic("exit code 1".to_owned())),
+            ),
+            (
+                "Always be careful with this code",
+                Some(Refusal::Generic("be careful".to_owned())),
+            ),
+            (
+                "Error: connect: Connection refused (os error 111)",
+                Some(Refusal::Environmental("connection refused".to_owned())),
+            ),
+            (
+                "write /tmp/x: No space left on device",
+                Some(Refusal::Environmental("no space left on device".to_owned())),
+            ),
+            (long.as_str(), Some(Refusal::TooLong(2_499))),
+        ];
+        for (content, expected) in cases {
+            assert_eq!(refusal(&draft(content)), expected, "{content}");
+        }
+    }
+
+    #[test]
+    fn what_a_person_says_is_bound_only_in_size_and_form() {
+        let said = |content: &str, glob: &str| {
+            let mut draft = draft(content);
+            draft.from_person = true;
+            draft.globs = vec![glob.to_owned()];
+            refusal(&draft)
+        };
+        assert_eq!(said("be careful", "*.rs"), None);
+        assert_eq!(said("  ", "*.rs"), Some(Refusal::TooShort(String::new())));
+        assert_eq!(
+            said("be careful", "a["),
+            Some(Refusal::Glob("a[".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_passing_failure_is_no_lesson() {
+        assert!(is_lesson(FailureClass::ValidationFailed));
+        assert!(is_lesson(FailureClass::SyntaxError));
+        for class in [
+            FailureClass::Network,
+            FailureClass::Timeout,
+            FailureClass::Resource,
+        ] {
+            assert!(!is_lesson(class), "{class:?}");
+        }
+    }
+}

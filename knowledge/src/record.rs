@@ -1,0 +1,180 @@
+//! Remembers something, once.
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeState};
+use ropewalk_schemas::payload::{KnowledgeRecorded, KnowledgeReinforced};
+use ropewalk_schemas::{KnowledgeId, Payload};
+use ropewalk_store::{ChangeSet, ReadError, Store, Versioned};
+
+use crate::decide::{self, Duplicate, Refusal};
+use crate::draft::Draft;
+
+/// So many known items are compared.
+const CANDIDATES: u32 = 20;
+/// The most files, and the most places of evidence, that one item names.
+const MOST: usize = 20;
+
+/// Is what recording comes to.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// What is to be written; empty when nothing changes.
+    pub changes: ChangeSet,
+    /// What came of it.
+    pub outcome: RecordOutcome,
+    /// The events that belong to it.
+    pub payloads: Vec<Payload>,
+}
+
+/// Says what came of a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordOutcome {
+    /// It is a new item.
+    Added(KnowledgeId),
+    /// It was known, and is now seen once more.
+    SeenAgain(KnowledgeId),
+    /// It took the place of a weaker item.
+    Superseded {
+        /// The weaker item.
+        old: KnowledgeId,
+        /// The new item.
+        new: KnowledgeId,
+    },
+    /// It is not worth remembering.
+    Refused(Refusal),
+}
+
+impl RecordOutcome {
+    /// Returns the item that now holds the lesson, unless it was refused.
+    pub fn item(&self) -> Option<KnowledgeId> {
+        match self {
+            Self::Added(id) | Self::SeenAgain(id) | Self::Superseded { new: id, .. } => Some(*id),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
+/// Works out how to remember a draft; `id` is used if it becomes an item of its own.
+pub async fn record(
+    store: &Store,
+    draft: Draft,
+    id: KnowledgeId,
+    now: DateTime<Utc>,
+) -> Result<Recorded, ReadError> {
+    if let Some(refusal) = decide::refusal(&draft) {
+        return Ok(Recorded {
+            changes: ChangeSet::new(),
+            outcome: RecordOutcome::Refused(refusal),
+            payloads: Vec::new(),
+        });
+    }
+    let known = store.search_knowledge(&draft.content, CANDIDATES).await?;
+    let new = draft.into_item(id, now);
+    let items: Vec<KnowledgeItem> = known.iter().map(|row| row.record.clone()).collect();
+    Ok(match decide::duplicate(&new, &items) {
+        Duplicate::New => added(&new),
+        Duplicate::SeenAgain(index) => seen_again(&known[index], &new, now),
+        Duplicate::Supersedes(index) => superseding(&known[index], new, now),
+    })
+}
+
+fn added(new: &KnowledgeItem) -> Recorded {
+    let mut changes = ChangeSet::new();
+    changes.insert(new);
+    Recorded {
+        changes,
+        outcome: RecordOutcome::Added(new.id),
+        payloads: vec![announcement(new)],
+    }
+}
+
+fn seen_again(
+    known: &Versioned<KnowledgeItem>,
+    new: &KnowledgeItem,
+    now: DateTime<Utc>,
+) -> Recorded {
+    let before = &known.record;
+    let mut after = before.clone();
+    learn(&mut after, new);
+    after.confidence = decide::after_sighting(&after);
+    let mut changes = ChangeSet::new();
+    let mut payloads = Vec::new();
+    if after != *before {
+        after.updated_at = now;
+        changes.update(known, &after);
+    }
+    if after.occurrences() > before.occurrences() {
+        payloads.push(Payload::KnowledgeReinforced(KnowledgeReinforced {
+            item_id: before.id,
+            from: before.confidence,
+            to: after.confidence,
+            reason: format!("seen in {} executions", after.occurrences()),
+        }));
+    }
+    Recorded {
+        changes,
+        outcome: RecordOutcome::SeenAgain(before.id),
+        payloads,
+    }
+}
+
+fn superseding(
+    known: &Versioned<KnowledgeItem>,
+    mut new: KnowledgeItem,
+    now: DateTime<Utc>,
+) -> Recorded {
+    let old = &known.record;
+    learn(&mut new, old);
+    new.injections = old.injections;
+    if old.state != KnowledgeState::Candidate {
+        new.state = KnowledgeState::Confirmed;
+    }
+    let mut retired = old.clone();
+    retired.state = KnowledgeState::Superseded;
+    retired.superseded_by = Some(new.id);
+    retired.updated_at = now;
+    let mut changes = ChangeSet::new();
+    changes.update(known, &retired).insert(&new);
+    Recorded {
+        changes,
+        outcome: RecordOutcome::Superseded {
+            old: old.id,
+            new: new.id,
+        },
+        payloads: vec![announcement(&new)],
+    }
+}
+
+/// Adds to an item all that another sighting of the same lesson knows.
+fn learn(item: &mut KnowledgeItem, other: &KnowledgeItem) {
+    item.executions.extend(other.executions.iter().cloned());
+    item.ideas.extend(other.ideas.iter().cloned());
+    if other.globs.is_empty() {
+        item.globs.clear();
+    } else if !item.globs.is_empty() {
+        extend(&mut item.globs, &other.globs);
+    }
+    if item.action != other.action {
+        // Seen with two actions, it applies to all.
+        item.action = None;
+    }
+    extend(&mut item.topics, &other.topics);
+    extend(&mut item.evidence, &other.evidence);
+}
+
+fn extend(items: &mut Vec<String>, more: &[String]) {
+    for text in more {
+        if items.len() < MOST && !items.contains(text) {
+            items.push(text.clone());
+        }
+    }
+}
+
+fn announcement(item: &KnowledgeItem) -> Payload {
+    Payload::KnowledgeRecorded(KnowledgeRecorded {
+        item_id: item.id,
+        kind: item.kind,
+        content: item.content.clone(),
+        confidence: item.confidence,
+        idea_slug: item.ideas.first().cloned(),
+    })
+}
