@@ -68,8 +68,9 @@ impl Store {
                     let problem = damaged(&path, finding.clone());
                     error!("{problem}");
                     if let Some(commands) = commands.upgrade() {
-                        let sent = commands.send(writer::Command::Damaged(finding)).await;
-                        drop(sent);
+                        let command = writer::Command::Damaged(finding);
+                        // A writer that is gone writes nothing more anyway.
+                        commands.send(command).await.unwrap_or_default();
                     }
                 }
                 Err(problem) => error!("cannot check the database: {problem}"),

@@ -4,7 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::timer::Timer;
-use ropewalk_store::{Health, Location, OpenError, Query, Store};
+use ropewalk_store::{CommitError, Health, Location, OpenError, Query, Store};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Executor};
 
@@ -114,4 +114,52 @@ async fn a_file_in_place_of_a_directory_is_refused() {
         matches!(refused, OpenError::Unreachable { .. }),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn a_backup_is_made_before_the_tables_are_touched() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    let timer = bench.timer("kept");
+    store.commit(changes(|c| c.insert(&timer))).await.unwrap();
+    store.close().await.unwrap();
+    raw(&bench, "UPDATE _sqlx_migrations SET version = 0").await;
+    // No step leads on from this made-up version, so that what follows the backup fails.
+    let refused = open(&bench).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Migration { .. }), "{refused}");
+    let mut kept = std::fs::read_dir(bench.directory.path().join("backups")).unwrap();
+    let kept = kept.next().unwrap().unwrap().path();
+    std::fs::copy(kept, bench.path()).unwrap();
+    raw(&bench, "UPDATE _sqlx_migrations SET version = 1").await;
+    let restored = open(&bench).await.unwrap();
+    assert_eq!(restored.count::<Timer>(Query::new()).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_damaged_database_opens_and_soon_refuses_to_be_written() {
+    let bench = Bench::new();
+    open(&bench).await.unwrap().close().await.unwrap();
+    raw(
+        &bench,
+        "CREATE TABLE filler (body BLOB); INSERT INTO filler VALUES (zeroblob(70000000))",
+    )
+    .await;
+    let mut file = std::fs::File::options()
+        .write(true)
+        .open(bench.path())
+        .unwrap();
+    // The first bytes of a page of a large value name the page that follows.
+    file.seek(SeekFrom::Start(10_000 * 4096)).unwrap();
+    file.write_all(&[0x5a; 64]).unwrap();
+    let store = open(&bench).await.unwrap();
+    let refused = async {
+        loop {
+            let timer = bench.timer("t");
+            if let Err(refused) = store.commit(changes(|c| c.insert(&timer))).await {
+                break refused;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(std::time::Duration::from_secs(30), refused).await;
+    assert!(matches!(refused, Ok(CommitError::Damaged(_))));
 }
