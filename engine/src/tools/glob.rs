@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -72,22 +72,28 @@ impl Tool for Glob {
             .map(|below| format!("{below}/"))
             .unwrap_or_default();
         let area = Area::new(self.workbench.files(), below.as_ref())?;
-        let mut found: Vec<(SystemTime, String)> = area
-            .files()
-            .filter(|file| {
-                let inner = file.path.strip_prefix(&prefix).unwrap_or(&file.path);
-                pattern.is_match(inner) || pattern.is_match(&file.path)
-            })
-            .map(|file| {
-                let modified = file.file.metadata().and_then(|found| found.modified());
-                (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path)
-            })
-            .collect();
-        found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
-        Ok(ToolOutput::text(listing(
-            found.into_iter().map(|(_, path)| path).collect(),
-        )))
+        // Walking a large tree takes a while and must not hold up everybody else.
+        let paths = tokio::task::spawn_blocking(move || newest_first(&area, &prefix, &pattern))
+            .await
+            .map_err(|error| ToolFailure::refused(format!("the search broke: {error}")))?;
+        Ok(ToolOutput::text(listing(paths)))
     }
+}
+
+fn newest_first(area: &Area, prefix: &str, pattern: &GlobMatcher) -> Vec<String> {
+    let mut found: Vec<(SystemTime, String)> = area
+        .files()
+        .filter(|file| {
+            let inner = file.path.strip_prefix(prefix).unwrap_or(&file.path);
+            pattern.is_match(inner) || pattern.is_match(&file.path)
+        })
+        .map(|file| {
+            let modified = file.file.metadata().and_then(|found| found.modified());
+            (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path)
+        })
+        .collect();
+    found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
+    found.into_iter().map(|(_, path)| path).collect()
 }
 
 fn listing(mut paths: Vec<String>) -> String {

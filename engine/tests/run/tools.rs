@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ropewalk_engine::{
-    EngineError, Observer, Silent, Tool, Toolbox, Workbench, WorkbenchOptions, build_tools,
+    EngineError, Silent, Tool, Toolbox, Workbench, WorkbenchOptions, build_tools,
 };
-use ropewalk_llm::ToolUse;
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::{CommandRunner, Environment};
 use tokio_util::sync::CancellationToken;
@@ -112,28 +111,32 @@ async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Result<()> {
-    /// Cancels as soon as a tool has begun.
-    struct Impatient(CancellationToken);
-
-    impl Observer for Impatient {
-        fn tool_started(&self, _: &ToolUse) {
-            self.0.cancel();
-        }
-    }
-
-    let house = House::new(
-        "- reply: { tools: [{ name: bash, input: { command: 'sleep 60 & sleep 60' } }] }",
-    )
+    let command = "sleep 60 & echo $! > child.new; mv child.new child; sleep 60";
+    let house = House::new(&format!(
+        "- reply: {{ tools: [{{ name: bash, input: {{ command: '{command}' }} }}] }}"
+    ))
     .await?;
     let job = job(build_tools(&workbench(&house)?)?);
     let cancel = CancellationToken::new();
-    let begun = Instant::now();
-    let ended = house
-        .engine()
-        .run(&job, &cancel, &Impatient(cancel.clone()))
-        .await;
+    let engine = house.engine();
+    let run = engine.run(&job, &cancel, &Silent);
+    let child = house.directory.path().join("slot/child");
+    // Only the file system says that the command is under way.
+    let stop = async {
+        while !child.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(run, stop);
     assert!(matches!(ended, Err(EngineError::Cancelled)));
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    let process = format!("/proc/{}/stat", std::fs::read_to_string(&child)?.trim());
+    let deadline = Instant::now() + Duration::from_secs(2);
+    // A dead process may stay listed until it is reaped.
+    while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
+        anyhow::ensure!(Instant::now() < deadline, "the child still runs");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     Ok(())
 }
 

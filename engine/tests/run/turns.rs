@@ -94,11 +94,13 @@ async fn calls_that_a_dead_process_left_without_result_are_paired_first() -> any
 
 #[tokio::test]
 async fn of_sixty_calls_fifty_run_and_ten_get_an_error() -> anyhow::Result<()> {
-    let calls: String = (0..60)
+    let calls: Vec<String> = (0..60)
         .map(|n| format!("    - {{ name: count, input: {{ n: {n} }} }}\n"))
         .collect();
-    let script =
-        format!("- turn: 1\n  reply:\n    tools:\n{calls}- turn: 2\n  reply: {{ text: done }}\n");
+    let script = format!(
+        "- turn: 1\n  reply:\n    tools:\n{}- turn: 2\n  reply: {{ text: done }}\n",
+        calls.concat()
+    );
     let house = House::new(&script).await?;
     let (toolbox, counter) = counting()?;
     let outcome = house.run(&job(toolbox)).await?;
@@ -123,14 +125,14 @@ async fn the_third_identical_call_in_a_row_is_not_run() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_job_is_not_asked_more_often_than_it_may() -> anyhow::Result<()> {
-    let script: String = (1..=9)
+    let script: Vec<String> = (1..=9)
         .map(|n| {
             format!(
                 "- {{ turn: {n}, reply: {{ tools: [{{ name: count, input: {{ n: {n} }} }}] }} }}\n"
             )
         })
         .collect();
-    let house = House::new(&script).await?;
+    let house = House::new(&script.concat()).await?;
     let mut limited = job(counting()?.0);
     limited.limits = Limits {
         turns: 5,
