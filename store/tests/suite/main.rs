@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod commits;
 #[cfg(test)]
+mod crashes;
+#[cfg(test)]
 mod deliveries;
 #[cfg(test)]
 mod leases;
