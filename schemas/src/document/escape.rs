@@ -84,15 +84,12 @@ pub(super) fn unescaped(text: &str, place: Place) -> String {
             let code = plain.then(|| digits.parse().ok()).flatten()?;
             Some((char::from_u32(code)?, behind))
         });
-        match found {
-            Some((letter, behind)) => {
-                result.push(letter);
-                rest = behind;
-            }
-            None => {
-                result.push_str("&#");
-                rest = after;
-            }
+        if let Some((letter, behind)) = found {
+            result.push(letter);
+            rest = behind;
+        } else {
+            result.push_str("&#");
+            rest = after;
         }
     }
     result.push_str(rest);

@@ -59,7 +59,7 @@ impl From<&Specification> for SpecHeader {
 pub fn render(header: &SpecHeader, document: &Document) -> String {
     let mut text = String::from("---\n");
     let mut key = |name: &str, value: String| {
-        text.push_str(&format!("{name}: {value}\n"));
+        text.extend([name, ": ", &value, "\n"]);
     };
     key("id", yaml::scalar(&header.id.to_string()));
     key("idea", yaml::scalar(header.idea.as_str()));
@@ -80,7 +80,7 @@ pub fn render(header: &SpecHeader, document: &Document) -> String {
     text.push_str(&escaped(&document.title, Place::Line));
     text.push('\n');
     for section in section::of(document) {
-        text.push_str(&format!("\n## {}\n\n{}", section.title, section.body));
+        text.extend(["\n## ", section.title, "\n\n", &section.body]);
     }
     text
 }

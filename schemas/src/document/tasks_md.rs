@@ -226,25 +226,23 @@ pub fn render(plan: &TasksPlan<'_>) -> String {
         escaped(plan.title, Place::Line),
     );
     for count in Count::ALL {
-        text.push_str(&format!("- {}: {}\n", count.label(), count.of(&states)));
+        let number = count.of(&states).to_string();
+        text.extend(["- ", count.label(), ": ", &number, "\n"]);
     }
     text.push_str("\n## Context\n\n");
     for item in plan.context {
-        text.push_str(&format!("- {}\n", escaped(item, Place::Line)));
+        text.extend(["- ", &escaped(item, Place::Line), "\n"]);
     }
     let mut phase = None;
     for task in plan.tasks {
         if phase != Some(&task.phase) {
-            text.push_str(&format!(
-                "\n## Phase: {}\n",
-                escaped(&task.phase, Place::Line)
-            ));
+            text.extend(["\n## Phase: ", &escaped(&task.phase, Place::Line), "\n"]);
             phase = Some(&task.phase);
         }
-        text.push_str(&format!("\n{}", block::rendered(task)));
+        text.extend(["\n", &block::rendered(task)]);
     }
     for journal in Journal::ALL {
-        text.push_str(&format!("\n## {}\n", journal.title()));
+        text.extend(["\n## ", journal.title(), "\n"]);
     }
     text
 }

@@ -1,5 +1,7 @@
 //! Reads YAML with one-line errors, and writes it by hand so that the result is calm to read and to diff.
 
+use std::fmt::Write as _;
+
 use serde::de::DeserializeOwned;
 
 /// Says why YAML cannot be read.
@@ -19,9 +21,17 @@ pub(super) fn read<Value: DeserializeOwned>(text: &str) -> Result<Value, YamlErr
         let reason = error.to_string().lines().collect::<Vec<_>>().join(" ");
         YamlError {
             line: usize::try_from(line).unwrap_or(1).max(1),
-            reason,
+            reason: without_place(&reason).to_owned(),
         }
     })
+}
+
+/// Takes the place off the end of a reason: it counts from the block, and the caller counts from the document.
+fn without_place(reason: &str) -> &str {
+    match reason.rsplit_once(" at line ") {
+        Some((before, place)) if place.len() < 30 && place.contains("column") => before,
+        _ => reason,
+    }
 }
 
 /// Returns `text` as a scalar on one line: plain where that is safe, in double quotes otherwise.
@@ -39,7 +49,8 @@ pub(super) fn scalar(text: &str) -> String {
             '\t' => result.push_str("\\t"),
             '\r' => result.push_str("\\r"),
             _ if is_hidden(letter) => {
-                result.push_str(&format!("\\U{:08X}", u32::from(letter)));
+                // Writing to a `String` cannot fail.
+                write!(result, "\\U{:08X}", u32::from(letter)).unwrap_or_default();
             }
             _ => result.push(letter),
         }

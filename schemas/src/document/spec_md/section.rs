@@ -194,7 +194,7 @@ pub(super) fn read(body: &Body<'_, '_>, document: &mut Document) -> Result<(), D
                 let [path, purpose, owner] =
                     [bare(&path), &purpose, &owner].map(|cell| unescaped(cell, Place::Cell));
                 let path = RepoPath::parse(&path)
-                    .map_err(|error| Fault::Value(error.to_string()).at(line))?;
+                    .map_err(|error| Fault::Value(one_line(&error)).at(line))?;
                 let owner = Some(owner).filter(|owner| !owner.is_empty());
                 files.push(FilePlan {
                     path,
@@ -212,7 +212,12 @@ where
     Id::Err: std::fmt::Display,
 {
     text.parse()
-        .map_err(|error: Id::Err| Fault::Value(error.to_string()).at(line))
+        .map_err(|error: Id::Err| Fault::Value(one_line(&error)).at(line))
+}
+
+/// An error may quote a cell whose text has line breaks.
+fn one_line(error: &impl std::fmt::Display) -> String {
+    error.to_string().lines().collect::<Vec<_>>().join(" ")
 }
 
 fn read_text(lines: &[Line<'_>]) -> String {

@@ -49,15 +49,12 @@ impl TasksDocument {
         let newline = self.newline();
         let item = escaped(text, Place::Line);
         let heading = format!("## {}", journal.title());
-        let edited = match self.end_of_section(&heading) {
-            Some((at, is_empty)) => {
-                let gap = if is_empty { newline } else { "" };
-                self.with(vec![(at..at, format!("{gap}- {item}{newline}"))])
-            }
-            None => {
-                let base = self.source.trim_end();
-                format!("{base}{newline}{newline}{heading}{newline}{newline}- {item}{newline}")
-            }
+        let edited = if let Some((at, is_empty)) = self.end_of_section(&heading) {
+            let gap = if is_empty { newline } else { "" };
+            self.with(vec![(at..at, format!("{gap}- {item}{newline}"))])
+        } else {
+            let base = self.source.trim_end();
+            format!("{base}{newline}{newline}{heading}{newline}{newline}- {item}{newline}")
         };
         *self = parse(&edited)?;
         Ok(())
@@ -176,9 +173,12 @@ fn with_key(yaml: &str, key: &str, value: Option<&str>, newline: &str) -> String
         };
         written = true;
         if let Some(value) = value {
-            let comment = rest.find(" #").and_then(|at| rest.get(at..));
-            result.push_str(&format!("{key}: {value}"));
-            result.push_str(comment.map_or(newline, |comment| comment));
+            let value_end = rest
+                .find(" #")
+                .and_then(|at| rest.get(..at))
+                .map(|before| before.trim_end().len());
+            let comment = value_end.and_then(|at| rest.get(at..));
+            result.extend([key, ": ", value, comment.unwrap_or(newline)]);
         }
     }
     match value {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Count, TaskEntry, TasksDocument, TasksHeader, block};
 use crate::document::escape::{Place, unescaped};
 use crate::document::front::{self, Line};
-use crate::document::{DocumentError, Fault, graph, refuse_unreadable, yaml};
+use crate::document::{DocumentError, Fault, graph, refuse_unreadable, shown, yaml};
 use crate::task::{TaskBlock, TaskState};
 
 /// Where the reader is.
@@ -141,8 +141,8 @@ impl Reader<'_> {
         if block.phase != *heading {
             return Err(Fault::WrongPhase {
                 task: block.id.to_string(),
-                phase: block.phase,
-                heading: heading.clone(),
+                phase: shown(&block.phase),
+                heading: shown(heading),
             }
             .at(fence.line));
         }
