@@ -3,7 +3,8 @@
 mod conversation;
 mod tool_calls;
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, StopReason, ToolChoice};
 use ropewalk_runtime::Clock;
 use ropewalk_store::Store;
@@ -40,7 +41,17 @@ impl Engine {
     }
 
     /// Runs `job` to its end. A job whose key was run before gets the same replies again, as far as they go.
-    pub async fn run(
+    pub fn run<'a>(
+        &'a self,
+        job: &'a Job,
+        cancel: &'a CancellationToken,
+        observer: &'a dyn Observer,
+    ) -> BoxFuture<'a, Result<Outcome, EngineError>> {
+        // Boxed here, so that a caller whose own future must be `Send` need not prove it of everything in this one.
+        self.turns(job, cancel, observer).boxed()
+    }
+
+    async fn turns(
         &self,
         job: &Job,
         cancel: &CancellationToken,

@@ -1,6 +1,6 @@
 //! Runs the tool calls of one reply: safe ones side by side, the others alone, results in the order of the calls.
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use ropewalk_llm::{Block, ToolUse};
 use tokio_util::sync::CancellationToken;
 
@@ -37,9 +37,12 @@ pub(super) async fn run(
     let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
     let mut ran = Ran::default();
     for batch in batches(job, taken) {
-        let mut outputs = futures::stream::iter(batch)
-            .map(|call| one(job, call, &context, observer))
-            .buffered(SIDE_BY_SIDE);
+        // Boxed one by one and not in a closure of the stream: through that the compiler cannot see that they are `Send`.
+        let mut running = Vec::with_capacity(batch.len());
+        for call in batch {
+            running.push(one(job, call, &context, observer).boxed());
+        }
+        let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);
         while let Some(output) = outputs.next().await {
             ran.add(output?);
         }
