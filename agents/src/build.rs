@@ -1,4 +1,211 @@
-//! Builds approved specifications unattended: claims, attempts, gates, lands.
+//! Builds approved specifications unattended: claims tasks, runs attempts, gates candidates, lands what passed.
+//!
+//! The handler only moves records and wakes the workers. One steward settles builds (readiness, pauses, ends), primes
+//! and checks them as a whole; the loops claim tasks and run attempts.
+
+mod act;
+mod ask;
+mod attempt;
+mod claim;
+mod context;
+mod ending;
+mod landing;
+mod lessons;
+mod loops;
+mod prime;
+mod prompt;
+mod publish;
+mod recover;
+mod settle;
+mod signals;
+mod steward;
+mod tasks_file;
+mod trouble;
+mod verify;
 
 pub mod decide;
 pub mod gate;
+mod options;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_engine::Engine;
+use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Worker};
+use ropewalk_schemas::attempt::TestCounts;
+use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
+use ropewalk_store::ChangeSet;
+use ropewalk_workspace::{CommandRunner, GatePool, LocalClone, SlotPool};
+use tokio::sync::Semaphore;
+
+pub use options::{BuildOptions, GateCheck};
+use signals::Signals;
+
+/// The events that the agent takes.
+const TAKES: &[&str] = &[
+    "spec.approved",
+    "build.pause",
+    "build.resume",
+    "build.stop",
+    "build.merged",
+    "task.retry",
+    "task.completed",
+    "task.skipped",
+    "work.assigned",
+    "decision.made",
+    "lock.released",
+    "lock.revoked",
+    "change.decided",
+    "question.answered",
+    "question.defaulted",
+];
+/// How many deliveries are handled at once; each one is short.
+const IN_FLIGHT: usize = 16;
+/// Checkouts beside those of the loops, for whole-build checks and for other processes on the same state.
+const SPARE_CHECKOUTS: usize = 8;
+/// So many test runs of parents are remembered.
+const REMEMBERED_RUNS: usize = 256;
+
+/// What the agent is made of.
+pub struct BuildParts {
+    /// Asks models and runs their tools.
+    pub engine: Engine,
+    /// The local clone of the user's repository.
+    pub clone: LocalClone,
+    /// Runs the commands of the gate.
+    pub runner: CommandRunner,
+    /// The questions it may ask.
+    pub questions: QuestionTemplates,
+    /// What models are told.
+    pub prompts: Prompts,
+    /// The state directory.
+    pub state: PathBuf,
+    /// What it keeps to.
+    pub options: BuildOptions,
+}
+
+/// The build agent.
+pub struct BuildAgent {
+    role: ComponentName,
+    shop: Arc<Shop>,
+    steward: ComponentName,
+    loops: Vec<ComponentName>,
+}
+
+/// What handler, steward and loops share.
+pub(crate) struct Shop {
+    engine: Engine,
+    clone: LocalClone,
+    runner: CommandRunner,
+    questions: QuestionTemplates,
+    prompts: Prompts,
+    state: PathBuf,
+    options: BuildOptions,
+    slots: SlotPool,
+    gates: GatePool,
+    /// Gate runs at once; more of them would only slow each other down.
+    gate_turns: Semaphore,
+    signals: Signals,
+    /// One process writes a tasks.md at a time.
+    task_files: tokio::sync::Mutex<()>,
+    /// What the tests of a tree showed, by tree and command, where no evidence says it.
+    parents: Mutex<HashMap<(String, String), Option<TestCounts>>>,
+}
+
+impl Shop {
+    /// Returns what the tests of a tree showed, if they were run there.
+    fn parent_tests(&self, tree: &str, command: &str) -> Option<Option<TestCounts>> {
+        let key = (tree.to_owned(), command.to_owned());
+        let parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
+        parents.get(&key).cloned()
+    }
+
+    /// Remembers what the tests of a tree showed.
+    fn keep_parent_tests(&self, tree: &str, command: &str, tests: Option<TestCounts>) {
+        let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
+        if parents.len() >= REMEMBERED_RUNS {
+            parents.clear();
+        }
+        parents.insert((tree.to_owned(), command.to_owned()), tests);
+    }
+}
+
+impl BuildAgent {
+    /// Makes the agent.
+    pub fn new(parts: BuildParts) -> Result<Self, InvalidId> {
+        let BuildParts {
+            engine,
+            clone,
+            runner,
+            questions,
+            prompts,
+            state,
+            options,
+        } = parts;
+        let loops = options.loops.max(1);
+        let checkouts = loops + SPARE_CHECKOUTS;
+        let names: Result<Vec<ComponentName>, InvalidId> = (1..=loops)
+            .map(|number| ComponentName::parse(&format!("loop-{number}")))
+            .collect();
+        Ok(Self {
+            role: ComponentName::parse("build")?,
+            steward: ComponentName::parse("build-steward")?,
+            loops: names?,
+            shop: Arc::new(Shop {
+                slots: SlotPool::new(clone.clone(), checkouts),
+                gates: GatePool::new(clone.clone(), checkouts),
+                gate_turns: Semaphore::new(loops + 1),
+                engine,
+                clone,
+                runner,
+                questions,
+                prompts,
+                state,
+                options,
+                signals: Signals::default(),
+                task_files: tokio::sync::Mutex::new(()),
+                parents: Mutex::default(),
+            }),
+        })
+    }
+}
+
+#[async_trait]
+impl Agent for BuildAgent {
+    fn profile(&self) -> Profile {
+        Profile {
+            role: self.role.clone(),
+            patterns: TAKES.iter().map(|name| EventPattern::of(name)).collect(),
+            in_flight: IN_FLIGHT,
+            schedules: Vec::new(),
+        }
+    }
+
+    async fn recover(&self, context: &Context) -> Result<(), AgentError> {
+        recover::run(&self.shop, context).await?;
+        Ok(())
+    }
+
+    async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
+        act::handle(&self.shop, event, context).await
+    }
+
+    fn workers(&self) -> Vec<Worker> {
+        let steward = Arc::clone(&self.shop);
+        let mut workers = vec![Worker {
+            name: self.steward.clone(),
+            run: Box::new(move |context, stop| Box::pin(steward::run(steward, context, stop))),
+        }];
+        for name in &self.loops {
+            let shop = Arc::clone(&self.shop);
+            workers.push(Worker {
+                name: name.clone(),
+                run: Box::new(move |context, stop| Box::pin(loops::run(shop, context, stop))),
+            });
+        }
+        workers
+    }
+}

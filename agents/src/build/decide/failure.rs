@@ -11,8 +11,6 @@ use ropewalk_schemas::task::Task;
 const IDENTICAL: usize = 3;
 /// How often a failure from outside is waited out in one round.
 const TRANSIENT: usize = 3;
-/// How often a candidate may be laid onto a head that moved under it.
-const REBASES: u32 = 2;
 /// How long a used-up quota rests when the provider does not say.
 const QUOTA_REST: TimeDelta = TimeDelta::minutes(15);
 
@@ -21,6 +19,8 @@ const QUOTA_REST: TimeDelta = TimeDelta::minutes(15);
 pub struct Limits {
     /// Tries for what the agent can mend itself.
     pub tries: u32,
+    /// Rebases onto a head that changed the same lines.
+    pub rebases: u32,
     /// Installs of missing packages; 0 while commands do not run in a sandbox.
     pub installs: u32,
     /// The first pause before a transient failure is tried again.
@@ -33,6 +33,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             tries: 3,
+            rebases: 2,
             installs: 0,
             backoff: Duration::from_secs(5),
             backoff_cap: Duration::from_mins(5),
@@ -174,7 +175,7 @@ pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
             }
         }
         Remedy::Install if task.installs < limits.installs => Answer::InstallAndRetry,
-        Remedy::Rebase if task.rebases < REBASES => Answer::RebaseAndRetry,
+        Remedy::Rebase if task.rebases < limits.rebases => Answer::RebaseAndRetry,
         Remedy::Quota => Answer::WaitQuota {
             until: happened.quota_back.unwrap_or(happened.now + QUOTA_REST),
         },

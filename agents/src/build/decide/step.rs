@@ -153,8 +153,12 @@ fn at_rest(tasks: &[Task]) -> Step {
     if has_open_question(tasks) {
         return pause(PauseReason::Person, "only open questions are left");
     }
+    let reached = tasks.iter().any(|task| task.state == TaskState::Complete);
     match unfinished(tasks) {
-        None => Step::Verify,
+        None if reached => Step::Verify,
+        None => Step::Fail {
+            reason: "nothing was built: every task was skipped".to_owned(),
+        },
         Some(reason) => Step::Fail { reason },
     }
 }

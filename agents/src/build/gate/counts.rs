@@ -11,7 +11,7 @@ mod tap;
 use ropewalk_schemas::attempt::TestCounts;
 
 /// More names than this are not kept; the counts stay whole.
-const NAMES: usize = 5_000;
+const NAMES: usize = 2_000;
 
 /// A parser: what it counted, or none when the output is not its runner's.
 type Parser = fn(&str) -> Option<TestCounts>;

@@ -1,0 +1,209 @@
+//! Does what people answered to the questions of a build.
+
+use ropewalk_config::Trigger;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::payload::QuestionAnswered;
+use ropewalk_schemas::question::About;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{ChangeSet, Query};
+
+use super::control;
+use crate::build::Shop;
+use crate::build::context;
+use crate::build::decide::answer::{Consent, TaskReply, consent, task_reply};
+use crate::build::settle::enter;
+use crate::build::trouble::Trouble;
+
+/// Handles an answer; answers to the questions of others are none of ours.
+pub(super) async fn answered(
+    shop: &Shop,
+    context: &Context,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, Trouble> {
+    match (Trigger::parse(&answer.trigger), &answer.about) {
+        (Some(Trigger::TaskFailedRepeatedly), About::Task { build, task }) => {
+            failed_task(shop, context, *build, task, answer).await
+        }
+        (Some(Trigger::ProtectedFiles), About::Task { build, task }) => {
+            protected(context, *build, task, answer).await
+        }
+        (Some(Trigger::BranchMoved), About::Build { build }) => {
+            branch_moved(shop, context, *build, answer).await
+        }
+        (Some(Trigger::BuildFinished), About::Build { build }) => {
+            finished(context, *build, answer).await
+        }
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+async fn failed_task(
+    shop: &Shop,
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    let (Some(build), Some(row)) = (
+        context::build(&context.store, build).await?,
+        context::task(&context.store, build, task).await?,
+    ) else {
+        return Ok(changes);
+    };
+    // An answer that comes after the task moved on by other ways changes nothing any more.
+    if row.state != TaskState::Failed {
+        return Ok(changes);
+    }
+    match task_reply(&answer.answer) {
+        TaskReply::Skip => {
+            let by = &answer.answered_by;
+            return control::skip(shop, context, build.id, task, by, "skipped by answer").await;
+        }
+        TaskReply::Manual => {
+            let after = Task {
+                question: None,
+                reason: Some(format!("{} fixes it manually", answer.answered_by)),
+                ..row.record.clone()
+            };
+            changes.update(&row, &after);
+        }
+        TaskReply::Guidance(guidance) => {
+            let mut after = row.record.clone();
+            control::new_round(&mut after, Some(guidance));
+            changes.update(&row, &after);
+            control::run_again(context, &mut changes, &build, false);
+        }
+    }
+    Ok(changes)
+}
+
+/// The work that was asked about is kept; with a yes the gate lets it pass, with a no it is done without.
+async fn protected(
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    let Some(row) = context::task(&context.store, build, task).await? else {
+        return Ok(changes);
+    };
+    if row.state != TaskState::Waiting {
+        return Ok(changes);
+    }
+    let mut after = row.record.clone();
+    after.question = None;
+    match consent(&answer.answer) {
+        Consent::Given => {
+            control::make_ready(&mut after, "ready; the change was allowed");
+            after.guidance.push(format!(
+                "The change that was asked about is allowed: {}",
+                answer.answer
+            ));
+        }
+        Consent::Refused => {
+            control::make_ready(&mut after, "ready; the change was refused");
+            after.resume_from = None;
+            let told = &answer.answer;
+            after.guidance.push(format!(
+                "The tests, gate and CI files must stay as they are. A person said: {told}"
+            ));
+        }
+    }
+    changes.update(&row, &after);
+    Ok(changes)
+}
+
+async fn branch_moved(
+    shop: &Shop,
+    context: &Context,
+    build: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    let Some(build) = context::build(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let mut after = build.record.clone();
+    after.question = None;
+    let text = answer.answer.to_lowercase();
+    if text.starts_with("stop") {
+        enter(&mut after, BuildState::Stopped);
+        after.reason = Some(format!(
+            "{} by {}: its branch was moved",
+            control::STOP_REQUESTED,
+            answer.answered_by
+        ));
+        after.completed_at = None;
+    } else {
+        let adopted = text.starts_with("build on top") && adopt(shop, &mut after).await?;
+        if !adopted {
+            // What others put on the branch stays theirs; the landed commits go on under a free name.
+            after.branch = own_branch(shop, &build).await?;
+            after.published = None;
+        }
+        if after.state == BuildState::Paused {
+            enter(&mut after, BuildState::Running);
+        }
+        after.pause_reason = None;
+        after.reason = None;
+    }
+    changes.update(&build, &after);
+    Ok(changes)
+}
+
+/// Takes the moved branch as the head, if it only adds to what landed.
+async fn adopt(shop: &Shop, build: &mut Build) -> Result<bool, Trouble> {
+    shop.clone.fetch().await?;
+    let Some(actual) = shop.clone.user_branch(&build.branch).await? else {
+        return Ok(false);
+    };
+    let Some(head) = &build.head else {
+        return Ok(false);
+    };
+    if !shop.clone.is_ancestor(head, &actual).await? {
+        return Ok(false);
+    }
+    build.head = Some(actual.clone());
+    build.published = Some(actual);
+    Ok(true)
+}
+
+async fn own_branch(shop: &Shop, build: &Build) -> Result<String, Trouble> {
+    let mut number = 2_u32;
+    loop {
+        let branch = format!("build/{}-{number}", build.idea);
+        if branch != build.branch && shop.clone.user_branch(&branch).await?.is_none() {
+            return Ok(branch);
+        }
+        number += 1;
+    }
+}
+
+/// A branch that is left alone no longer keeps others from its files; merging is a verb of its own.
+async fn finished(
+    context: &Context,
+    build: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    let Some(row) = context::build(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let after = Build {
+        question: None,
+        ..row.record.clone()
+    };
+    changes.update(&row, &after);
+    if answer.answer.to_lowercase().starts_with("leave") {
+        let query = Query::new().equal("build", build.to_string());
+        for owned in context.store.list::<Ownership>(query).await? {
+            changes.delete(&owned);
+        }
+    }
+    Ok(changes)
+}

@@ -1,0 +1,122 @@
+//! Begins a build of exactly what was approved.
+
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::SpecApproved;
+use ropewalk_schemas::specification::Revision;
+use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
+use ropewalk_schemas::{BuildId, Priority, document};
+use ropewalk_store::{ChangeSet, Query, revision_key};
+use tracing::info;
+
+use crate::build::trouble::Trouble;
+
+/// Lays down the build and its tasks; a second approval of the same specification begins nothing.
+pub(super) async fn approved(
+    context: &Context,
+    approval: &SpecApproved,
+    priority: Priority,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    let query = Query::new().equal("spec", approval.spec_id.to_string());
+    if context.store.count::<Build>(query).await? > 0 {
+        info!(spec.id = %approval.spec_id, "`{}` is built already", approval.spec_id);
+        return Ok(changes);
+    }
+    let revision = approved_revision(context, approval).await?;
+    let build = build(context, approval, priority);
+    changes.insert(&build);
+    for (position, block) in revision.tasks.into_iter().enumerate() {
+        changes.insert(&task(build.id, position, block));
+    }
+    Ok(changes)
+}
+
+/// Loads the approved revision; anything but exactly what was shown is refused for good.
+async fn approved_revision(
+    context: &Context,
+    approval: &SpecApproved,
+) -> Result<Revision, Trouble> {
+    let key = revision_key(approval.spec_id, approval.revision);
+    let Some(revision) = context.store.get::<Revision>(&key).await? else {
+        let (spec, number) = (approval.spec_id, approval.revision);
+        let missing = format!("there is no revision {number} of specification `{spec}`");
+        return Err(AgentError::permanent(missing).into());
+    };
+    let hash = document::hash(&revision.document, &revision.tasks);
+    if hash != approval.hash || revision.hash != approval.hash {
+        let spec = approval.spec_id;
+        let other = format!(
+            "specification `{spec}` is not what was approved: it has hash `{hash}`, approved was `{}`; \
+             approve the hash that is shown now",
+            approval.hash
+        );
+        return Err(AgentError::permanent(other).into());
+    }
+    if revision.tasks.is_empty() {
+        let empty = format!(
+            "specification `{}` has no tasks; ask for a revision",
+            approval.spec_id
+        );
+        return Err(AgentError::permanent(empty).into());
+    }
+    Ok(revision.into_inner())
+}
+
+fn build(context: &Context, approval: &SpecApproved, priority: Priority) -> Build {
+    Build {
+        id: BuildId(context.ids.next()),
+        spec: approval.spec_id,
+        revision: approval.revision,
+        hash: approval.hash.clone(),
+        idea: approval.idea_slug.clone(),
+        user: approval.user_slug.clone(),
+        state: BuildState::Queued,
+        reason: None,
+        pause_reason: None,
+        pause_requested: false,
+        // The branch is settled when the ground is laid and it is known which names are free.
+        branch: format!("build/{}", approval.idea_slug),
+        base: None,
+        head: None,
+        published: None,
+        target: "main".to_owned(),
+        priority,
+        question: None,
+        working_ms: 0,
+        working_since: None,
+        merged: None,
+        correlation_id: context.correlation(),
+        created_at: context.now(),
+        started_at: None,
+        completed_at: None,
+    }
+}
+
+fn task(build: BuildId, position: usize, block: TaskBlock) -> Task {
+    Task {
+        build,
+        id: block.id.clone(),
+        number: u32::try_from(position + 1).unwrap_or(u32::MAX),
+        block,
+        state: TaskState::Pending,
+        reason: Some("waits for the build to begin".to_owned()),
+        waiting_for: None,
+        question: None,
+        blocked_by: Vec::new(),
+        attempts: 0,
+        tries: 0,
+        installs: 0,
+        rebases: 0,
+        failures: Vec::new(),
+        guidance: Vec::new(),
+        not_before: None,
+        assigned_to: None,
+        attempt: None,
+        resume_from: None,
+        commit: None,
+        claimed_at: None,
+        progress_at: None,
+        completed_at: None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Puts the questions of a build into a change set.
+
+use std::collections::BTreeMap;
+
+use ropewalk_config::{QuestionDraft, Trigger};
+use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::questions::{self, Asked, Asking};
+use ropewalk_schemas::attempt::Failure;
+use ropewalk_schemas::build::{Build, TaskCounts};
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{CommitId, QuestionId};
+use ropewalk_store::{ChangeSet, Query};
+
+use super::Shop;
+use super::trouble::Trouble;
+
+/// So much of an error goes into a question; the whole lies in the evidence.
+const ERROR_LETTERS: usize = 1_500;
+
+/// Asks what shall become of a task that has used up its tries.
+pub(crate) async fn task_failed(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: &Task,
+) -> Result<Option<QuestionId>, Trouble> {
+    let error = task.failures.last().map_or("", |failure| &failure.error);
+    let tried: Vec<String> = task.failures.iter().map(told).collect();
+    let values = BTreeMap::from([
+        ("task_id", task.id.to_string()),
+        ("attempts", task.failures.len().to_string()),
+        ("error_message", cut(error)),
+        ("attempts_list", tried.join("\n")),
+    ]);
+    let draft = shop
+        .questions
+        .render(Trigger::TaskFailedRepeatedly, &values)?;
+    let about = About::Task {
+        build: build.id,
+        task: task.id.clone(),
+    };
+    put(shop, context, changes, build, about, draft).await
+}
+
+fn told(failure: &Failure) -> String {
+    let first = failure.error.lines().find(|line| !line.trim().is_empty());
+    format!(
+        "- attempt {}: {} {}",
+        failure.attempt,
+        class_name(failure),
+        first.unwrap_or_default().trim()
+    )
+}
+
+fn class_name(failure: &Failure) -> String {
+    serde_json::to_value(failure.class)
+        .ok()
+        .and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// Asks whether a task may change files that judge its work.
+pub(crate) async fn protected_files(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: &Task,
+    files: &[String],
+) -> Result<Option<QuestionId>, Trouble> {
+    let list: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
+    let values = BTreeMap::from([
+        ("task_id", task.id.to_string()),
+        ("file_list", list.join("\n")),
+    ]);
+    let draft = shop.questions.render(Trigger::ProtectedFiles, &values)?;
+    let about = About::Task {
+        build: build.id,
+        task: task.id.clone(),
+    };
+    put(shop, context, changes, build, about, draft).await
+}
+
+/// Asks how to go on with a branch that somebody else moved.
+pub(crate) async fn branch_moved(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    found: Option<&CommitId>,
+) -> Result<Option<QuestionId>, Trouble> {
+    let shown = |commit: Option<&CommitId>| {
+        commit.map_or_else(|| "no branch".to_owned(), ToString::to_string)
+    };
+    let values = BTreeMap::from([
+        ("branch", build.branch.clone()),
+        ("expected", shown(build.published.as_ref())),
+        ("found", shown(found)),
+    ]);
+    let draft = shop.questions.render(Trigger::BranchMoved, &values)?;
+    let about = About::Build { build: build.id };
+    put(shop, context, changes, build, about, draft).await
+}
+
+/// Asks what shall become of the branch of a build that has ended.
+pub(crate) async fn build_finished(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    counts: &TaskCounts,
+) -> Result<Option<QuestionId>, Trouble> {
+    let values = BTreeMap::from([
+        ("idea", build.idea.to_string()),
+        ("status", build.state.to_string()),
+        ("complete", counts.complete.to_string()),
+        ("failed", counts.failed.to_string()),
+        ("skipped", counts.skipped.to_string()),
+        ("branch", build.branch.clone()),
+    ]);
+    let draft = shop.questions.render(Trigger::BuildFinished, &values)?;
+    let about = About::Build { build: build.id };
+    put(shop, context, changes, build, about, draft).await
+}
+
+async fn put(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    about: About,
+    draft: QuestionDraft,
+) -> Result<Option<QuestionId>, Trouble> {
+    let asking = Asking {
+        kind: draft.kind,
+        trigger: draft.trigger.as_str().to_owned(),
+        text: draft.text,
+        context: draft.context,
+        choices: draft.choices,
+        free_text: draft.free_text,
+        default: draft.default,
+        consequential: draft.consequential,
+        about,
+        idea: Some(build.idea.clone()),
+    };
+    let asked = questions::ask(changes, context, &shop.options.deadlines, asking).await?;
+    Ok(match asked {
+        Asked::Open(question) => Some(question),
+        Asked::Reused(_) => None,
+    })
+}
+
+/// Closes the open questions about a task that no longer matter.
+pub(crate) async fn supersede(
+    context: &Context,
+    changes: &mut ChangeSet,
+    task: &Task,
+    reason: &str,
+) -> Result<(), Trouble> {
+    let query = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("build", task.build.to_string());
+    for question in context.store.list::<Question>(query).await? {
+        let same = matches!(&question.about, About::Task { task: about, .. } if *about == task.id);
+        if same {
+            questions::supersede(changes, context, &question, reason);
+        }
+    }
+    Ok(())
+}
+
+fn cut(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= ERROR_LETTERS {
+        return text.trim().to_owned();
+    }
+    let kept: String = text.chars().skip(length - ERROR_LETTERS).collect();
+    format!("…{}", kept.trim())
+}

@@ -1,0 +1,500 @@
+//! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
+
+mod grants;
+mod keeper;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ropewalk_engine::{EngineError, Outcome, Workbench, WorkbenchOptions, build_tools};
+use ropewalk_llm::ModelError;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
+use ropewalk_schemas::payload::TaskStarted;
+use ropewalk_schemas::task::{Action, Task, TaskState};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject, TaskId};
+use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_workspace::{ChangeKind, CommitMessage, PreserveKey, Rebase, Slot};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::Shop;
+use super::claim::Claim;
+use super::context::{CONFLICTS, of_build};
+use super::ending::{self, Fault, Report, Rows};
+use super::gate::{run, scope};
+use super::landing::{self, Landing};
+use super::prompt::{self, Background, Finished};
+use super::settle::go;
+use super::trouble::Trouble;
+
+pub(crate) use super::prompt::Lesson;
+use grants::Grants;
+use keeper::Pulse;
+
+/// How an attempt ended.
+pub(crate) enum Ending {
+    /// Its work is the build's head or below it.
+    Landed,
+    /// It failed.
+    Failed(Box<Fault>),
+    /// It was ended from outside, for this reason.
+    Interrupted(String),
+}
+
+/// The locks of an attempt with their tokens, shared with whoever renews or extends them.
+pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
+
+/// Copies the locks as they are now.
+pub(crate) fn held_now(locks: &Locks) -> BTreeMap<RepoPath, i64> {
+    guard(locks).clone()
+}
+
+fn guard(locks: &Locks) -> MutexGuard<'_, BTreeMap<RepoPath, i64>> {
+    locks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An attempt under way.
+pub(crate) struct Work<'a> {
+    pub(crate) shop: &'a Arc<Shop>,
+    pub(crate) context: Context,
+    pub(crate) claim: &'a Claim,
+    pub(crate) locks: Locks,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) pulse: Pulse,
+}
+
+impl Work<'_> {
+    /// Names the rows of the attempt.
+    pub(crate) fn ids(&self) -> (BuildId, &TaskId, AttemptId) {
+        let attempt = &self.claim.attempt;
+        (attempt.build, &attempt.task, attempt.id)
+    }
+
+    /// Loads the rows, if the task is still this attempt's.
+    pub(crate) async fn rows(&self) -> Result<Option<Rows>, Trouble> {
+        let (build, task, attempt) = self.ids();
+        Rows::load(&self.context, build, task, attempt).await
+    }
+}
+
+/// Runs a claimed task to an end and records it.
+pub(crate) async fn run(shop: &Arc<Shop>, context: &Context, claim: Claim) {
+    let attempt = &claim.attempt;
+    let work = Work {
+        shop,
+        context: of_build(context, &claim.build),
+        locks: Arc::new(Mutex::new(claim.locks.clone())),
+        cancel: shop.signals.begin(attempt.id, attempt.build, &attempt.task),
+        pulse: Pulse::default(),
+        claim: &claim,
+    };
+    let mut report = Report::default();
+    let ending = tokio::select! {
+        ending = steps(&work, &mut report) => ending,
+        lost = keeper::keep(&work) => Ok(Ending::Interrupted(lost)),
+    };
+    if let Err(trouble) = record(&work, ending, &report).await {
+        // The rows stay as they are; a restart or the judge of leases sets them right.
+        warn!(task.id = %attempt.task, "the end of attempt `{}` could not be stored: {trouble}", attempt.id);
+    }
+    shop.signals.end(attempt.id);
+    shop.signals.ring_steward();
+    shop.signals.ring_loops();
+}
+
+async fn record(
+    work: &Work<'_>,
+    ending: Result<Ending, Trouble>,
+    report: &Report,
+) -> Result<(), Trouble> {
+    let (shop, context) = (work.shop, &work.context);
+    match ending {
+        Ok(Ending::Landed) => Ok(()),
+        Ok(Ending::Failed(fault)) => {
+            info!(task.id = %work.claim.task.id, "attempt {} at `{}` failed: {:?}",
+                work.claim.attempt.number, work.claim.task.id, fault.class);
+            ending::failed(shop, context, work.ids(), &fault, report).await
+        }
+        Ok(Ending::Interrupted(reason)) => {
+            ending::interrupted(context, work.ids(), &reason, None, report).await
+        }
+        Err(trouble) => {
+            warn!(task.id = %work.claim.task.id, "attempt {} at `{}` could not go on: {trouble}",
+                work.claim.attempt.number, work.claim.task.id);
+            let pause = Some(shop.options.tries.backoff);
+            ending::interrupted(context, work.ids(), &trouble.to_string(), pause, report).await
+        }
+    }
+}
+
+async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> {
+    if work.claim.task.block.action == Action::Verify {
+        return verify(work, report).await;
+    }
+    let claim = work.claim;
+    let now = work.context.now();
+    let key = PreserveKey {
+        build: claim.task.build,
+        task: claim.task.id.clone(),
+        attempt: claim.attempt.number,
+    };
+    let mut slot = work.shop.slots.acquire(&key, now).await?;
+    slot.move_to(&claim.base, now).await?;
+    if let Some(kept) = &claim.task.resume_from {
+        lay_out(work, &slot, kept).await?;
+    }
+    if !start(work).await? {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    let ending = in_slot(work, &mut slot, report).await;
+    // What no ref holds yet is kept first, so that nothing the agent made is lost.
+    slot.restore(work.context.now()).await?;
+    slot.release(work.context.now()).await?;
+    ending
+}
+
+async fn in_slot(work: &Work<'_>, slot: &mut Slot, report: &mut Report) -> Result<Ending, Trouble> {
+    let bench = bench(work, slot)?;
+    match ask(work, &bench, report).await? {
+        Asked::Done => {}
+        Asked::Ended(ending) => return Ok(ending),
+    }
+    report.granted = bench.granted();
+    let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
+    let commit = propose(work, slot, &allowed, report).await?;
+    if !advance(
+        work,
+        TaskState::Validating,
+        AttemptState::Validating,
+        report,
+    )
+    .await?
+    {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    check_and_land(work, &commit, &work.claim.base, &allowed, report).await
+}
+
+/// Gates the candidate and lands it.
+async fn check_and_land(
+    work: &Work<'_>,
+    commit: &CommitId,
+    parent: &CommitId,
+    allowed: &[RepoPath],
+    report: &mut Report,
+) -> Result<Ending, Trouble> {
+    let candidate = run::Candidate {
+        task: &work.claim.task,
+        attempt: work.claim.attempt.id,
+        commit,
+        parent,
+        allowed,
+    };
+    let Some(seen) = run::candidate(work.shop, &work.context, &candidate, &work.cancel).await?
+    else {
+        return Ok(Ending::Interrupted(
+            "it was ended during the gate".to_owned(),
+        ));
+    };
+    if seen.evidence.verdict != Verdict::Passed {
+        return Ok(Ending::Failed(Box::new(fault_of(seen))));
+    }
+    if !advance(work, TaskState::Landing, AttemptState::Landing, report).await? {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    Ok(match landing::land(work, seen, allowed, report).await? {
+        Landing::Landed => Ending::Landed,
+        Landing::Failed(fault) => Ending::Failed(fault),
+        Landing::Lost(reason) => Ending::Interrupted(reason),
+    })
+}
+
+/// Turns what the gate saw into a fault.
+pub(crate) fn fault_of(seen: run::Seen) -> Fault {
+    Fault {
+        class: seen.evidence.class.unwrap_or(FailureClass::Unknown),
+        error: seen.error,
+        files: seen.files,
+        protected: seen.protected,
+        quota_back: None,
+        evidence: Some(seen.evidence),
+    }
+}
+
+/// Runs a task that only verifies: no model, no slot, the gate alone on the head.
+async fn verify(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> {
+    let validating = start(work).await?
+        && advance(
+            work,
+            TaskState::Validating,
+            AttemptState::Validating,
+            report,
+        )
+        .await?;
+    if !validating {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    let base = &work.claim.base;
+    check_and_land(work, base, base, &[], report).await
+}
+
+/// Says that the attempt works now, and writes down the token that its landing must hold.
+async fn start(work: &Work<'_>) -> Result<bool, Trouble> {
+    let claim = work.claim;
+    let context = &work.context;
+    for _ in 0..CONFLICTS {
+        let Some(rows) = work.rows().await? else {
+            return Ok(false);
+        };
+        let mut task = rows.task.record.clone();
+        go(&mut task, TaskState::Working);
+        task.progress_at = Some(context.now());
+        let attempt = Attempt {
+            token: claim.attempt.token,
+            ..rows.attempt.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&rows.task, &task);
+        changes.update(&rows.attempt, &attempt);
+        changes.emit(context.event(
+            Subject::task(task.build, &task.id),
+            Payload::TaskStarted(TaskStarted {
+                build_id: task.build,
+                task_id: task.id.clone(),
+                idea_slug: claim.build.idea.clone(),
+                attempt: attempt.number,
+                file: task.block.file.clone(),
+                loop_name: attempt.loop_name.clone(),
+            }),
+        ));
+        if committed(context, changes).await? {
+            return Ok(true);
+        }
+    }
+    Err(Trouble::Contended(work.claim.task.id.to_string()))
+}
+
+/// Moves task and attempt on together; false when the task was taken away.
+async fn advance(
+    work: &Work<'_>,
+    to: TaskState,
+    attempt_to: AttemptState,
+    report: &Report,
+) -> Result<bool, Trouble> {
+    for _ in 0..CONFLICTS {
+        let Some(rows) = work.rows().await? else {
+            return Ok(false);
+        };
+        let mut task: Task = rows.task.record.clone();
+        go(&mut task, to);
+        task.progress_at = Some(work.context.now());
+        let attempt = Attempt {
+            state: attempt_to,
+            candidate: report.candidate.clone(),
+            preserve_ref: report.preserve_ref.clone(),
+            summary: report.summary.clone(),
+            tokens: report.tokens,
+            granted: report.granted.clone(),
+            gotchas: report.gotchas.clone(),
+            ..rows.attempt.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&rows.task, &task);
+        changes.update(&rows.attempt, &attempt);
+        if committed(&work.context, changes).await? {
+            return Ok(true);
+        }
+    }
+    Err(Trouble::Contended(work.claim.task.id.to_string()))
+}
+
+/// Commits; false when somebody else changed what the change rests on.
+pub(crate) async fn committed(context: &Context, changes: ChangeSet) -> Result<bool, Trouble> {
+    match context.store.commit(changes).await {
+        Ok(_) => Ok(true),
+        Err(CommitError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens the tools of the attempt.
+fn bench(work: &Work<'_>, slot: &Slot) -> Result<Workbench, Trouble> {
+    let state = &work.shop.state;
+    let attempt = &work.claim.attempt;
+    let target = state
+        .join("work")
+        .join(attempt.loop_name.as_str())
+        .join("target");
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    let mut variables: Vec<(String, String)> = slot
+        .variables()
+        .into_iter()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect();
+    for (name, value) in run::quiet_variables() {
+        variables.push((name.to_owned(), value.to_owned()));
+    }
+    variables.push(("CARGO_TARGET_DIR".to_owned(), text(target.into())));
+    Ok(Workbench::open(WorkbenchOptions {
+        root: slot.root().to_owned(),
+        writable: held_now(&work.locks).into_keys().collect(),
+        gate_files: Vec::new(),
+        runner: work.shop.runner.clone(),
+        variables,
+        grants: Some(Arc::new(Grants::new(work))),
+        spill_directory: state.join("spill").join(attempt.id.to_string()),
+    })?)
+}
+
+/// What came of asking the model.
+enum Asked {
+    Done,
+    Ended(Ending),
+}
+
+async fn ask(work: &Work<'_>, bench: &Workbench, report: &mut Report) -> Result<Asked, Trouble> {
+    let claim = work.claim;
+    let shop = work.shop;
+    let base = claim.build.base.as_ref().unwrap_or(&claim.base);
+    let background = Background::load(&shop.clone, base, &claim.base, &claim.build.idea).await?;
+    let gotchas = super::lessons::gather(work, report).await?;
+    let tools = build_tools(bench).map_err(|error| Trouble::Missing(error.to_string()))?;
+    let job = prompt::job(
+        &shop.prompts,
+        &shop.options,
+        claim,
+        &background,
+        &gotchas,
+        tools,
+    )
+    .map_err(|error| Trouble::Missing(error.to_string()))?;
+    match shop.engine.run(&job, &work.cancel, &work.pulse).await {
+        Ok(outcome) => {
+            note(report, &outcome);
+            Ok(Asked::Done)
+        }
+        Err(error) => Ok(Asked::Ended(ending_of(work, &error))),
+    }
+}
+
+fn note(report: &mut Report, outcome: &Outcome) {
+    report.tokens = outcome.usage.total_input_tokens() + outcome.usage.output_tokens;
+    let finished = outcome
+        .submission
+        .clone()
+        .and_then(|value| serde_json::from_value::<Finished>(value).ok());
+    if let Some(finished) = finished {
+        report.summary = Some(finished.summary);
+        report.lesson = finished.lesson;
+    }
+}
+
+fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
+    let Some(class) = error.failure_class() else {
+        return Ending::Interrupted(told(error));
+    };
+    let mut fault = Fault::new(class, told(error));
+    if let EngineError::Model(ModelError::RateLimited {
+        retry_after: Some(after),
+        ..
+    }) = error
+    {
+        fault.quota_back = chrono::TimeDelta::from_std(*after)
+            .ok()
+            .map(|after| work.context.now() + after);
+    }
+    Ending::Failed(Box::new(fault))
+}
+
+/// Tells an error with its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+/// Makes the candidate commit of what the agent left in the slot.
+///
+/// Products of tools are left out; files that were not to be touched are kept in, for the gate to see them.
+async fn propose(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    allowed: &[RepoPath],
+    report: &mut Report,
+) -> Result<CommitId, Trouble> {
+    let changed = slot.changed_files().await?;
+    let products: Vec<String> = scope::sort(&changed, allowed)
+        .products
+        .into_iter()
+        .map(|file| file.path)
+        .collect();
+    let message = message(&work.claim.task, work.claim.attempt.build);
+    let now = work.context.now();
+    let take = |path: &str| !products.iter().any(|product| product == path);
+    let snapshot = slot.snapshot(&message, now, &take).await?;
+    report.candidate = Some(snapshot.commit.clone());
+    report.preserve_ref = Some(snapshot.preserved.reference);
+    Ok(snapshot.commit)
+}
+
+/// Writes the message of a task's commit: the same task gives the same message, whatever happened on the way.
+pub(crate) fn message(task: &Task, build: BuildId) -> CommitMessage {
+    let block = &task.block;
+    let verb = match block.action {
+        Action::Create => "create",
+        Action::Update => "update",
+        Action::Add => "add to",
+        Action::Delete => "delete",
+        Action::Verify => "verify",
+    };
+    let body: Vec<String> = block
+        .requirements
+        .iter()
+        .map(|requirement| format!("- {}", requirement.text.trim()))
+        .collect();
+    let mut message = CommitMessage::new(format!("{}: {verb} {}", task.id, block.file))
+        .with_body(body.join("\n"))
+        .with_trailer("Ropewalk-Task", task.id.as_str());
+    let mut named: Vec<&str> = Vec::new();
+    for requirement in &block.requirements {
+        if let Some(id) = &requirement.id
+            && !named.contains(&id.as_str())
+        {
+            named.push(id.as_str());
+            message = message.with_trailer("Ropewalk-Requirement", id.as_str());
+        }
+    }
+    message.with_trailer("Ropewalk-Execution", build.to_string())
+}
+
+/// Lays kept work out in the slot, as far as it still fits the head.
+async fn lay_out(work: &Work<'_>, slot: &Slot, kept: &CommitId) -> Result<(), Trouble> {
+    let clone = &work.shop.clone;
+    let base = &work.claim.base;
+    let Rebase::Rebased(rebased) = clone.rebase(kept, base, work.context.now()).await? else {
+        info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
+        return Ok(());
+    };
+    let files = slot.files()?;
+    for changed in clone
+        .changed_files(base.as_str(), rebased.commit.as_str())
+        .await?
+    {
+        let Ok(path) = RepoPath::parse(&changed.path) else {
+            continue;
+        };
+        if changed.kind == ChangeKind::Deleted {
+            files.remove_file(&path)?;
+        } else if let Some(content) = clone.read_file(&rebased.commit, &changed.path).await? {
+            files.write_file(&path, &content)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Sets right what a crash left behind, before the first event is taken.
+
+use std::collections::HashMap;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::lease::{Lease, LeaseState};
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use ropewalk_workspace::PreserveKey;
+use tracing::{info, warn};
+
+use super::Shop;
+use super::context::{CONFLICTS, builds_in, of_build};
+use super::ending::{self, Report, Rows};
+use super::trouble::Trouble;
+use super::{publish, tasks_file};
+
+/// Keeps the work of attempts that died, frees what they held, puts their tasks back, publishes what landed.
+pub(crate) async fn run(shop: &Shop, context: &Context) -> Result<(), Trouble> {
+    let kept: HashMap<PreserveKey, String> = shop
+        .slots
+        .recover(context.now())
+        .await?
+        .into_iter()
+        .map(|work| (work.key, work.preserved.reference))
+        .collect();
+    for attempt in open_attempts(context).await? {
+        put_back(shop, context, &attempt, &kept).await?;
+    }
+    free_orphans(shop, context).await?;
+    for build in builds_in(&context.store, BuildState::ALL).await? {
+        stop_the_clock(context, &build).await?;
+        if build.head != build.published {
+            catch_up(shop, context, &build).await;
+        }
+    }
+    Ok(())
+}
+
+async fn open_attempts(context: &Context) -> Result<Vec<Versioned<Attempt>>, Trouble> {
+    let open = AttemptState::ALL
+        .iter()
+        .filter(|state| !state.is_final())
+        .map(|state| state.as_str());
+    let query = Query::new().one_of("state", open);
+    Ok(context.store.list::<Attempt>(query).await?)
+}
+
+async fn put_back(
+    shop: &Shop,
+    context: &Context,
+    attempt: &Versioned<Attempt>,
+    kept: &HashMap<PreserveKey, String>,
+) -> Result<(), Trouble> {
+    if shop.signals.is_running(attempt.id) {
+        return Ok(());
+    }
+    let key = PreserveKey {
+        build: attempt.build,
+        task: attempt.task.clone(),
+        attempt: attempt.number,
+    };
+    let report = Report {
+        preserve_ref: kept.get(&key).cloned(),
+        ..Report::default()
+    };
+    for _ in 0..CONFLICTS {
+        let mut changes = ChangeSet::new();
+        match Rows::load(context, attempt.build, &attempt.task, attempt.id).await? {
+            Some(rows) => {
+                let context = of_build(context, &rows.build);
+                let reason = "the program was ended while it ran";
+                ending::requeue(&context, &mut changes, &rows, reason, None, &report).await?;
+            }
+            None => {
+                // The task went on without it; only its own row is left open.
+                let key = attempt.id.to_string();
+                let Some(row) = context.store.get::<Attempt>(&key).await? else {
+                    return Ok(());
+                };
+                let after = Attempt {
+                    state: AttemptState::Interrupted,
+                    ended_at: Some(context.now()),
+                    ..row.record.clone()
+                };
+                changes.update(&row, &after);
+            }
+        }
+        match context.store.commit(changes).await {
+            Ok(_) => {
+                let (task, number) = (&attempt.task, attempt.number);
+                info!(task.id = %task, "attempt {number} at `{task}` was cut off and is run again");
+                return Ok(());
+            }
+            Err(CommitError::Conflict { .. } | CommitError::Fenced { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Trouble::Contended(attempt.task.to_string()))
+}
+
+/// Frees locks whose attempt does not run any more.
+async fn free_orphans(shop: &Shop, context: &Context) -> Result<(), Trouble> {
+    let query = Query::new().equal("state", LeaseState::Granted.as_str());
+    for lease in context.store.list::<Lease>(query).await? {
+        if shop.signals.is_running(lease.holder.attempt) {
+            continue;
+        }
+        let mut changes = ChangeSet::new();
+        changes.expire(&lease.path, lease.token);
+        match context.store.commit(changes).await {
+            Ok(_) | Err(CommitError::Fenced { .. } | CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The time that the program did not run is no working time.
+async fn stop_the_clock(context: &Context, build: &Versioned<Build>) -> Result<(), Trouble> {
+    if build.working_since.is_none() {
+        return Ok(());
+    }
+    let after = Build {
+        working_since: None,
+        ..build.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(build, &after);
+    match context.store.commit(changes).await {
+        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A branch that cannot be published now is tried again by the steward; it keeps nobody from starting.
+async fn catch_up(shop: &Shop, context: &Context, build: &Build) {
+    if let Err(trouble) = publish::publish(shop, context, build.id).await {
+        warn!(build.id = %build.id, "`{}` is not published yet: {trouble}", build.branch);
+    }
+    if let Err(trouble) = tasks_file::write(shop, context, build.id).await {
+        warn!(build.id = %build.id, "tasks.md is not up to date: {trouble}");
+    }
+}

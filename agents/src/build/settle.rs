@@ -1,0 +1,339 @@
+//! Settles a build: applies what edges, free resources and passed time call for, and takes the build's next step.
+
+use std::collections::HashMap;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::{BuildCompleted, BuildFailedAlert, BuildPaused, TaskSkipped};
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use ropewalk_schemas::wait::{Resource, Wait};
+use ropewalk_schemas::{BuildId, CommitId, Payload, Subject, TaskId};
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use tracing::{error, info};
+
+use super::Shop;
+use super::context::{CONFLICTS, Plan, granted_lease, of_build, owner_of};
+use super::decide::counts::{count, is_active};
+use super::decide::readiness::{Shift, shifts};
+use super::decide::step::{self, Step, working_time};
+use super::trouble::Trouble;
+
+/// Settles one build; returns whether anything changed.
+pub(crate) async fn settle(
+    shop: &Shop,
+    context: &Context,
+    build: BuildId,
+) -> Result<bool, Trouble> {
+    for _ in 0..CONFLICTS {
+        let Some(plan) = Plan::load(&context.store, build).await? else {
+            return Ok(false);
+        };
+        let context = of_build(context, &plan.build);
+        let settlement = Settlement::of(shop, &context, &plan).await?;
+        if settlement.changes.is_empty() {
+            return Ok(false);
+        }
+        match context.store.commit(settlement.changes).await {
+            Ok(_) => {
+                if settlement.ends_attempts {
+                    shop.signals.cancel_build(build);
+                }
+                shop.signals.ring_loops();
+                return Ok(true);
+            }
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Trouble::Contended(format!("build/{build}")))
+}
+
+/// What settling a build changes.
+struct Settlement {
+    changes: ChangeSet,
+    ends_attempts: bool,
+}
+
+impl Settlement {
+    async fn of(shop: &Shop, context: &Context, plan: &Plan) -> Result<Self, Trouble> {
+        let mut changes = ChangeSet::new();
+        let mut tasks = plan.records();
+        let mut build = plan.build.record.clone();
+        let moves = matches!(
+            build.state,
+            BuildState::Running | BuildState::Paused | BuildState::Stopped
+        );
+        if moves {
+            wake(context, &mut changes, &mut tasks).await?;
+            for shift in shifts(&tasks) {
+                apply(context, &mut changes, &build, &mut tasks, shift);
+            }
+        }
+        let now = context.now();
+        track_working_time(&mut build, &tasks, now);
+        let step = step::next(&build, &tasks, &shop.options.stop, now);
+        let ends_attempts = matches!(step, Step::Stop { .. });
+        let settled = step == Step::Continue;
+        take(context, &mut changes, &mut build, &tasks, step);
+        for (before, after) in plan.tasks.iter().zip(&tasks) {
+            if before.record != *after {
+                changes.update(before, after);
+            } else if !settled {
+                // The step rests on every task being as it was read.
+                changes.require(before);
+            }
+        }
+        if build != plan.build.record {
+            changes.update(&plan.build, &build);
+        }
+        Ok(Self {
+            changes,
+            ends_attempts,
+        })
+    }
+}
+
+/// Frees tasks whose quota is back, whose locks are free or whose owner is gone.
+async fn wake(
+    context: &Context,
+    changes: &mut ChangeSet,
+    tasks: &mut [Task],
+) -> Result<(), Trouble> {
+    let waiting = tasks
+        .iter()
+        .any(|task| task.state == TaskState::Waiting && task.waiting_for.is_some());
+    if !waiting {
+        return Ok(());
+    }
+    let Some(build) = tasks.first().map(|task| task.build) else {
+        return Ok(());
+    };
+    let query = Query::new().equal("build", build.to_string());
+    let mut waits: HashMap<String, Vec<Versioned<Wait>>> = HashMap::new();
+    for wait in context.store.list::<Wait>(query).await? {
+        waits.entry(wait.waiter.to_string()).or_default().push(wait);
+    }
+    for task in tasks
+        .iter_mut()
+        .filter(|task| task.state == TaskState::Waiting)
+    {
+        let key = format!("task/{}/{}", task.build, task.id);
+        let its_waits = waits.remove(&key).unwrap_or_default();
+        let (free, reason) = match task.waiting_for {
+            Some(WaitReason::Quota) => (
+                task.not_before.is_none_or(|due| due <= context.now()),
+                "the quota is back",
+            ),
+            Some(WaitReason::Lock | WaitReason::Owner) => (
+                !is_held(context, task, &its_waits).await?,
+                "what it waited for is free",
+            ),
+            _ => (false, ""),
+        };
+        if free {
+            for wait in &its_waits {
+                changes.delete(wait);
+            }
+            go(task, TaskState::Ready);
+            task.waiting_for = None;
+            task.not_before = None;
+            task.reason = Some(format!("ready; {reason}"));
+        }
+    }
+    Ok(())
+}
+
+async fn is_held(
+    context: &Context,
+    task: &Task,
+    waits: &[Versioned<Wait>],
+) -> Result<bool, Trouble> {
+    for wait in waits {
+        let held = match &wait.resource {
+            Resource::Lease { path } => granted_lease(&context.store, path).await?.is_some(),
+            Resource::Ownership { path } => owner_of(&context.store, path)
+                .await?
+                .is_some_and(|owned| owned.live && owned.row.build != task.build),
+            _ => false,
+        };
+        if held {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn apply(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    tasks: &mut [Task],
+    shift: Shift,
+) {
+    let Some(task) = tasks.iter_mut().find(|task| task.id == shift.task) else {
+        return;
+    };
+    if shift.to == TaskState::Skipped && task.state != TaskState::Skipped {
+        let reason = shift.reason.clone().unwrap_or_default();
+        changes.emit(skipped(context, build, &task.id, "build", reason));
+    }
+    go(task, shift.to);
+    task.reason = shift.reason;
+    task.blocked_by = shift.blocked_by;
+}
+
+/// Makes the event that a task was left out.
+pub(crate) fn skipped(
+    context: &Context,
+    build: &Build,
+    task: &TaskId,
+    by: &str,
+    reason: String,
+) -> ropewalk_schemas::Event {
+    context.event(
+        Subject::task(build.id, task),
+        Payload::TaskSkipped(TaskSkipped {
+            build_id: build.id,
+            task_id: task.clone(),
+            idea_slug: build.idea.clone(),
+            skipped_by: by.to_owned(),
+            reason,
+        }),
+    )
+}
+
+/// Moves a task to `to`, over `ready` where there is no direct way.
+pub(crate) fn go(task: &mut Task, to: TaskState) {
+    if task.state == to {
+        return;
+    }
+    let over_ready = || task.state.to(TaskState::Ready)?.to(to);
+    match task.state.to(to).or_else(|_| over_ready()) {
+        Ok(state) => task.state = state,
+        Err(refused) => error!(task.id = %task.id, "{refused}"),
+    }
+}
+
+/// Working time runs while an attempt runs, and stands while nothing but waits is left.
+fn track_working_time(build: &mut Build, tasks: &[Task], now: chrono::DateTime<chrono::Utc>) {
+    let active = tasks.iter().any(|task| is_active(task.state));
+    match (active, build.working_since) {
+        (true, None) => build.working_since = Some(now),
+        (false, Some(_)) => {
+            let so_far = working_time(build, now).as_millis();
+            build.working_ms = u64::try_from(so_far).unwrap_or(u64::MAX);
+            build.working_since = None;
+        }
+        _ => {}
+    }
+}
+
+fn take(context: &Context, changes: &mut ChangeSet, build: &mut Build, tasks: &[Task], step: Step) {
+    match step {
+        Step::Continue => {}
+        Step::Pause { reason, detail } => {
+            enter(build, BuildState::Paused);
+            build.pause_reason = Some(reason);
+            build.reason = Some(detail.clone());
+            changes.emit(context.event(
+                Subject::build(build.id),
+                Payload::BuildPaused(BuildPaused {
+                    build_id: build.id,
+                    idea_slug: build.idea.clone(),
+                    reason,
+                    detail,
+                }),
+            ));
+        }
+        Step::Resume => {
+            enter(build, BuildState::Running);
+            build.pause_reason = None;
+            build.reason = None;
+        }
+        Step::Verify => {
+            enter(build, BuildState::Verifying);
+            build.reason = Some("the whole is checked".to_owned());
+        }
+        Step::Fail { reason } => fail(context, changes, build, tasks, reason),
+        Step::Stop { reason } => {
+            enter(build, BuildState::Stopped);
+            build.reason = Some(reason);
+            build.completed_at = None;
+        }
+        Step::Conclude => complete(context, changes, build, tasks),
+    }
+}
+
+/// Ends a build as failed: stored, told, and raised as an alert.
+pub(crate) fn fail(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &mut Build,
+    tasks: &[Task],
+    reason: String,
+) {
+    enter(build, BuildState::Failed);
+    build.reason = Some(reason.clone());
+    complete(context, changes, build, tasks);
+    let failed_tasks = tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Failed)
+        .map(|task| task.id.clone())
+        .collect();
+    changes.emit(context.event(
+        Subject::build(build.id),
+        Payload::BuildFailed(BuildFailedAlert {
+            build_id: build.id,
+            idea_slug: build.idea.clone(),
+            reason,
+            failed_tasks,
+        }),
+    ));
+}
+
+/// Writes down that a build has ended in the state it is in, with the truth about its tasks.
+pub(crate) fn complete(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &mut Build,
+    tasks: &[Task],
+) {
+    let now = context.now();
+    build.completed_at = Some(now);
+    info!(build.id = %build.id, "build `{}` of `{}` ended: {}", build.id, build.idea, build.state);
+    changes.emit(context.event(
+        Subject::build(build.id),
+        Payload::BuildCompleted(BuildCompleted {
+            build_id: build.id,
+            spec_id: build.spec,
+            idea_slug: build.idea.clone(),
+            status: build.state,
+            reason: build.reason.clone(),
+            counts: count(tasks),
+            duration_seconds: working_time(build, now).as_secs(),
+            branch: build.branch.clone(),
+            commits: landed(tasks),
+        }),
+    ));
+}
+
+/// Lists the landed commits in landing order.
+pub(crate) fn landed(tasks: &[Task]) -> Vec<CommitId> {
+    let mut landed: Vec<(&Task, &CommitId)> = tasks
+        .iter()
+        .filter_map(|task| task.commit.as_ref().map(|commit| (task, commit)))
+        .collect();
+    landed.sort_by_key(|(task, _)| (task.completed_at, task.number));
+    landed
+        .into_iter()
+        .map(|(_, commit)| commit.clone())
+        .collect()
+}
+
+/// Moves a build to `to`; a way that is not allowed is a mistake of this program and is said aloud.
+pub(crate) fn enter(build: &mut Build, to: BuildState) {
+    match build.state.to(to) {
+        Ok(state) => build.state = state,
+        Err(refused) => error!(build.id = %build.id, "{refused}"),
+    }
+}

@@ -1,0 +1,149 @@
+//! Looks after builds: settles them, lays their ground, checks them as a whole, publishes what is not published.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::BuildId;
+use ropewalk_schemas::build::{Build, BuildState};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::Shop;
+use super::context::builds_in;
+use super::trouble::Trouble;
+use super::{prime, publish, settle, verify};
+
+/// The first pause after a call. A call may come just before the commit that it speaks of, so the next look is soon.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// The pause when nothing has called for long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The states in which a build has something to look after.
+const LOOKED_AFTER: [BuildState; 6] = [
+    BuildState::Queued,
+    BuildState::Priming,
+    BuildState::Running,
+    BuildState::Paused,
+    BuildState::Verifying,
+    BuildState::Stopped,
+];
+
+/// Works until `stop`.
+pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationToken) {
+    let mut feed = context.store.feed();
+    let mut bell = shop.signals.steward();
+    let mut chores = Chores::default();
+    let mut pause = FIRST_PAUSE;
+    while !stop.is_cancelled() {
+        bell.borrow_and_update();
+        if let Err(trouble) = look(&shop, &context, &mut chores).await {
+            warn!("the builds could not be looked after: {trouble}");
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            _ = bell.changed() => pause = FIRST_PAUSE,
+            committed = feed.next() => {
+                if committed.is_none() {
+                    break;
+                }
+                pause = FIRST_PAUSE;
+            }
+            Some(build) = chores.finished() => {
+                chores.busy.remove(&build);
+                pause = FIRST_PAUSE;
+            }
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+        }
+    }
+}
+
+/// Long work on builds, at most one piece per build.
+#[derive(Default)]
+struct Chores {
+    running: JoinSet<BuildId>,
+    busy: HashSet<BuildId>,
+}
+
+impl Chores {
+    /// Waits for the next piece of work to end; never, when there is none.
+    async fn finished(&mut self) -> Option<BuildId> {
+        match self.running.join_next().await {
+            Some(Ok(build)) => Some(build),
+            Some(Err(error)) => {
+                warn!("work on a build crashed: {error}");
+                // Whose it was is not told, so everything may begin anew; every piece is safe to repeat.
+                self.busy.clear();
+                None
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    fn begin(
+        &mut self,
+        build: BuildId,
+        work: impl Future<Output = Result<(), Trouble>> + Send + 'static,
+    ) {
+        if self.busy.insert(build) {
+            self.running.spawn(async move {
+                if let Err(trouble) = work.await {
+                    warn!(build.id = %build, "work on build `{build}` failed and is tried again: {trouble}");
+                    tokio::time::sleep(LONGEST_PAUSE).await;
+                }
+                build
+            });
+        }
+    }
+}
+
+async fn look(shop: &Arc<Shop>, context: &Context, chores: &mut Chores) -> Result<(), Trouble> {
+    for build in builds_in(&context.store, &LOOKED_AFTER).await? {
+        match need(&build) {
+            Need::Nothing => {}
+            Need::Ground => {
+                let (shop, context) = (Arc::clone(shop), context.clone());
+                let id = build.id;
+                chores.begin(id, async move { prime::prime(&shop, &context, id).await });
+            }
+            Need::Check => {
+                let (shop, context) = (Arc::clone(shop), context.clone());
+                let id = build.id;
+                chores.begin(id, async move { verify::verify(&shop, &context, id).await });
+            }
+            Need::Settling => {
+                if let Err(trouble) = settle::settle(shop, context, build.id).await {
+                    warn!(build.id = %build.id, "build `{}` could not be settled: {trouble}", build.id);
+                }
+                if build.head != build.published {
+                    let (shop, context) = (Arc::clone(shop), context.clone());
+                    let id = build.id;
+                    chores.begin(
+                        id,
+                        async move { publish::publish(&shop, &context, id).await },
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a build needs next.
+enum Need {
+    Nothing,
+    Ground,
+    Check,
+    Settling,
+}
+
+fn need(build: &Build) -> Need {
+    match build.state {
+        BuildState::Stopped if build.completed_at.is_some() => Need::Nothing,
+        BuildState::Queued | BuildState::Priming => Need::Ground,
+        BuildState::Running if build.head.is_none() => Need::Ground,
+        BuildState::Verifying => Need::Check,
+        _ => Need::Settling,
+    }
+}
