@@ -23,6 +23,12 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
+    /// A file was changed by somebody else between reading and writing.
+    #[error("`{}` was changed meanwhile; nothing was written, so try again", .0.display())]
+    ChangedMeanwhile(PathBuf),
+    /// A file is there already.
+    #[error("`{}` is there already; edit it, or remove it first", .0.display())]
+    Exists(PathBuf),
     /// A file is not TOML.
     #[error("{origin}: not valid TOML: {reason}")]
     Malformed {

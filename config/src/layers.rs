@@ -84,7 +84,8 @@ impl Layers {
         Value::Object(self.values.clone())
     }
 
-    fn at(&self, path: &str) -> Option<&Value> {
+    /// Returns the value at the dotted `path`.
+    pub(crate) fn at(&self, path: &str) -> Option<&Value> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let mut value = self.values.get(first)?;
         for part in rest.split('.').filter(|part| !part.is_empty()) {
@@ -138,12 +139,11 @@ impl Layer<'_> {
         let origin = self.origin.at(line_of(self.text, item.span()));
         if let Some(table) = item.as_table_like() {
             let slot = target.entry(key.to_owned()).or_insert(Value::Null);
-            let mut below = match slot.take() {
-                Value::Object(below) => below,
-                _ => {
-                    origins.insert(path.to_owned(), origin);
-                    Map::new()
-                }
+            let mut below = if let Value::Object(below) = slot.take() {
+                below
+            } else {
+                origins.insert(path.to_owned(), origin);
+                Map::new()
             };
             for (name, inner) in table.iter() {
                 self.merge(&mut below, origins, name, &format!("{path}.{name}"), inner);

@@ -8,6 +8,7 @@
 //! `check.rs` if it has one. To add a stack, a question or a prompt: write the data file and name it in the list of its module.
 
 mod check;
+mod edit;
 mod environment;
 mod error;
 mod layers;
@@ -22,6 +23,7 @@ pub mod rehearsal;
 pub mod settings;
 pub mod stack;
 
+pub use edit::ProjectFile;
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use load::{DEFAULTS, Entry, Loaded, PROJECT_FILE, user_file};

@@ -183,7 +183,7 @@ fn is_key(text: &str) -> bool {
     })
 }
 
-fn read(layers: &Layers) -> Result<Config, ConfigError> {
+pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {
     let config: Config = serde_path_to_error::deserialize(layers.values()).map_err(|error| {
         let key = error.path().to_string();
         ConfigError::Invalid {
