@@ -343,16 +343,22 @@ impl WaitGraph {
 /// What decides who gives way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// 1 is the most urgent, 10 the least.
-    pub priority: u8,
+    /// How often it gave way already.
+    pub yielded: u32,
+    /// The smaller, the more urgent.
+    pub priority: u32,
     /// How much would be lost, for example milliseconds of work in the attempt.
     pub work_done: u64,
     /// How long it exists, in the same unit for all.
     pub age: u64,
 }
 
+/// How often one task gives way before it is spared, so that nobody starves.
+const SPARED_AFTER: u32 = 3;
+
 /// Names the member that gives way: the lowest priority, then the least work done, then the youngest; at last by name.
 ///
+/// One that gave way three times already is spared while there is another.
 /// Only a member that holds a lease the ring waits for can break it; `None` when there is none.
 pub fn victim(cycle: &Cycle, facts: impl Fn(&Party) -> Facts) -> Option<Party> {
     cycle
@@ -362,6 +368,7 @@ pub fn victim(cycle: &Cycle, facts: impl Fn(&Party) -> Facts) -> Option<Party> {
             let facts = facts(party);
             let least_urgent_first = std::cmp::Reverse(facts.priority);
             (
+                facts.yielded >= SPARED_AFTER,
                 least_urgent_first,
                 facts.work_done,
                 facts.age,

@@ -16,15 +16,16 @@ mod hub;
 mod transport;
 
 pub mod dead_letters;
+pub mod deadlock;
 pub mod graph;
 pub mod inbox;
 pub mod judge;
 pub mod live;
+pub mod locks;
+pub mod ownership;
 pub mod poke;
+pub mod supervise;
 
-mod announce;
-
-pub use announce::Announcer;
 pub use bus::{Bus, BusOptions, Consumer, Services};
 pub use dead_letters::DeadLetters;
 pub use error::BusError;

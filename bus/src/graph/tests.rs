@@ -51,7 +51,8 @@ fn by_number(party: &Party) -> Facts {
         panic!("no task: {party}")
     };
     Facts {
-        priority: task.as_str()[2..].parse::<u8>().unwrap() + 1,
+        yielded: 0,
+        priority: task.as_str()[2..].parse::<u32>().unwrap() + 1,
         work_done: 0,
         age: 0,
     }
@@ -116,6 +117,7 @@ fn two_builds_that_own_each_others_files_form_a_ring_that_nobody_can_break() {
 #[test]
 fn the_victim_has_the_lowest_priority_then_the_least_work_then_the_least_age() {
     let facts = |priority, work_done, age| Facts {
+        yielded: 0,
         priority,
         work_done,
         age,
@@ -125,6 +127,17 @@ fn the_victim_has_the_lowest_priority_then_the_least_work_then_the_least_age() {
         ([facts(5, 1, 0), facts(5, 2, 0)], 0),
         ([facts(5, 1, 8), facts(5, 1, 7)], 1),
         ([facts(5, 1, 8), facts(5, 1, 8)], 0),
+        // Whoever gave way three times is spared.
+        (
+            [
+                facts(1, 9, 9),
+                Facts {
+                    yielded: 3,
+                    ..facts(9, 0, 0)
+                },
+            ],
+            0,
+        ),
     ];
     let waits = ring(2);
     let cycle = WaitGraph::new(&waits[..1]).cycle_with(&waits[1..]).unwrap();
@@ -159,7 +172,7 @@ proptest! {
 
     #[test]
     fn an_acyclic_graph_raises_no_alarm(
-        edges in proptest::collection::vec((0_usize..30, 0_usize..30), 0..60),
+        edges in proptest::collection::vec((0_usize..20, 0_usize..20), 0..30),
     ) {
         // An edge from the lower to the higher number closes no ring.
         let waits: Vec<Wait> = edges

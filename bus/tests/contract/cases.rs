@@ -283,7 +283,7 @@ pub(crate) async fn a_new_subscriber_is_given_the_past_it_asks_for(world: World)
 pub(crate) async fn effects_and_the_end_of_a_delivery_are_one(world: World) -> Result<()> {
     let running = world.start().await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
-    let mut follower = running.consume("follower", &["build.*"]).await?;
+    let mut listener = running.consume("follower", &["build.*"]).await?;
     world.emit(&running.store, "a", "1").await?;
     let mut delivery = next(&mut inbox).await?;
     let effect = world.event("b", stop_request())?;
@@ -297,10 +297,10 @@ pub(crate) async fn effects_and_the_end_of_a_delivery_are_one(world: World) -> R
         matches!(refused, Err(CommitError::Closed { .. })),
         "{refused:?}"
     );
-    let mut followed = next(&mut follower).await?;
+    let mut followed = next(&mut listener).await?;
     assert_eq!(followed.event.id, effect.id);
     followed.finish(ChangeSet::new()).await?;
-    nothing_more(&mut follower).await?;
+    nothing_more(&mut listener).await?;
     running.stop().await
 }
 

@@ -3,6 +3,8 @@
 mod broker;
 mod cases;
 mod forge;
+mod processes;
+mod server;
 mod support;
 
 /// Runs every case with every transport.

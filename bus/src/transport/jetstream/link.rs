@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::connection::State;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::{self, stream::Stream};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::{Backoff, Clock, Ids};
 use secrecy::ExposeSecret;
@@ -131,8 +131,8 @@ impl Link {
     ) -> Result<Self, BusError> {
         ropewalk_runtime::http::install_tls_provider();
         let health = Arc::new(Health::new(clock));
-        let connect = connect_options(&options, &health).await?;
-        let addresses: Vec<&str> = options.url.split(',').map(str::trim).collect();
+        let addresses = addresses(&options.url)?;
+        let connect = connect_options(&options, &addresses, &health).await?;
         let client = connect
             .connect(addresses)
             .await
@@ -220,8 +220,21 @@ impl Link {
     }
 }
 
+fn addresses(url: &str) -> Result<Vec<ServerAddr>, BusError> {
+    url.split(',')
+        .map(|address| {
+            let parsed = address.trim().parse::<ServerAddr>();
+            parsed.map_err(|error| BusError::Address {
+                url: without_password(url),
+                reason: error.to_string(),
+            })
+        })
+        .collect()
+}
+
 async fn connect_options(
     options: &JetStreamOptions,
+    addresses: &[ServerAddr],
     health: &Arc<Health>,
 ) -> Result<ConnectOptions, BusError> {
     let heard = Arc::clone(health);
@@ -235,7 +248,13 @@ async fn connect_options(
             async move { heard.heard(event) }
         });
     connect = match &options.auth {
-        Auth::None => connect,
+        Auth::None => match addresses.iter().find(|address| address.has_user_pass()) {
+            Some(address) => connect.user_and_password(
+                percent_decoded(address.username().unwrap_or_default()),
+                percent_decoded(address.password().unwrap_or_default()),
+            ),
+            None => connect,
+        },
         Auth::Nkey(seed) => connect.nkey(seed.expose_secret().to_owned()),
         Auth::Token(token) => connect.token(token.expose_secret().to_owned()),
         Auth::CredentialsFile(path) => {
@@ -261,9 +280,13 @@ async fn connect_options(
 
 fn connect_error(url: &str, error: &async_nats::ConnectError) -> BusError {
     let url = without_password(url);
-    let reason = error.to_string();
+    let reason = error.kind().to_string();
     match error.kind() {
         ConnectErrorKind::ServerParse => BusError::Address { url, reason },
+        ConnectErrorKind::Io => BusError::Unreachable {
+            url,
+            reason: error.to_string(),
+        },
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             BusError::Refused { url, reason }
         }
@@ -283,6 +306,22 @@ pub(super) fn without_password(url: &str) -> String {
         })
         .collect::<Vec<_>>()
         .join(",")
+}
+
+/// Turns `%40` and the like back into what they stand for; an address cannot hold every character of a login.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Reads the three numbers of a version; what follows them does not matter.
@@ -328,6 +367,13 @@ mod tests {
         ];
         for (url, shown) in cases {
             assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_login_may_hold_any_character() {
+        for (encoded, plain) in [("p%40ss%3A", "p@ss:"), ("100%", "100%"), ("%zz", "%zz")] {
+            assert_eq!(percent_decoded(encoded), plain);
         }
     }
 

@@ -1,0 +1,129 @@
+//! What happens between processes: pokes, and the broker that we run ourselves.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use ropewalk_bus::supervise::{SuperviseError, SupervisedServer};
+use ropewalk_bus::{JetStreamOptions, Poker, TransportOptions};
+use ropewalk_runtime::{Shutdown, Supervisor};
+use ropewalk_schemas::ProjectName;
+use ropewalk_store::ChangeSet;
+use ropewalk_tests::servers::nats_server_program;
+
+use crate::support::{PATIENCE, Running, World, finish_all, next};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poke_brings_what_another_process_committed() -> Result<()> {
+    let world = World::embedded()?;
+    let running = world.start().await?;
+    Poker::listen(&running.bus, world.directory.path(), &running.supervisor)?;
+    let mut inbox = running.consume("build", &["task.*"]).await?;
+    let first = world.emit(&running.store, "a", "here").await?;
+    assert_eq!(finish_all(&mut inbox, 1).await?, [first]);
+    let other = world.store().await?;
+    let second = world.emit(&other, "a", "there").await?;
+    ensure!(Poker::poke(world.directory.path())?);
+    assert_eq!(finish_all(&mut inbox, 1).await?, [second]);
+    // Without a poke the next commit of this process shows that something came in between.
+    let third = world.emit(&other, "a", "there, silently").await?;
+    let fourth = world.emit(&running.store, "a", "here").await?;
+    assert_eq!(finish_all(&mut inbox, 2).await?, [third, fourth]);
+    running.stop().await?;
+    ensure!(
+        !Poker::poke(world.directory.path())?,
+        "nobody is left to hear it"
+    );
+    Ok(())
+}
+
+fn pid(state: &Path) -> Result<i32> {
+    let text = std::fs::read_to_string(state.join("nats/nats-server.pid"))?;
+    Ok(text.trim().parse()?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_own_broker_is_started_again_and_ends_with_us() -> Result<()> {
+    let world = World::embedded()?;
+    let state = world.directory.path();
+    let supervisor = Supervisor::new(Shutdown::new());
+    let program = nats_server_program()?;
+    let server = SupervisedServer::start_program(&program, state, &supervisor).await?;
+    let options = JetStreamOptions::new(server.url(), ProjectName::parse("contract")?);
+    let transport = TransportOptions::JetStream(options);
+    let running = Running::start(world.store().await?, transport, world.options).await?;
+    let mut inbox = running.consume("build", &["task.*"]).await?;
+    world.emit(&running.store, "a", "1").await?;
+    finish_all(&mut inbox, 1).await?;
+
+    let before = pid(state)?;
+    let killed = nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(before),
+        nix::sys::signal::Signal::SIGKILL,
+    );
+    killed.context("the broker is not there")?;
+    let sequence = world.emit(&running.store, "a", "2").await?;
+    let mut delivery = next(&mut inbox).await?;
+    assert_eq!(delivery.key().sequence, sequence);
+    delivery.finish(ChangeSet::new()).await?;
+    let after = pid(state)?;
+    assert_ne!(before, after);
+    running.stop().await?;
+    supervisor.shutdown().begin();
+    supervisor.drain(PATIENCE).await?;
+    ensure!(
+        !Path::new(&format!("/proc/{after}")).exists(),
+        "it is still there"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_left_behind_by_a_killed_process_is_ended() -> Result<()> {
+    let state = tempfile::tempdir()?;
+    let directory = state.path().join("nats");
+    std::fs::create_dir_all(&directory)?;
+    let program = nats_server_program()?;
+    let mut left = Command::new(&program)
+        .args([
+            "--addr",
+            "127.0.0.1",
+            "--port",
+            "-1",
+            "--jetstream",
+            "--store_dir",
+        ])
+        .arg(&directory)
+        .arg("--pid")
+        .arg(directory.join("nats-server.pid"))
+        .stderr(Stdio::null())
+        .spawn()?;
+    let written = async {
+        while pid(state.path()).is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await?;
+    let supervisor = Supervisor::new(Shutdown::new());
+    SupervisedServer::start_program(&program, state.path(), &supervisor).await?;
+    assert_eq!(left.wait()?.signal(), Some(9));
+    supervisor.shutdown().begin();
+    supervisor.drain(PATIENCE).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_broker_program_names_the_cure() -> Result<()> {
+    let state = tempfile::tempdir()?;
+    let supervisor = Supervisor::new(Shutdown::new());
+    let program = Path::new("/nowhere/nats-server");
+    let started = SupervisedServer::start_program(program, state.path(), &supervisor).await;
+    ensure!(
+        matches!(started, Err(SuperviseError::Missing)),
+        "{started:?}"
+    );
+    tokio::time::timeout(Duration::from_secs(1), supervisor.drain(PATIENCE)).await??;
+    Ok(())
+}
