@@ -1,0 +1,384 @@
+//! Sets up a repository, a state directory and the build agent in its frame.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
+use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_llm::{PriceTable, Script, Scripted};
+use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::attempt::{Attempt, Evidence};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::document;
+use ropewalk_schemas::payload::{BuildRequest, SpecApproved};
+use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::specification::{Document, Revision};
+use ropewalk_schemas::task::{Task, TaskBlock};
+use ropewalk_schemas::{
+    BuildId, ComponentName, Event, Payload, Slug, SpecId, Subject, TaskId, UserSlug,
+};
+use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
+use ropewalk_workspace::{
+    CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
+};
+use serde_json::Value;
+
+/// The longest that any of these builds may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A project on disk.
+pub(crate) struct House {
+    pub(crate) directory: tempfile::TempDir,
+    script: String,
+    options: BuildOptions,
+}
+
+/// A project with its build agent at work.
+pub(crate) struct Open {
+    pub(crate) services: Services,
+    pub(crate) context: Context,
+    supervisor: Supervisor,
+    repo: PathBuf,
+}
+
+impl House {
+    /// Makes a repository with one commit, and a state directory with the folder of the idea `habits`.
+    pub(crate) fn new(script: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let house = Self {
+            directory,
+            script: script.to_owned(),
+            options: BuildOptions {
+                lease: Duration::from_secs(6),
+                ..BuildOptions::default()
+            },
+        };
+        let repo = house.repo();
+        std::fs::create_dir_all(&repo).unwrap();
+        git(&repo, &["init", "-q", "-b", "main"]);
+        write(&repo.join("README.md"), "# A project\n");
+        write(&repo.join("CLAUDE.md"), "Indent with two spaces.\n");
+        git(&repo, &["add", "."]);
+        git(&repo, &["commit", "-q", "-m", "begin"]);
+        let idea = house.state().join("users/ada/ideas/habits");
+        write(&idea.join("README.md"), "Habits fade; this keeps them.\n");
+        house
+    }
+
+    /// Changes what the agent keeps to.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut BuildOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Adds files to the repository, in a commit.
+    pub(crate) fn with_files(self, files: &[(&str, &str)]) -> Self {
+        for (path, content) in files {
+            write(&self.repo().join(path), content);
+        }
+        git(&self.repo(), &["add", "."]);
+        git(&self.repo(), &["commit", "-q", "-m", "add files"]);
+        self
+    }
+
+    pub(crate) fn repo(&self) -> PathBuf {
+        self.directory.path().join("repo")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// Starts the agent on what is on disk.
+    pub(crate) async fn open(&self) -> Open {
+        let clock = Clock::system();
+        let ids = Ids::system(clock.clone());
+        let supervisor = Supervisor::new(Shutdown::new());
+        let location = Location::parse("sqlite", &self.state()).unwrap();
+        let store = Store::open(&location, clock.clone()).await.unwrap();
+        let bus_services = ropewalk_bus::Services {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            supervisor: supervisor.clone(),
+        };
+        let bus = Bus::start(
+            store.clone(),
+            TransportOptions::Embedded,
+            bus_services,
+            BusOptions::default(),
+        )
+        .await
+        .unwrap();
+        let services = Services {
+            store: store.clone(),
+            bus,
+            clock: clock.clone(),
+            ids,
+            registry: Registry::new(clock.clone(), "test"),
+        };
+        let agent = self.agent(&store, &clock).await;
+        Frame::start(&services, vec![agent], &supervisor)
+            .await
+            .unwrap();
+        let person = ComponentName::parse("cli").unwrap();
+        Open {
+            context: Context::new(&services, person),
+            services,
+            supervisor,
+            repo: self.repo(),
+        }
+    }
+
+    async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
+        let variables: Vec<_> = std::env::vars_os().collect();
+        let environment = Environment::from_pairs(variables);
+        let clone = LocalClone::open_or_create(
+            Git::open(&environment).await.unwrap(),
+            LocalCloneOptions {
+                user_repository: self.repo(),
+                state: self.state(),
+                identity: Identity::default(),
+            },
+        )
+        .await
+        .unwrap();
+        let script = Script::parse(&self.script).unwrap();
+        let models = Models::all(ModelEntry {
+            model: Arc::new(Scripted::new(script, clock.clone())),
+            name: "scripted".to_owned(),
+            prices: PriceTable::default(),
+        });
+        let parts = BuildParts {
+            engine: Engine::new(store.clone(), models, clock.clone()),
+            clone,
+            runner: CommandRunner::new(environment),
+            questions: QuestionTemplates::shipped().unwrap(),
+            prompts: Prompts::shipped().unwrap(),
+            state: self.state(),
+            options: self.options.clone(),
+        };
+        Arc::new(BuildAgent::new(parts).unwrap())
+    }
+}
+
+impl Open {
+    /// Approves a plan for the idea `habits` and returns the specification.
+    pub(crate) async fn approve(&self, tasks: Value) -> SpecId {
+        let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
+        let text = Document {
+            title: "Habits".to_owned(),
+            ..Document::default()
+        };
+        let spec = SpecId(self.services.ids.next());
+        let hash = document::hash(&text, &tasks);
+        let revision = Revision {
+            spec,
+            number: 1,
+            hash: hash.clone(),
+            document: text,
+            tasks,
+            validation: Vec::new(),
+            at: self.context.now(),
+        };
+        let mut changes = ChangeSet::new();
+        changes.insert(&revision);
+        changes.emit(self.approval(spec, hash));
+        self.services.store.commit(changes).await.unwrap();
+        spec
+    }
+
+    pub(crate) fn approval(&self, spec: SpecId, hash: ropewalk_schemas::ContentHash) -> Event {
+        self.context.event(
+            Subject::specification(spec),
+            Payload::SpecApproved(SpecApproved {
+                spec_id: spec,
+                idea_slug: Slug::parse("habits").unwrap(),
+                user_slug: UserSlug::parse("ada").unwrap(),
+                revision: 1,
+                hash,
+                approved_by: UserSlug::parse("ada").unwrap(),
+                price: None,
+            }),
+        )
+    }
+
+    /// Emits an event as a person.
+    pub(crate) async fn emit(&self, subject: Subject, payload: Payload) {
+        let mut changes = ChangeSet::new();
+        changes.emit(self.context.event(subject, payload));
+        self.services.store.commit(changes).await.unwrap();
+    }
+
+    /// Asks for a pause, a resume or a stop.
+    pub(crate) fn request(&self, build: BuildId) -> BuildRequest {
+        BuildRequest {
+            build_id: build,
+            requested_by: "ada".to_owned(),
+            reason: None,
+        }
+    }
+
+    /// Answers the open question about a task.
+    pub(crate) async fn answer(&self, task: &str, text: &str) {
+        let question = self.open_question(task).await.expect("an open question");
+        ropewalk_orchestrator::questions::answer(
+            &self.context,
+            question.id,
+            text,
+            "ada",
+            "cli",
+        )
+        .await
+        .unwrap();
+    }
+
+    /// Returns the open question about a task.
+    pub(crate) async fn open_question(&self, task: &str) -> Option<Question> {
+        let query = Query::new().equal("state", "pending");
+        let open = self.services.store.list::<Question>(query).await.unwrap();
+        open.into_iter()
+            .map(|question| question.record)
+            .find(|question| {
+                matches!(&question.about, About::Task { task: about, .. } if about.as_str() == task)
+            })
+    }
+
+    /// Waits until the build of `spec` is as wanted.
+    pub(crate) async fn until(
+        &self,
+        spec: SpecId,
+        wanted: impl Fn(&Build, &[Task]) -> bool,
+    ) -> (Build, Vec<Task>) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let mut feed = self.services.store.feed();
+        loop {
+            if let Some(build) = self.build(spec).await {
+                let tasks = self.tasks(build.id).await;
+                if wanted(&build, &tasks) {
+                    return (build, tasks);
+                }
+                assert!(
+                    tokio::time::Instant::now() < deadline,
+                    "never as wanted:\n{build:#?}\n{:#?}",
+                    tasks
+                        .iter()
+                        .map(|task| (
+                            &task.id,
+                            task.state,
+                            &task.reason,
+                            task.failures.last().map(|failure| &failure.error)
+                        ))
+                        .collect::<Vec<_>>()
+                );
+            }
+            // Not every change emits an event, so a pause without one ends the wait too.
+            let _ = tokio::time::timeout(Duration::from_millis(100), feed.next()).await;
+        }
+    }
+
+    /// Waits until the build has ended.
+    pub(crate) async fn ended(&self, spec: SpecId) -> (Build, Vec<Task>) {
+        self.until(spec, |build, _| {
+            matches!(
+                build.state,
+                BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
+            ) && build.completed_at.is_some()
+        })
+        .await
+    }
+
+    pub(crate) async fn build(&self, spec: SpecId) -> Option<Build> {
+        let query = Query::new().equal("spec", spec.to_string());
+        let found = self.services.store.list::<Build>(query).await.unwrap();
+        found.into_iter().next().map(Versioned::into_inner)
+    }
+
+    pub(crate) async fn tasks(&self, build: BuildId) -> Vec<Task> {
+        let query = Query::new()
+            .equal("build", build.to_string())
+            .order_by("number");
+        let found = self.services.store.list::<Task>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    pub(crate) async fn attempts(&self, build: BuildId, task: &str) -> Vec<Attempt> {
+        let query = Query::new()
+            .equal("build", build.to_string())
+            .equal("task", task)
+            .order_by("number");
+        let found = self.services.store.list::<Attempt>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    pub(crate) async fn evidence(&self, build: BuildId) -> Vec<Evidence> {
+        let query = Query::new().equal("build", build.to_string());
+        let found = self.services.store.list::<Evidence>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    /// Lists the event types about a build and its tasks, in commit order.
+    pub(crate) async fn events(&self) -> Vec<(String, Value)> {
+        let events = self
+            .services
+            .store
+            .events(&EventFilter::default())
+            .await
+            .unwrap();
+        events
+            .into_iter()
+            .map(|stored| (stored.event.event_type, stored.event.data))
+            .collect()
+    }
+
+    /// Runs git in the user's repository.
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        git(&self.repo, arguments)
+    }
+
+    /// Stops in order.
+    pub(crate) async fn close(self) {
+        self.supervisor.shutdown().begin();
+        let _ = self.supervisor.drain(Duration::from_secs(10)).await;
+        let _ = self.services.store.close().await;
+    }
+
+    /// Ends everything where it stands, as a crash would.
+    pub(crate) async fn crash(self) {
+        self.supervisor.shutdown().abort();
+        let _ = self.supervisor.drain(Duration::from_secs(10)).await;
+        let _ = self.services.store.close().await;
+    }
+}
+
+/// Runs git as a user with a name would.
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(["-c", "commit.gpgsign=false"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn write(path: &Path, content: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+/// Finds a task by its id.
+pub(crate) fn task<'a>(tasks: &'a [Task], id: &str) -> &'a Task {
+    let id = TaskId::parse(id).unwrap();
+    tasks.iter().find(|task| task.id == id).unwrap()
+}
