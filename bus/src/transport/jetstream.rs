@@ -194,15 +194,16 @@ impl Transport for JetStream {
             held: Arc::clone(&held),
             stop: stop.clone(),
         };
-        if self.link.options().first_connection == FirstConnection::Required {
-            // Refused filters or permissions are the caller's to hear of, while somebody is there to read it.
-            consumer.open().await?;
-        }
+        // Refused filters or permissions are the caller's to hear of, while somebody is there to read it.
+        let opened = match self.link.options().first_connection {
+            FirstConnection::Required => Some(consumer.open().await?),
+            FirstConnection::Retried => None,
+        };
         self.consumers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(subscription.name.clone(), Attached { held, stop });
-        self.supervisor.spawn("bus.consume", consumer.run());
+        self.supervisor.spawn("bus.consume", consumer.run(opened));
         Ok(())
     }
 

@@ -203,6 +203,37 @@ async fn broker_fault(damage: impl FnOnce(&NatsServer) -> Result<()>) -> Result<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_lost_while_nothing_happens_is_rebuilt() -> Result<()> {
+    let mut world = World::jetstream()?;
+    let running = world.start().await?;
+    for number in 0..3 {
+        world
+            .emit(&running.store, &format!("e{number}"), "x")
+            .await?;
+    }
+    running.bus.flush().await;
+    let before = message_ids(&nats(&mut world)?.url()).await?;
+    nats(&mut world)?.kill();
+    status(&running, |status| {
+        matches!(status, TransportStatus::Down { .. })
+    })
+    .await?;
+    std::fs::remove_dir_all(nats(&mut world)?.store_directory().join("jetstream"))?;
+    nats(&mut world)?.restart()?;
+    status(&running, |status| *status == TransportStatus::Up).await?;
+    let url = nats(&mut world)?.url();
+    let rebuilt = async {
+        while stream(&url).await?.cached_info().state.messages < 3 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, rebuilt).await??;
+    assert_eq!(message_ids(&url).await?, before);
+    running.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_not_there_is_named_or_waited_for() -> Result<()> {
     let mut world = World::jetstream()?;
     nats(&mut world)?.kill();

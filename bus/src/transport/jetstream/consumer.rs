@@ -90,17 +90,21 @@ pub(super) struct ConsumerLoop {
 
 impl ConsumerLoop {
     /// Receives until the inbox is dropped or the process is asked to stop.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(self, opened: Option<pull::Stream>) {
         tokio::select! {
             () = self.stop.cancelled() => {}
-            () = self.receive_for_ever() => {}
+            () = self.receive_for_ever(opened) => {}
         }
     }
 
-    async fn receive_for_ever(&self) {
+    async fn receive_for_ever(&self, mut opened: Option<pull::Stream>) {
         let mut failed = 0;
         loop {
-            match self.open().await {
+            let messages = match opened.take() {
+                Some(messages) => Ok(messages),
+                None => self.open().await,
+            };
+            match messages {
                 Ok(messages) => {
                     failed = 0;
                     self.receive(messages).await;

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use ropewalk_store::{Committed, EventFilter, Store, StoredEvent};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use super::link::Link;
 use super::stream::chain;
@@ -108,6 +108,7 @@ impl Publisher {
 
     async fn follow(&self) {
         let mut feed = self.store.feed();
+        let mut connections = self.link.health().connections();
         let mut failed = 0;
         let mut behind = true;
         loop {
@@ -123,6 +124,11 @@ impl Publisher {
             }
             let first = tokio::select! {
                 () = self.signals.look.notified() => {
+                    behind = true;
+                    continue;
+                }
+                Ok(()) = connections.changed() => {
+                    self.look_at_the_stream().await;
                     behind = true;
                     continue;
                 }
@@ -142,6 +148,15 @@ impl Publisher {
             if behind || self.publish_commits(&commits).await.is_err() {
                 behind = true;
             }
+        }
+    }
+
+    /// Makes the stream again if the broker came back without it.
+    async fn look_at_the_stream(&self) {
+        match self.link.stream().await {
+            Ok((_, false)) => {}
+            Ok((_, true)) => self.signals.rebuild(),
+            Err(error) => debug!("the stream cannot be read: {error}"),
         }
     }
 
@@ -264,9 +279,7 @@ impl Publisher {
                 return Err(error);
             }
             tokio::time::sleep(self.link.pause(failed)).await;
-            if self.link.stream().await.is_ok_and(|(_, new)| new) {
-                self.signals.rebuild();
-            }
+            self.look_at_the_stream().await;
             if self.signals.stream_is_new.load(Ordering::SeqCst) {
                 return Err(error);
             }
