@@ -78,7 +78,10 @@ impl IdeaFolder {
             return Err(FolderError::NotAFile { path });
         }
         if status.len() > LIMIT_BYTES {
-            return Err(FolderError::TooLong { path, size_bytes: status.len() });
+            return Err(FolderError::TooLong {
+                path,
+                size_bytes: status.len(),
+            });
         }
         match std::fs::read(&path) {
             Ok(bytes) => Ok(Some(text_of(&bytes))),
@@ -93,7 +96,10 @@ impl IdeaFolder {
         if std::fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
             return Ok(());
         }
-        let refused = |source| FolderError::Files { path: path.clone(), source };
+        let refused = |source| FolderError::Files {
+            path: path.clone(),
+            source,
+        };
         let folder = path.parent().unwrap_or(&self.root);
         std::fs::create_dir_all(folder).map_err(refused)?;
         let mut unfinished = tempfile::Builder::new()
@@ -102,7 +108,9 @@ impl IdeaFolder {
             .map_err(refused)?;
         unfinished.write_all(text.as_bytes()).map_err(refused)?;
         unfinished.as_file().sync_all().map_err(refused)?;
-        unfinished.persist(&path).map_err(|error| refused(error.error))?;
+        unfinished
+            .persist(&path)
+            .map_err(|error| refused(error.error))?;
         Ok(())
     }
 }
@@ -113,7 +121,9 @@ fn is_absence(error: &std::io::Error) -> bool {
 
 fn text_of(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n")
+    text.strip_prefix('\u{feff}')
+        .unwrap_or(&text)
+        .replace("\r\n", "\n")
 }
 
 #[cfg(test)]
@@ -128,7 +138,9 @@ mod tests {
         folder.write(BRIEF, "# Brief\n").unwrap();
         folder.write(BRIEF, "# Brief 2\n").unwrap();
         assert_eq!(folder.read(BRIEF).unwrap().as_deref(), Some("# Brief 2\n"));
-        let left = std::fs::read_dir(folder.root().join("planning")).unwrap().count();
+        let left = std::fs::read_dir(folder.root().join("planning"))
+            .unwrap()
+            .count();
         assert_eq!(left, 1, "no unfinished file stays behind");
         assert_eq!(folder.read("planning/brief.md/deeper").unwrap(), None);
     }
@@ -138,8 +150,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let folder = IdeaFolder::new(directory.path().to_owned());
         std::fs::create_dir(directory.path().join("README.md")).unwrap();
-        assert!(folder.read(README).unwrap_err().to_string().contains("README.md"));
+        assert!(
+            folder
+                .read(README)
+                .unwrap_err()
+                .to_string()
+                .contains("README.md")
+        );
         std::fs::write(directory.path().join("long.md"), vec![b'x'; 300_000]).unwrap();
-        assert!(folder.read("long.md").unwrap_err().to_string().contains("300000 bytes"));
+        assert!(
+            folder
+                .read("long.md")
+                .unwrap_err()
+                .to_string()
+                .contains("300000 bytes")
+        );
     }
 }

@@ -7,3 +7,9 @@
 //! (effects), implement `orchestrator::Agent` for it, and wire it in the `cli` crate.
 
 pub mod build;
+mod failure;
+pub mod idea_folder;
+pub mod ideation;
+mod model_question;
+pub mod places;
+pub mod specification;

@@ -2,20 +2,46 @@
 
 /// Words that stand where something is still to be written.
 const FILLERS: [&str; 15] = [
-    "todo", "tbd", "tba", "fixme", "n/a", "na", "none", "xxx", "unknown", "untitled", "placeholder",
-    "to be defined", "to be determined", "coming soon", "lorem ipsum",
+    "todo",
+    "tbd",
+    "tba",
+    "fixme",
+    "n/a",
+    "na",
+    "none",
+    "xxx",
+    "unknown",
+    "untitled",
+    "placeholder",
+    "to be defined",
+    "to be determined",
+    "coming soon",
+    "lorem ipsum",
 ];
 
 /// What a template numbers, as in `User type 1`.
 const NUMBERED: [&str; 14] = [
-    "user", "user type", "user group", "target user", "persona", "problem", "pain point", "feature",
-    "solution", "item", "risk", "step", "option", "point",
+    "user",
+    "user type",
+    "user group",
+    "target user",
+    "persona",
+    "problem",
+    "pain point",
+    "feature",
+    "solution",
+    "item",
+    "risk",
+    "step",
+    "option",
+    "point",
 ];
 
 /// Returns whether `text` says nothing of its own: empty, only headings, or only placeholders.
 pub fn is_blank(text: &str) -> bool {
     let text = without_comments(text);
-    text.lines().all(|line| line.trim_start().starts_with('#') || is_placeholder_line(line))
+    text.lines()
+        .all(|line| line.trim_start().starts_with('#') || is_placeholder_line(line))
 }
 
 /// Returns whether one line says nothing of its own.
@@ -49,7 +75,8 @@ fn is_numbered(text: &str) -> bool {
     text.rsplit_once([' ', '#']).is_some_and(|(name, number)| {
         let name = name.trim_end_matches('#').trim();
         let counted = !number.is_empty() && number.chars().all(|letter| letter.is_ascii_digit());
-        let lettered = number.len() == 1 && number.chars().all(|letter| letter.is_ascii_alphabetic());
+        let lettered =
+            number.len() == 1 && number.chars().all(|letter| letter.is_ascii_alphabetic());
         (counted || lettered) && NUMBERED.contains(&name)
     })
 }
@@ -62,11 +89,18 @@ fn is_bracketed(text: &str) -> bool {
 
 /// Drops what Markdown puts around the words of a line.
 fn bare(line: &str) -> &str {
-    let line = line.trim().trim_start_matches(['-', '*', '+', '>', '|', '_', '`', '~', '#', '=', ' ']);
+    let line = line
+        .trim()
+        .trim_start_matches(['-', '*', '+', '>', '|', '_', '`', '~', '#', '=', ' ']);
     let line = line.trim_end_matches(['*', '_', '`', '|', '-', '~', '=', ' ']);
-    let line = ["[ ]", "[x]", "[X]"].iter().find_map(|box_| line.strip_prefix(box_)).unwrap_or(line);
+    let line = ["[ ]", "[x]", "[X]"]
+        .iter()
+        .find_map(|box_| line.strip_prefix(box_))
+        .unwrap_or(line);
     let digits = line.chars().take_while(char::is_ascii_digit).count();
-    let numbered = line[digits..].strip_prefix(". ").or_else(|| line[digits..].strip_prefix(") "));
+    let numbered = line[digits..]
+        .strip_prefix(". ")
+        .or_else(|| line[digits..].strip_prefix(") "));
     match numbered {
         Some(rest) if digits > 0 => rest.trim(),
         _ => line.trim(),
@@ -121,6 +155,8 @@ mod tests {
         assert!(is_blank(template));
         assert!(is_blank(""));
         assert!(is_blank("# Only a heading\n"));
-        assert!(!is_blank(&template.replace("[Describe it]", "Cats wander off unseen.")));
+        assert!(!is_blank(
+            &template.replace("[Describe it]", "Cats wander off unseen.")
+        ));
     }
 }

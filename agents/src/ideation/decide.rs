@@ -30,17 +30,27 @@ pub fn merge(known: &Signals, reply: &Reply) -> Signals {
         keep_artifact(&mut signals.artifacts, heard);
     }
     for heard in &reply.decisions {
-        let decision = Decision { kind: kind_of(&heard.kind), summary: heard.summary.trim().to_owned() };
-        let known = signals.decisions.iter().any(|known| {
-            known.kind == decision.kind && alike(&known.summary, &decision.summary)
-        });
+        let decision = Decision {
+            kind: kind_of(&heard.kind),
+            summary: heard.summary.trim().to_owned(),
+        };
+        let known = signals
+            .decisions
+            .iter()
+            .any(|known| known.kind == decision.kind && alike(&known.summary, &decision.summary));
         if !known && !decision.summary.is_empty() {
             signals.decisions.push(decision);
         }
     }
     for heard in &reply.risks {
-        let risk = Risk { summary: heard.summary.trim().to_owned(), source: heard.source.clone() };
-        let known = signals.risks.iter().any(|known| alike(&known.summary, &risk.summary));
+        let risk = Risk {
+            summary: heard.summary.trim().to_owned(),
+            source: heard.source.clone(),
+        };
+        let known = signals
+            .risks
+            .iter()
+            .any(|known| alike(&known.summary, &risk.summary));
         if !known && !risk.summary.is_empty() {
             signals.risks.push(risk);
         }
@@ -54,25 +64,41 @@ pub fn merge(known: &Signals, reply: &Reply) -> Signals {
 }
 
 fn keep_artifact(artifacts: &mut Vec<Artifact>, heard: &HeardArtifact) {
-    let content = if heard.content.trim().is_empty() { &heard.summary } else { &heard.content };
+    let content = if heard.content.trim().is_empty() {
+        &heard.summary
+    } else {
+        &heard.content
+    };
     let artifact = Artifact {
         kind: kind_of(&heard.kind),
-        summary: heard.summary.split_whitespace().collect::<Vec<_>>().join(" "),
+        summary: heard
+            .summary
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
         content: content.trim().to_owned(),
         confidence: heard.confidence,
         path: None,
     };
-    match artifacts.iter_mut().find(|known| known.kind == artifact.kind) {
+    let full = artifacts.len() >= KEPT_KINDS;
+    match artifacts
+        .iter_mut()
+        .find(|known| known.kind == artifact.kind)
+    {
         Some(known) if known.confidence >= SAVE_FROM && artifact.confidence < SAVE_FROM => {}
         Some(known) => *known = artifact,
-        None if artifacts.len() < KEPT_KINDS => artifacts.push(artifact),
-        None => {}
+        None if full => {}
+        None => artifacts.push(artifact),
     }
 }
 
 fn says_something(heard: &HeardArtifact) -> bool {
     let summary_is_filler = is_placeholder_line(&heard.summary);
-    if heard.content.trim().is_empty() { !summary_is_filler } else { !is_blank(&heard.content) }
+    if heard.content.trim().is_empty() {
+        !summary_is_filler
+    } else {
+        !is_blank(&heard.content)
+    }
 }
 
 /// Spells a kind in one way: `Target User` is `target-user`.
@@ -102,7 +128,12 @@ fn drop_oldest<T>(lines: &mut Vec<T>) {
 
 /// Returns the phase that follows `phase`, if its gate is met; never more than one step.
 pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
-    let has = |kind: &str| signals.artifacts.iter().any(|artifact| artifact.kind == kind);
+    let has = |kind: &str| {
+        signals
+            .artifacts
+            .iter()
+            .any(|artifact| artifact.kind == kind)
+    };
     let met = match phase {
         Phase::Exploring => has("target-user") && has("problem") && has("solution-concept"),
         Phase::Narrowing => {
@@ -111,7 +142,11 @@ pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
                 && exceeds(average_confidence(signals), SCOPED_ABOVE)
         }
         Phase::Validating => {
-            let validations = signals.decisions.iter().filter(|made| made.kind == "validation").count();
+            let validations = signals
+                .decisions
+                .iter()
+                .filter(|made| made.kind == "validation")
+                .count();
             validations >= VALIDATIONS && !signals.risks.is_empty()
         }
         Phase::Refining => exceeds(signals.confidence, COMPLETE_ABOVE) || has("brief"),
@@ -123,8 +158,16 @@ pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
 /// Returns the average confidence of all artifacts, 0 without any.
 pub fn average_confidence(signals: &Signals) -> f64 {
     let count = u32::try_from(signals.artifacts.len()).unwrap_or(u32::MAX);
-    let sum: f64 = signals.artifacts.iter().map(|artifact| artifact.confidence).sum();
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
+    let sum: f64 = signals
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.confidence)
+        .sum();
+    if count == 0 {
+        0.0
+    } else {
+        sum / f64::from(count)
+    }
 }
 
 /// Compares strictly, blind to what an average of decimal fractions leaves behind.
@@ -175,7 +218,9 @@ pub fn title_of(given: Option<&str>, opening: &str) -> String {
         return line.to_owned();
     }
     let cut: String = line.chars().take(80).collect();
-    let whole_words = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    let whole_words = cut
+        .rsplit_once(' ')
+        .map_or(cut.as_str(), |(words, _)| words);
     format!("{whole_words}…")
 }
 

@@ -1,7 +1,6 @@
 //! Renders what was learned into the documents of the idea folder, and leaves alone what a person wrote there.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::idea::{Artifact, Signals};
@@ -14,15 +13,15 @@ const MARK: &str = "<!-- written by ideation, kept up to date until somebody edi
 
 /// A document as this agent would have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub(super) struct Rendered {
     /// The whole text.
-    pub text: String,
+    pub(super) text: String,
     /// The parts that must be in the document, also when a person wrote the rest.
-    pub parts: Vec<String>,
+    pub(super) parts: Vec<String>,
 }
 
 /// Returns the document that an artifact of `kind` goes into.
-pub fn document_of(kind: &str) -> String {
+pub(super) fn document_of(kind: &str) -> String {
     let document = match kind {
         "target-user" | "target-users" => "target-users.md",
         "problem" | "solution" | "solution-concept" => "problem-solution.md",
@@ -42,15 +41,21 @@ pub fn document_of(kind: &str) -> String {
 }
 
 /// Returns the artifacts that are sure enough to be saved.
-pub fn saved(signals: &Signals) -> impl Iterator<Item = &Artifact> {
-    signals.artifacts.iter().filter(|artifact| artifact.confidence >= SAVE_FROM)
+pub(super) fn saved(signals: &Signals) -> impl Iterator<Item = &Artifact> {
+    signals
+        .artifacts
+        .iter()
+        .filter(|artifact| artifact.confidence >= SAVE_FROM)
 }
 
 /// Renders every document that has something to say; the brief also without an artifact once `complete`.
-pub fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap<String, Rendered> {
+pub(super) fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap<String, Rendered> {
     let mut by_document: BTreeMap<String, Vec<&Artifact>> = BTreeMap::new();
     for artifact in saved(signals) {
-        by_document.entry(document_of(&artifact.kind)).or_default().push(artifact);
+        by_document
+            .entry(document_of(&artifact.kind))
+            .or_default()
+            .push(artifact);
     }
     if by_document.is_empty() && !complete {
         return BTreeMap::new();
@@ -59,16 +64,31 @@ pub fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap<String
         .iter()
         .map(|(document, artifacts)| (document.clone(), document_text(title, artifacts)))
         .collect();
-    let parts = documents.remove(README).map(|readme| readme.parts).unwrap_or_default();
-    documents.insert(README.to_owned(), Rendered { text: readme(title, signals), parts });
+    let parts = documents
+        .remove(README)
+        .map(|readme| readme.parts)
+        .unwrap_or_default();
+    documents.insert(
+        README.to_owned(),
+        Rendered {
+            text: readme(title, signals),
+            parts,
+        },
+    );
     if complete && !documents.contains_key(BRIEF) {
-        documents.insert(BRIEF.to_owned(), Rendered { text: brief(title, signals), parts: Vec::new() });
+        documents.insert(
+            BRIEF.to_owned(),
+            Rendered {
+                text: brief(title, signals),
+                parts: Vec::new(),
+            },
+        );
     }
     documents
 }
 
 /// Returns what to write where `existing` stands: all of it, if nobody else wrote there, else what is missing.
-pub fn reconcile(existing: Option<&str>, rendered: &Rendered) -> String {
+pub(super) fn reconcile(existing: Option<&str>, rendered: &Rendered) -> String {
     match existing {
         Some(text) if !is_blank(text) && !is_ours(text) => with_missing(text, &rendered.parts),
         _ => marked(&rendered.text),
@@ -132,10 +152,14 @@ fn readme(title: &str, signals: &Signals) -> String {
     for artifact in saved(signals) {
         let document = document_of(&artifact.kind);
         let heading = heading(&artifact.kind);
-        let body = if document == README { &artifact.content } else { &artifact.summary };
-        let _ = write!(text, "\n## {heading}\n\n{body}\n");
+        let body = if document == README {
+            &artifact.content
+        } else {
+            &artifact.summary
+        };
+        text.push_str(&format!("\n## {heading}\n\n{body}\n"));
         if document != README {
-            let _ = write!(text, "\nSee [{document}]({document}).\n");
+            text.push_str(&format!("\nSee [{document}]({document}).\n"));
         }
     }
     text.push_str(&lines(signals));
@@ -145,10 +169,17 @@ fn readme(title: &str, signals: &Signals) -> String {
 fn brief(title: &str, signals: &Signals) -> String {
     let mut text = format!("# Brief: {title}\n");
     for artifact in &signals.artifacts {
-        let _ = write!(text, "\n## {}\n\n{}\n", heading(&artifact.kind), artifact.content);
+        text.push_str(&format!(
+            "\n## {}\n\n{}\n",
+            heading(&artifact.kind),
+            artifact.content
+        ));
     }
     text.push_str(&lines(signals));
-    let _ = write!(text, "\nConfidence: {:.0} %\n", signals.confidence * 100.0);
+    text.push_str(&format!(
+        "\nConfidence: {:.0} %\n",
+        signals.confidence * 100.0
+    ));
     text
 }
 
@@ -157,14 +188,22 @@ fn lines(signals: &Signals) -> String {
     if !signals.decisions.is_empty() {
         text.push_str("\n## Decisions\n\n");
         for decision in &signals.decisions {
-            let _ = writeln!(text, "- {}: {}", heading(&decision.kind), decision.summary);
+            text.push_str(&format!(
+                "- {}: {}\n",
+                heading(&decision.kind),
+                decision.summary
+            ));
         }
     }
     if !signals.risks.is_empty() {
         text.push_str("\n## Risks\n\n");
         for risk in &signals.risks {
-            let source = risk.source.as_ref().map(|source| format!(" ({source})")).unwrap_or_default();
-            let _ = writeln!(text, "- {}{source}", risk.summary);
+            let source = risk
+                .source
+                .as_ref()
+                .map(|source| format!(" ({source})"))
+                .unwrap_or_default();
+            text.push_str(&format!("- {}{source}\n", risk.summary));
         }
     }
     text
@@ -185,7 +224,11 @@ mod tests {
     }
 
     fn signals(artifacts: Vec<Artifact>) -> Signals {
-        Signals { artifacts, confidence: 0.8, ..Signals::default() }
+        Signals {
+            artifacts,
+            confidence: 0.8,
+            ..Signals::default()
+        }
     }
 
     #[test]
@@ -198,17 +241,28 @@ mod tests {
         ]);
         let documents = render("Sun", &signals, false);
         let names: Vec<&str> = documents.keys().map(String::as_str).collect();
-        assert_eq!(names, ["README.md", "problem-solution.md", "target-users.md"]);
+        assert_eq!(
+            names,
+            ["README.md", "problem-solution.md", "target-users.md"]
+        );
         let both = &documents["problem-solution.md"].text;
         assert!(both.contains("No power.") && both.contains("A solar charger."));
-        assert!(documents[README].text.contains("[target-users.md](target-users.md)"));
+        assert!(
+            documents[README]
+                .text
+                .contains("[target-users.md](target-users.md)")
+        );
         assert!(!documents[README].text.contains("mvp"));
     }
 
     #[test]
     fn nothing_is_rendered_before_the_first_artifact_and_a_brief_at_the_end() {
         assert!(render("Sun", &signals(Vec::new()), false).is_empty());
-        let complete = render("Sun", &signals(vec![artifact("problem", "No power.", 0.7)]), true);
+        let complete = render(
+            "Sun",
+            &signals(vec![artifact("problem", "No power.", 0.7)]),
+            true,
+        );
         assert!(complete[BRIEF].text.contains("No power."));
         let own = signals(vec![artifact("brief", "# My brief\n\nText.", 0.9)]);
         assert_eq!(render("Sun", &own, true)[BRIEF].text, "# My brief\n\nText.");
@@ -216,14 +270,21 @@ mod tests {
 
     #[test]
     fn a_document_is_replaced_until_somebody_edits_it_and_then_only_added_to() {
-        let rendered = |text: &str| Rendered { text: text.to_owned(), parts: vec![format!("part of {text}")] };
+        let rendered = |text: &str| Rendered {
+            text: text.to_owned(),
+            parts: vec![format!("part of {text}")],
+        };
         let first = reconcile(None, &rendered("one"));
         let second = reconcile(Some(&first), &rendered("two"));
         assert!(second.starts_with("two\n") && !second.contains("one"));
         let edited = second.replace("two\n", "two and a half\n");
         let third = reconcile(Some(&edited), &rendered("three"));
         assert!(third.starts_with("two and a half\n") && third.ends_with("part of three\n"));
-        assert_eq!(reconcile(Some(&third), &rendered("three")), third, "nothing is added twice");
+        assert_eq!(
+            reconcile(Some(&third), &rendered("three")),
+            third,
+            "nothing is added twice"
+        );
         assert!(reconcile(Some("# T\n[write here]\n"), &rendered("four")).starts_with("four\n"));
     }
 }

@@ -1,10 +1,10 @@
 //! Defines the typed reply of the model: what it says and what it heard.
 
-use ropewalk_schemas::question::{Choice, QuestionKind};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::model_question::ModelQuestion;
 
 /// The most artifacts of one reply.
 const ARTIFACTS: usize = 16;
@@ -15,7 +15,6 @@ const TEXT_BYTES: usize = 16 * 1024;
 
 /// What the model submits to end its turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
 pub struct Reply {
     /// What to say to the person, Markdown; may be empty when it was said before the call.
     #[serde(default)]
@@ -34,12 +33,11 @@ pub struct Reply {
     pub confidence: Option<f64>,
     /// A question, if one has to be put formally.
     #[serde(default)]
-    pub question: Option<HeardQuestion>,
+    pub question: Option<ModelQuestion>,
 }
 
 /// A part of the idea that became clear.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
 pub struct HeardArtifact {
     /// `target-user`, `problem`, `solution-concept`, `mvp-features`, `differentiator`, `brief`, or another kind.
     pub kind: String,
@@ -54,7 +52,6 @@ pub struct HeardArtifact {
 
 /// A decision of the person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
 pub struct HeardDecision {
     /// The kind, for example `validation` or `scope`.
     pub kind: String,
@@ -64,7 +61,6 @@ pub struct HeardDecision {
 
 /// A risk of the idea.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
 pub struct HeardRisk {
     /// The risk.
     pub summary: String,
@@ -73,69 +69,16 @@ pub struct HeardRisk {
     pub source: Option<String>,
 }
 
-/// A question of the model to the person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub struct HeardQuestion {
-    /// How it behaves: `blocking` stops the session until it is answered.
-    #[serde(rename = "type")]
-    pub kind: QuestionKind,
-    /// The question.
-    pub text: String,
-    /// Why it is asked.
-    #[serde(default)]
-    pub context: String,
-    /// The options.
-    #[serde(default)]
-    pub options: Vec<HeardChoice>,
-    /// The label taken when nobody answers.
-    #[serde(default)]
-    pub default: Option<String>,
-    /// Whether any text is an answer.
-    #[serde(default, rename = "allowFreeText")]
-    pub allow_free_text: bool,
-}
-
-/// An option of a question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub struct HeardChoice {
-    /// What is chosen.
-    pub label: String,
-    /// What it means.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// Whether it is recommended.
-    #[serde(default)]
-    pub recommended: bool,
-    /// What follows from it.
-    #[serde(default)]
-    pub implications: Option<String>,
-}
-
-impl From<HeardChoice> for Choice {
-    fn from(heard: HeardChoice) -> Self {
-        let HeardChoice { label, description, recommended, implications } = heard;
-        Self { label, description, recommended, implications }
-    }
-}
-
-/// Returns the JSON Schema of a reply.
-pub fn schema() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    settings.into_generator().into_root_schema_for::<Reply>().to_value()
-}
-
 /// Reads a reply; the errors are for the model.
 pub fn read(value: &Value) -> Result<Reply, Vec<String>> {
-    let reply: Reply = serde_path_to_error::deserialize(value).map_err(|error| {
-        vec![format!("`{}`: {}", error.path(), error.inner())]
-    })?;
+    let reply: Reply = serde_path_to_error::deserialize(value)
+        .map_err(|error| vec![format!("`{}`: {}", error.path(), error.inner())])?;
     let errors = problems(&reply);
-    if errors.is_empty() { Ok(reply) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(reply)
+    } else {
+        Err(errors)
+    }
 }
 
 fn problems(reply: &Reply) -> Vec<String> {
@@ -151,19 +94,28 @@ fn problems(reply: &Reply) -> Vec<String> {
     if reply.text.len() > TEXT_BYTES {
         errors.push(format!("`text` has more than {TEXT_BYTES} bytes"));
     }
-    if reply.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+    if reply
+        .confidence
+        .is_some_and(|confidence| !(0.0..=1.0).contains(&confidence))
+    {
         errors.push("`confidence` is not between 0 and 1".to_owned());
     }
     for (index, artifact) in reply.artifacts.iter().enumerate() {
-        errors.extend(artifact_problems(artifact).map(|what| format!("`artifacts[{index}]` {what}")));
+        errors
+            .extend(artifact_problems(artifact).map(|what| format!("`artifacts[{index}]` {what}")));
     }
     let long = |text: &str| text.len() > TEXT_BYTES;
     let lines = reply.decisions.iter().map(|decision| &decision.summary);
-    if lines.chain(reply.risks.iter().map(|risk| &risk.summary)).any(|text| long(text)) {
-        errors.push(format!("a decision or risk has more than {TEXT_BYTES} bytes"));
+    if lines
+        .chain(reply.risks.iter().map(|risk| &risk.summary))
+        .any(|text| long(text))
+    {
+        errors.push(format!(
+            "a decision or risk has more than {TEXT_BYTES} bytes"
+        ));
     }
     if let Some(question) = &reply.question {
-        errors.extend(question_problem(question).map(|what| format!("`question` {what}")));
+        errors.extend(question.problem().map(|what| format!("`question` {what}")));
     }
     errors
 }
@@ -172,7 +124,9 @@ fn artifact_problems(artifact: &HeardArtifact) -> Option<String> {
     let kind = &artifact.kind;
     let named = !kind.is_empty()
         && kind.len() <= 48
-        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' '));
+        && kind
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' '));
     if !named {
         Some("has a `kind` that is not 1 to 48 of `a-z 0-9 -`".to_owned())
     } else if !(0.0..=1.0).contains(&artifact.confidence) {
@@ -184,35 +138,28 @@ fn artifact_problems(artifact: &HeardArtifact) -> Option<String> {
     }
 }
 
-fn question_problem(question: &HeardQuestion) -> Option<&'static str> {
-    if question.text.trim().is_empty() {
-        return Some("has no `text`");
-    }
-    if question.text.len() > TEXT_BYTES || question.options.len() > 8 {
-        return Some("is too long; give one short question and at most 8 options");
-    }
-    let default = question.default.as_ref()?;
-    let known = question.options.iter().any(|option| option.label == *default);
-    (!known).then_some("has a `default` that is none of its options")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model_question::schema_of;
 
     #[test]
     fn a_reply_may_hold_as_little_as_its_text() {
         let reply = read(&json!({ "text": "Hello" })).unwrap();
-        assert_eq!(reply, Reply { text: "Hello".to_owned(), ..Reply::default() });
+        assert_eq!(
+            reply,
+            Reply {
+                text: "Hello".to_owned(),
+                ..Reply::default()
+            }
+        );
     }
 
     #[test]
     fn what_is_wrong_with_a_reply_is_named() {
-        let artifact = |kind: &str, confidence: f64| {
-            json!({ "text": "x", "artifacts": [{ "kind": kind, "summary": "s", "confidence": confidence }] })
-        };
+        let artifact = |kind: &str, confidence: f64| json!({ "text": "x", "artifacts": [{ "kind": kind, "summary": "s", "confidence": confidence }] });
         let question = |default: &str| {
             json!({ "text": "x", "question": { "type": "clarifying", "text": "Which?",
                 "options": [{ "label": "A" }], "default": default } })
@@ -223,7 +170,10 @@ mod tests {
             (artifact("problem", 1.5), "`artifacts[0]`"),
             (artifact("../etc", 0.5), "`artifacts[0]`"),
             (question("B"), "`default`"),
-            (json!({ "text": "x", "question": { "type": "rude", "text": "?" } }), "`question.type`"),
+            (
+                json!({ "text": "x", "question": { "type": "rude", "text": "?" } }),
+                "`question.type`",
+            ),
         ];
         for (value, named) in cases {
             let errors = read(&value).unwrap_err().join("; ");
@@ -234,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_schema_needs_no_definitions_elsewhere() {
-        let schema = schema();
+        let schema = schema_of::<Reply>();
         assert_eq!(schema["type"], "object");
         assert!(!schema.to_string().contains("$ref"), "{schema}");
     }

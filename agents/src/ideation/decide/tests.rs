@@ -11,8 +11,14 @@ fn heard(kind: &str, confidence: f64) -> HeardArtifact {
 }
 
 fn artifacts(kinds: &[(&str, f64)]) -> Reply {
-    let artifacts = kinds.iter().map(|(kind, confidence)| heard(kind, *confidence)).collect();
-    Reply { artifacts, ..Reply::default() }
+    let artifacts = kinds
+        .iter()
+        .map(|(kind, confidence)| heard(kind, *confidence))
+        .collect();
+    Reply {
+        artifacts,
+        ..Reply::default()
+    }
 }
 
 fn signals(kinds: &[(&str, f64)]) -> Signals {
@@ -28,7 +34,10 @@ fn with_lines(validations: usize, risks: usize) -> Signals {
             })
             .collect(),
         risks: (0..risks)
-            .map(|number| HeardRisk { summary: format!("risk {number}"), source: None })
+            .map(|number| HeardRisk {
+                summary: format!("risk {number}"),
+                source: None,
+            })
             .collect(),
         ..Reply::default()
     };
@@ -39,10 +48,17 @@ fn with_lines(validations: usize, risks: usize) -> Signals {
 fn a_phase_is_left_only_when_its_gate_is_met() {
     let basics = [("target-user", 0.7), ("problem", 0.7)];
     let scope = |confidence| signals(&[("mvp-features", confidence), ("differentiator", 0.6)]);
-    let sure = |confidence| Signals { confidence, ..Signals::default() };
+    let sure = |confidence| Signals {
+        confidence,
+        ..Signals::default()
+    };
     let cases = [
         (Phase::Exploring, signals(&basics), None),
-        (Phase::Exploring, signals(&[basics[0], basics[1], ("differentiator", 0.9)]), None),
+        (
+            Phase::Exploring,
+            signals(&[basics[0], basics[1], ("differentiator", 0.9)]),
+            None,
+        ),
         (
             Phase::Exploring,
             signals(&[basics[0], basics[1], ("solution-concept", 0.1)]),
@@ -56,19 +72,38 @@ fn a_phase_is_left_only_when_its_gate_is_met() {
         (Phase::Validating, with_lines(3, 1), Some(Phase::Refining)),
         (Phase::Refining, sure(0.75), None),
         (Phase::Refining, sure(0.76), Some(Phase::Complete)),
-        (Phase::Refining, signals(&[("brief", 0.2)]), Some(Phase::Complete)),
+        (
+            Phase::Refining,
+            signals(&[("brief", 0.2)]),
+            Some(Phase::Complete),
+        ),
         (Phase::Complete, sure(1.0), None),
     ];
     for (phase, signals, expected) in cases {
-        assert_eq!(next_phase(phase, &signals), expected, "{phase}: {signals:?}");
+        assert_eq!(
+            next_phase(phase, &signals),
+            expected,
+            "{phase}: {signals:?}"
+        );
     }
 }
 
 #[test]
 fn an_average_of_exactly_the_limit_does_not_pass_by_rounding() {
-    let kinds = [("a", 0.1), ("b", 0.6), ("mvp-features", 0.7), ("differentiator", 0.9), ("c", 0.7)];
+    let kinds = [
+        ("a", 0.1),
+        ("b", 0.6),
+        ("mvp-features", 0.7),
+        ("differentiator", 0.9),
+        ("c", 0.7),
+    ];
     let signals = signals(&kinds);
-    assert_eq!(next_phase(Phase::Narrowing, &signals), None, "{}", average_confidence(&signals));
+    assert_eq!(
+        next_phase(Phase::Narrowing, &signals),
+        None,
+        "{}",
+        average_confidence(&signals)
+    );
 }
 
 #[test]
@@ -81,16 +116,28 @@ fn two_gates_met_at_once_move_one_step() {
         ("differentiator", 0.9),
     ];
     let signals = signals(&all);
-    assert_eq!(next_phase(Phase::Exploring, &signals), Some(Phase::Narrowing));
+    assert_eq!(
+        next_phase(Phase::Exploring, &signals),
+        Some(Phase::Narrowing)
+    );
 }
 
 #[test]
 fn the_newest_artifact_of_a_kind_is_kept_unless_it_is_too_unsure_to_be_saved() {
-    let cases = [(0.7, 0.9, 0.9), (0.9, 0.6, 0.6), (0.9, 0.5, 0.9), (0.3, 0.2, 0.2)];
+    let cases = [
+        (0.7, 0.9, 0.9),
+        (0.9, 0.6, 0.6),
+        (0.9, 0.5, 0.9),
+        (0.3, 0.2, 0.2),
+    ];
     for (before, after, kept) in cases {
         let known = signals(&[("problem", before)]);
         let merged = merge(&known, &artifacts(&[("Problem", after)]));
-        let found: Vec<f64> = merged.artifacts.iter().map(|artifact| artifact.confidence).collect();
+        let found: Vec<f64> = merged
+            .artifacts
+            .iter()
+            .map(|artifact| artifact.confidence)
+            .collect();
         assert_eq!(found, [kept], "{before} then {after}");
     }
 }
@@ -105,7 +152,11 @@ fn a_placeholder_is_no_artifact() {
         }],
         ..Reply::default()
     };
-    for (summary, content) in [("User type 1", ""), ("users", "## Users\n- User type 1\n- User type 2"), ("TBD", "TBD")] {
+    for (summary, content) in [
+        ("User type 1", ""),
+        ("users", "## Users\n- User type 1\n- User type 2"),
+        ("TBD", "TBD"),
+    ] {
         let merged = merge(&Signals::default(), &filler(summary, content));
         assert!(merged.artifacts.is_empty(), "{summary}/{content}");
     }
@@ -117,34 +168,64 @@ fn a_placeholder_is_no_artifact() {
 fn what_was_heard_twice_is_kept_once_and_an_unsaid_confidence_stays() {
     let reply = Reply {
         decisions: vec![
-            HeardDecision { kind: "Validation".to_owned(), summary: "Ten users pay.".to_owned() },
-            HeardDecision { kind: "validation".to_owned(), summary: "ten users pay".to_owned() },
+            HeardDecision {
+                kind: "Validation".to_owned(),
+                summary: "Ten users pay.".to_owned(),
+            },
+            HeardDecision {
+                kind: "validation".to_owned(),
+                summary: "ten users pay".to_owned(),
+            },
         ],
-        risks: vec![HeardRisk { summary: "Crowded".to_owned(), source: None }],
+        risks: vec![HeardRisk {
+            summary: "Crowded".to_owned(),
+            source: None,
+        }],
         confidence: Some(0.4),
         ..Reply::default()
     };
     let once = merge(&Signals::default(), &reply);
-    let twice = merge(&once, &Reply { confidence: None, ..reply });
+    let twice = merge(
+        &once,
+        &Reply {
+            confidence: None,
+            ..reply
+        },
+    );
     assert_eq!(twice, once);
-    assert_eq!((twice.decisions.len(), twice.risks.len(), twice.confidence), (1, 1, 0.4));
+    assert_eq!(
+        (twice.decisions.len(), twice.risks.len(), twice.confidence),
+        (1, 1, 0.4)
+    );
 }
 
 #[test]
 fn an_opening_is_vague_below_fifty_characters_unless_the_readme_tells_the_problem() {
-    let readme_of = |problem: &str| format!("# Wellness\n\nA tracker.\n\n## Problem\n\n{problem}\n\n## Users\n- User type 1\n");
+    let readme_of = |problem: &str| {
+        format!("# Wellness\n\nA tracker.\n\n## Problem\n\n{problem}\n\n## Users\n- User type 1\n")
+    };
     let told = "People forget small habits that keep them well, and notice weeks later.";
     let cases = [
         ("solar charger for hikers", None, true),
         (&"x".repeat(49), None, true),
         (&"x".repeat(50), None, false),
         ("wellness", Some(readme_of(told)), false),
-        ("wellness", Some(readme_of("[Describe the problem that your idea solves in detail]")), true),
+        (
+            "wellness",
+            Some(readme_of(
+                "[Describe the problem that your idea solves in detail]",
+            )),
+            true,
+        ),
         ("wellness", Some(readme_of("TBD")), true),
     ];
     for (opening, readme, vague) in cases {
         let problem = readme.as_deref().and_then(stated_problem);
-        assert_eq!(vague_opening(opening, problem.as_deref()).is_some(), vague, "{opening} {readme:?}");
+        assert_eq!(
+            vague_opening(opening, problem.as_deref()).is_some(),
+            vague,
+            "{opening} {readme:?}"
+        );
     }
 }
 

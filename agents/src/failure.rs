@@ -1,0 +1,36 @@
+//! Says of a failed model job whether another try may help.
+
+use ropewalk_engine::EngineError;
+use ropewalk_orchestrator::AgentError;
+
+use crate::idea_folder::FolderError;
+
+/// Returns whether the same job may succeed when it runs again.
+pub(crate) fn may_pass(error: &EngineError) -> bool {
+    match error {
+        EngineError::Model(error) => error.retryable(),
+        EngineError::Cancelled | EngineError::Read(_) | EngineError::Journal(_) => true,
+        EngineError::Submission { .. }
+        | EngineError::Stopped { .. }
+        | EngineError::DoomLoop { .. }
+        | EngineError::TurnLimit { .. }
+        | EngineError::TokenLimit { .. }
+        | EngineError::Ended { .. }
+        | EngineError::Job(_)
+        | EngineError::JournalEntry { .. } => false,
+    }
+}
+
+/// Returns the failure of a delivery whose job failed.
+pub(crate) fn of_job(error: &EngineError) -> AgentError {
+    if may_pass(error) {
+        AgentError::transient(error)
+    } else {
+        AgentError::permanent(error)
+    }
+}
+
+/// Returns the failure of a delivery that could not use the idea folder; a person can put it right.
+pub(crate) fn of_folder(error: &FolderError) -> AgentError {
+    AgentError::transient(error)
+}

@@ -1,0 +1,416 @@
+//! Answers a message and says what changes.
+
+use ropewalk_bus::{Live, LiveEvent};
+use ropewalk_config::Trigger;
+use ropewalk_engine::{EngineError, Observer};
+use ropewalk_llm::Reply as ModelReply;
+use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::idea::{
+    Artifact, Author, Idea, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
+};
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::payload::{
+    ArtifactSaved, CandidateCreated, IdeationCompleted, IdeationMessage, IdeationStarted,
+    PhaseChanged, QuestionAnswered,
+};
+use ropewalk_schemas::question::About;
+use ropewalk_schemas::{MessageId, Payload, QuestionId, Subject, UserSlug};
+use ropewalk_store::{ChangeSet, Store};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::context::{self, Heard};
+use super::reply::{self, Reply};
+use super::{IdeationOptions, conversation, decide, folder, prompt};
+use crate::failure;
+use crate::idea_folder::BRIEF;
+
+/// Where an answer comes from when the person just went on talking.
+const CHAT: &str = "chat";
+/// What is said when the model recorded something and found no words.
+const SPEECHLESS: &str = "I have noted that. What else should I know?";
+
+/// Answers a message of a person.
+pub(super) async fn on_message(
+    options: &IdeationOptions,
+    event: &IdeationMessage,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut heard = context::load(&context.store, &options.places, event).await?;
+    if let Some(question) = heard.session.waiting_for {
+        answer_open_question(context, question, &heard.message.text, &event.user_slug).await?;
+        heard = context::load(&context.store, &options.places, event).await?;
+    }
+    let mut turn = Turn::new(options, context, &heard);
+    if heard.number == 1 {
+        turn.begin();
+        if let Some(words) = vague_words(&heard)
+            && turn.ask_for_the_problem(&words).await?
+        {
+            return Ok(turn.finish());
+        }
+    }
+    let reply = ask_the_model(options, context, &heard).await?;
+    turn.take(reply).await?;
+    Ok(turn.finish())
+}
+
+/// Brings an answer that was given elsewhere into the conversation, where it is answered like a message.
+pub(super) async fn on_answer(
+    answer: &QuestionAnswered,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let About::Session { session } = answer.about else {
+        return Ok(changes);
+    };
+    if answer.channel == CHAT {
+        return Ok(changes);
+    }
+    let Some(session) = context.store.get::<Session>(&session.to_string()).await? else {
+        return Ok(changes);
+    };
+    let user = UserSlug::parse(&answer.answered_by).unwrap_or_else(|_| session.user.clone());
+    conversation::hear(&mut changes, context, &session, &user, &answer.answer);
+    let waiting_for = session
+        .waiting_for
+        .filter(|open| *open != answer.question_id);
+    changes.update(
+        &session,
+        &Session {
+            waiting_for,
+            ..session.record.clone()
+        },
+    );
+    Ok(changes)
+}
+
+/// Answers the question that the session waits for by what the person went on to say.
+async fn answer_open_question(
+    context: &Context,
+    question: QuestionId,
+    text: &str,
+    user: &UserSlug,
+) -> Result<(), AgentError> {
+    match questions::answer(context, question, text, user.as_str(), CHAT).await {
+        // Closed by another channel, or by this very message before a crash: the words count as a message.
+        Ok(_) | Err(AnswerError::Closed { .. } | AnswerError::Unknown(_)) => Ok(()),
+        Err(AnswerError::Empty | AnswerError::NotAChoice { .. }) => Ok(()),
+        Err(AnswerError::Read(error)) => Err(error.into()),
+        Err(AnswerError::Commit(error)) => Err(error.into()),
+    }
+}
+
+fn vague_words(heard: &Heard) -> Option<String> {
+    let stated = heard.readme.as_deref().and_then(decide::stated_problem);
+    decide::vague_opening(&heard.message.text, stated.as_deref())
+}
+
+async fn ask_the_model(
+    options: &IdeationOptions,
+    context: &Context,
+    heard: &Heard,
+) -> Result<Reply, AgentError> {
+    let job = prompt::job(&options.prompts, heard)?;
+    let watcher = Watcher {
+        live: context.bus.live().clone(),
+        heard,
+    };
+    let (text, submitted) = match options
+        .engine
+        .run(&job, &CancellationToken::new(), &watcher)
+        .await
+    {
+        Ok(outcome) => (outcome.text, outcome.submission),
+        Err(error @ (EngineError::Submission { .. } | EngineError::Stopped { .. })) => {
+            let words = plain_words(&context.store, &job.journal_key).await?;
+            (words.ok_or_else(|| failure::of_job(&error))?, None)
+        }
+        Err(error) => {
+            watcher.publish("ideation.failed", json!({ "reason": error.to_string() }));
+            return Err(failure::of_job(&error));
+        }
+    };
+    let mut reply = match submitted {
+        Some(value) => {
+            reply::read(&value).map_err(|errors| AgentError::permanent(errors.join("; ")))?
+        }
+        None => Reply::default(),
+    };
+    // What was spoken aloud has been seen already; the words in the submission stand in when nothing was.
+    if !text.trim().is_empty() {
+        reply.text = text;
+    } else if reply.text.trim().is_empty() {
+        SPEECHLESS.clone_into(&mut reply.text);
+    } else {
+        watcher.delta(&reply.text);
+    }
+    Ok(reply)
+}
+
+/// Finds the first words of a model that never managed to submit: an answer is worth more than its form.
+async fn plain_words(store: &Store, journal_key: &str) -> Result<Option<String>, AgentError> {
+    let Some(call) = store.get::<ModelCall>(&format!("{journal_key}/1")).await? else {
+        return Ok(None);
+    };
+    let reply: ModelReply =
+        serde_json::from_value(call.record.reply).map_err(AgentError::permanent)?;
+    let submitted = reply
+        .tool_uses()
+        .find_map(|call| call.input["text"].as_str().map(str::to_owned));
+    let spoken = Some(reply.text()).filter(|text| !text.trim().is_empty());
+    Ok(spoken.or(submitted))
+}
+
+/// Shows the words of the model while they come.
+struct Watcher<'a> {
+    live: Live,
+    heard: &'a Heard,
+}
+
+impl Watcher<'_> {
+    fn publish(&self, event_type: &str, mut data: serde_json::Value) {
+        data["session_id"] = json!(self.heard.session.id);
+        data["message_id"] = json!(self.heard.message.id);
+        self.live.publish(LiveEvent {
+            event_type: event_type.to_owned(),
+            subject: Subject::idea(&self.heard.session.idea),
+            data,
+        });
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn delta(&self, text: &str) {
+        if !text.is_empty() {
+            self.publish("ideation.delta", json!({ "text": text }));
+        }
+    }
+}
+
+/// One turn of the conversation: what it changes.
+struct Turn<'a> {
+    options: &'a IdeationOptions,
+    context: &'a Context,
+    heard: &'a Heard,
+    session: Session,
+    idea: Idea,
+    changes: ChangeSet,
+}
+
+impl<'a> Turn<'a> {
+    fn new(options: &'a IdeationOptions, context: &'a Context, heard: &'a Heard) -> Self {
+        let session = Session {
+            waiting_for: None,
+            updated_at: context.now(),
+            ..heard.session.record.clone()
+        };
+        let idea = heard.idea.record.clone();
+        Self {
+            options,
+            context,
+            heard,
+            session,
+            idea,
+            changes: ChangeSet::new(),
+        }
+    }
+
+    fn emit(&mut self, payload: Payload) {
+        let subject = Subject::idea(&self.session.idea);
+        self.changes.emit(self.context.event(subject, payload));
+    }
+
+    fn begin(&mut self) {
+        self.emit(Payload::IdeationStarted(IdeationStarted {
+            session_id: self.session.id,
+            idea_slug: self.session.idea.clone(),
+            user_slug: self.session.user.clone(),
+        }));
+    }
+
+    /// Asks what the problem is, quoting the person; returns whether the session waits for the answer.
+    async fn ask_for_the_problem(&mut self, words: &str) -> Result<bool, AgentError> {
+        let values = [("problem_snippet", words.to_owned())].into();
+        let draft = self
+            .options
+            .templates
+            .render(Trigger::ProblemStatementVague, &values)
+            .map_err(AgentError::permanent)?;
+        let text = draft.text.clone();
+        self.ask(Asking {
+            kind: draft.kind,
+            trigger: draft.trigger.as_str().to_owned(),
+            text: draft.text,
+            context: draft.context,
+            choices: draft.choices,
+            free_text: draft.free_text,
+            default: draft.default,
+            consequential: draft.consequential,
+            about: About::Session {
+                session: self.session.id,
+            },
+            idea: Some(self.session.idea.clone()),
+        })
+        .await?;
+        if self.session.waiting_for.is_some() {
+            self.speak(&text);
+        }
+        Ok(self.session.waiting_for.is_some())
+    }
+
+    async fn ask(&mut self, mut asking: Asking) -> Result<(), AgentError> {
+        // The person may simply go on talking, so any text is an answer.
+        asking.free_text = true;
+        let blocking = asking.kind == ropewalk_schemas::question::QuestionKind::Blocking;
+        let deadlines = &self.options.deadlines;
+        let asked = questions::ask(&mut self.changes, self.context, deadlines, asking).await?;
+        if let Asked::Open(id) = asked
+            && blocking
+        {
+            self.session.waiting_for = Some(id);
+        }
+        Ok(())
+    }
+
+    fn speak(&mut self, text: &str) {
+        self.changes.insert(&Message {
+            id: MessageId(self.context.ids.next()),
+            session: self.session.id,
+            author: Author::Agent,
+            text: text.to_owned(),
+            at: self.context.now(),
+        });
+    }
+
+    /// Keeps what the model heard, saves what is sure, moves the phase, and says its words.
+    async fn take(&mut self, reply: Reply) -> Result<(), AgentError> {
+        self.speak(&reply.text);
+        let before = std::mem::take(&mut self.session.signals);
+        let after = decide::merge(&before, &reply);
+        let next = decide::next_phase(self.session.phase, &after);
+        let complete = next == Some(Phase::Complete) || self.session.phase == Phase::Complete;
+        self.save(&before, after, complete)?;
+        if let Some(next) = next {
+            self.enter(next);
+        }
+        match reply.question {
+            Some(question) if next != Some(Phase::Complete) => {
+                let about = About::Session {
+                    session: self.session.id,
+                };
+                let asking = question.asking(about, &self.session.idea);
+                self.ask(asking).await?;
+            }
+            _ => {}
+        }
+        if next == Some(Phase::Complete) {
+            self.complete();
+        }
+        Ok(())
+    }
+
+    /// Writes the documents before the commit: whoever sees the event finds the file.
+    fn save(
+        &mut self,
+        before: &Signals,
+        mut after: Signals,
+        complete: bool,
+    ) -> Result<(), AgentError> {
+        for (document, rendered) in folder::render(&self.idea.title, &after, complete) {
+            let text = folder::reconcile(self.read(&document)?.as_deref(), &rendered);
+            let written = self.heard.folder.write(&document, &text);
+            written.map_err(|error| failure::of_folder(&error))?;
+        }
+        let mut saved = Vec::new();
+        for artifact in &mut after.artifacts {
+            if artifact.confidence < decide::SAVE_FROM {
+                continue;
+            }
+            artifact.path = Some(folder::document_of(&artifact.kind));
+            if !before.artifacts.contains(artifact) {
+                saved.push(artifact.clone());
+            }
+        }
+        self.session.signals = after;
+        for artifact in &saved {
+            self.tell_saved(artifact);
+        }
+        if !saved.is_empty() && self.idea.state == IdeaState::Draft {
+            self.idea.state = IdeaState::Candidate;
+            self.emit(Payload::CandidateCreated(CandidateCreated {
+                session_id: self.session.id,
+                idea_slug: self.idea.slug.clone(),
+                user_slug: self.idea.user.clone(),
+                title: self.idea.title.clone(),
+            }));
+        }
+        Ok(())
+    }
+
+    fn read(&self, document: &str) -> Result<Option<String>, AgentError> {
+        self.heard
+            .folder
+            .read(document)
+            .map_err(|error| failure::of_folder(&error))
+    }
+
+    fn tell_saved(&mut self, artifact: &Artifact) {
+        self.emit(Payload::ArtifactSaved(ArtifactSaved {
+            session_id: self.session.id,
+            idea_slug: self.session.idea.clone(),
+            artifact: artifact.kind.clone(),
+            path: folder::document_of(&artifact.kind),
+            confidence: artifact.confidence,
+        }));
+    }
+
+    fn enter(&mut self, next: Phase) {
+        let from = self.session.phase;
+        self.session.phase = next;
+        self.session.phases.push(PhaseEntry {
+            phase: next,
+            at: self.context.now(),
+        });
+        self.emit(Payload::PhaseChanged(PhaseChanged {
+            session_id: self.session.id,
+            idea_slug: self.session.idea.clone(),
+            from,
+            to: next,
+            confidence: self.session.signals.confidence,
+        }));
+    }
+
+    fn complete(&mut self) {
+        if self.idea.state == IdeaState::Draft {
+            // Complete without a single sure artifact: the brief itself makes it a candidate.
+            self.idea.state = IdeaState::Candidate;
+        }
+        self.idea.state = self
+            .idea
+            .state
+            .to(IdeaState::Captured)
+            .unwrap_or(self.idea.state);
+        for question in self.heard.open_questions() {
+            let reason = "the session is complete";
+            questions::supersede(&mut self.changes, self.context, question, reason);
+        }
+        self.emit(Payload::IdeationCompleted(IdeationCompleted {
+            session_id: self.session.id,
+            idea_slug: self.session.idea.clone(),
+            user_slug: self.session.user.clone(),
+            brief_path: BRIEF.to_owned(),
+            confidence: self.session.signals.confidence,
+            ready_for_spec: true,
+        }));
+    }
+
+    fn finish(mut self) -> ChangeSet {
+        self.changes.update(&self.heard.session, &self.session);
+        if self.idea != self.heard.idea.record {
+            self.changes.update(&self.heard.idea, &self.idea);
+        }
+        self.changes
+    }
+}

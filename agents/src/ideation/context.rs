@@ -1,0 +1,121 @@
+//! Loads what a message is answered from: the session, its last messages, what it learned, and the idea folder.
+
+use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::idea::{Author, Idea, Message, Session};
+use ropewalk_schemas::payload::IdeationMessage;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_store::{Query, Store, Versioned};
+
+use crate::failure;
+use crate::idea_folder::{IdeaFolder, README};
+use crate::places::Places;
+
+/// How many messages the model gets to read.
+const RECENT: usize = 20;
+
+/// A message with all that it is answered from.
+pub(super) struct Heard {
+    /// The session.
+    pub(super) session: Versioned<Session>,
+    /// The idea.
+    pub(super) idea: Versioned<Idea>,
+    /// The message.
+    pub(super) message: Message,
+    /// Which message of the person it is, from 1.
+    pub(super) number: usize,
+    /// The last messages up to this one, oldest first.
+    pub(super) recent: Vec<Message>,
+    /// The questions about this session.
+    pub(super) questions: Vec<Versioned<Question>>,
+    /// The idea folder.
+    pub(super) folder: IdeaFolder,
+    /// Its README.
+    pub(super) readme: Option<String>,
+    /// What it says of the people it is for.
+    pub(super) target_users: Option<String>,
+}
+
+impl Heard {
+    /// Returns the questions that a person has answered, with their answers, oldest first.
+    pub(super) fn answers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.questions.iter().filter_map(|question| {
+            let answer = question.answer.as_ref()?;
+            Some((question.text.as_str(), answer.text.as_str()))
+        })
+    }
+
+    /// Returns the questions that are still open.
+    pub(super) fn open_questions(&self) -> impl Iterator<Item = &Versioned<Question>> {
+        self.questions
+            .iter()
+            .filter(|question| question.state == QuestionState::Pending)
+    }
+}
+
+/// Loads the message of `event`.
+pub(super) async fn load(
+    store: &Store,
+    places: &Places,
+    event: &IdeationMessage,
+) -> Result<Heard, AgentError> {
+    let missing =
+        |what: &str, id: &str| AgentError::permanent(format!("there is no {what} `{id}`"));
+    let session_id = event.session_id.to_string();
+    let session = store.get::<Session>(&session_id).await?;
+    let session = session.ok_or_else(|| missing("session", &session_id))?;
+    let idea = store.get::<Idea>(session.idea.as_str()).await?;
+    let idea = idea.ok_or_else(|| missing("idea", session.idea.as_str()))?;
+    let mut messages: Vec<Message> = store
+        .list::<Message>(Query::new().equal("session", session_id).order_by("at"))
+        .await?
+        .into_iter()
+        .map(Versioned::into_inner)
+        .filter(|message| message.id <= event.message_id || message.author == Author::Agent)
+        .collect();
+    messages.sort_by_key(|message| message.id);
+    let position = messages
+        .iter()
+        .position(|message| message.id == event.message_id);
+    let position = position.ok_or_else(|| missing("message", &event.message_id.to_string()))?;
+    let message = messages[position].clone();
+    let persons = messages
+        .iter()
+        .filter(|message| message.author == Author::Person);
+    let number = persons.count();
+    // An answer to an earlier message may have come after this one was written, so this one goes last.
+    messages.remove(position);
+    messages.push(message.clone());
+    let recent = messages.split_off(messages.len().saturating_sub(RECENT));
+    let folder = IdeaFolder::new(places.idea_folder(&session.user, &session.idea));
+    let read = |document: &str| {
+        folder
+            .read(document)
+            .map_err(|error| failure::of_folder(&error))
+    };
+    Ok(Heard {
+        questions: questions(store, &session).await?,
+        readme: read(README)?,
+        target_users: read("target-users.md")?,
+        folder,
+        session,
+        idea,
+        message,
+        number,
+        recent,
+    })
+}
+
+async fn questions(
+    store: &Store,
+    session: &Session,
+) -> Result<Vec<Versioned<Question>>, AgentError> {
+    let about = About::Session {
+        session: session.id,
+    };
+    let asked = Query::new()
+        .equal("idea", session.idea.as_str())
+        .order_by("asked_at");
+    let mut questions = store.list::<Question>(asked).await?;
+    questions.retain(|question| question.about == about);
+    Ok(questions)
+}

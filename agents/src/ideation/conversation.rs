@@ -1,0 +1,217 @@
+//! Takes what people say: the opening of an idea, and every message after it.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::idea::{
+    Author, Idea, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
+};
+use ropewalk_schemas::payload::IdeationMessage;
+use ropewalk_schemas::{
+    CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
+};
+use ropewalk_store::{ChangeSet, CommitError, ReadError};
+
+use super::decide;
+
+/// The most bytes of one message.
+const MESSAGE_BYTES: usize = 64 * 1024;
+/// So many ideas of one name are told apart by a number.
+const NAMESAKES: u32 = 999;
+
+/// Says why a message was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatError {
+    /// There is nothing in it.
+    #[error("the message is empty; write what you want to say")]
+    Empty,
+    /// It is too long.
+    #[error(
+        "the message has {0} bytes; {MESSAGE_BYTES} is the most, put the rest into another message"
+    )]
+    TooLong(usize),
+    /// No slug can be made of the title.
+    #[error("no name can be made of `{0}`; give one of `a-z 0-9 -`")]
+    NoName(String),
+    /// The name is taken.
+    #[error(
+        "the idea `{0}` is there already; choose another name, or go on with `ropewalk idea chat {0}`"
+    )]
+    Taken(Slug),
+    /// There is no such session.
+    #[error("no session has the id `{0}`; `ropewalk idea list` shows the ideas")]
+    UnknownSession(SessionId),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// How an idea begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// Whose idea it is.
+    pub user: UserSlug,
+    /// Its title; the first line of the text when absent.
+    pub title: Option<String>,
+    /// The first message.
+    pub text: String,
+    /// Its name; made of the title, and numbered where that is taken, when absent.
+    pub slug: Option<Slug>,
+}
+
+/// An idea that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Its name.
+    pub idea: Slug,
+    /// The session that explores it.
+    pub session: SessionId,
+    /// The first message.
+    pub message: MessageId,
+    /// The chain of everything that follows from it.
+    pub correlation: CorrelationId,
+}
+
+/// A message that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The idea.
+    pub idea: Slug,
+    /// The message.
+    pub message: MessageId,
+}
+
+/// Begins an idea with its first message, in a chain of events of its own.
+pub async fn start(context: &Context, opening: Opening) -> Result<Started, ChatError> {
+    let text = checked(&opening.text)?;
+    let title = decide::title_of(opening.title.as_deref(), text);
+    let wanted = match &opening.slug {
+        Some(slug) => slug.clone(),
+        None => Slug::from_text(&title).ok_or_else(|| ChatError::NoName(title.clone()))?,
+    };
+    for number in 1..=NAMESAKES {
+        let Some(slug) = namesake(&wanted, number) else {
+            break;
+        };
+        match open(context, &opening, slug, &title, text).await {
+            Err(CommitError::Conflict { table: "ideas", .. }) if opening.slug.is_none() => {}
+            Err(CommitError::Conflict { table: "ideas", .. }) => break,
+            started => return Ok(started?),
+        }
+    }
+    Err(ChatError::Taken(wanted))
+}
+
+async fn open(
+    context: &Context,
+    opening: &Opening,
+    slug: Slug,
+    title: &str,
+    text: &str,
+) -> Result<Started, CommitError> {
+    let correlation = CorrelationId(context.ids.next());
+    let context = context.for_claim(correlation, Priority::URGENT);
+    let now = context.now();
+    let session = Session {
+        id: SessionId(context.ids.next()),
+        idea: slug.clone(),
+        user: opening.user.clone(),
+        phase: Phase::Exploring,
+        signals: Signals::default(),
+        waiting_for: None,
+        phases: vec![PhaseEntry {
+            phase: Phase::Exploring,
+            at: now,
+        }],
+        correlation_id: correlation,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&Idea {
+        slug,
+        user: opening.user.clone(),
+        title: title.to_owned(),
+        state: IdeaState::Draft,
+        session: session.id,
+        correlation_id: correlation,
+        created_at: now,
+    });
+    changes.insert(&session);
+    let message = hear(&mut changes, &context, &session, &opening.user, text);
+    context.store.commit(changes).await?;
+    Ok(Started {
+        idea: session.idea,
+        session: session.id,
+        message,
+        correlation,
+    })
+}
+
+/// Adds a message of a person to a session.
+pub async fn say(
+    context: &Context,
+    session: SessionId,
+    user: &UserSlug,
+    text: &str,
+) -> Result<Said, ChatError> {
+    let text = checked(text)?;
+    let found = context.store.get::<Session>(&session.to_string()).await?;
+    let session = found.ok_or(ChatError::UnknownSession(session))?;
+    let context = context.for_claim(session.correlation_id, Priority::URGENT);
+    let mut changes = ChangeSet::new();
+    let message = hear(&mut changes, &context, &session, user, text);
+    context.store.commit(changes).await?;
+    Ok(Said {
+        idea: session.idea.clone(),
+        message,
+    })
+}
+
+/// Adds to `changes` what a person said, and that it was said.
+pub(super) fn hear(
+    changes: &mut ChangeSet,
+    context: &Context,
+    session: &Session,
+    user: &UserSlug,
+    text: &str,
+) -> MessageId {
+    let message = Message {
+        id: MessageId(context.ids.next()),
+        session: session.id,
+        author: Author::Person,
+        text: text.to_owned(),
+        at: context.now(),
+    };
+    changes.insert(&message);
+    changes.emit(context.event(
+        Subject::idea(&session.idea),
+        Payload::IdeationMessage(IdeationMessage {
+            session_id: session.id,
+            idea_slug: session.idea.clone(),
+            message_id: message.id,
+            user_slug: user.clone(),
+        }),
+    ));
+    message.id
+}
+
+fn checked(text: &str) -> Result<&str, ChatError> {
+    let text = text.trim();
+    if text.is_empty() {
+        Err(ChatError::Empty)
+    } else if text.len() > MESSAGE_BYTES {
+        Err(ChatError::TooLong(text.len()))
+    } else {
+        Ok(text)
+    }
+}
+
+fn namesake(wanted: &Slug, number: u32) -> Option<Slug> {
+    if number == 1 {
+        Some(wanted.clone())
+    } else {
+        Slug::parse(&format!("{wanted}-{number}")).ok()
+    }
+}

@@ -1,0 +1,114 @@
+//! Builds the job of one message: what the model is told and what it has to submit.
+
+use std::sync::Arc;
+
+use ropewalk_config::prompts::{Prompt, Prompts};
+use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
+use ropewalk_llm::{Block, Message as Spoken, Role, ScriptKey};
+use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::idea::Author;
+use serde_json::json;
+
+use super::context::Heard;
+use super::reply::{self, Reply};
+use crate::model_question::schema_of;
+
+/// The tool that ends the turn of the model.
+pub(super) const SUBMIT: &str = "reply";
+/// How often a wrong submission is sent back; after that the plain words count.
+const REPAIRS: u32 = 2;
+/// How much of a document of the idea folder the model gets to read.
+const DOCUMENT_CHARACTERS: usize = 8_000;
+
+/// Returns the journal key of a message.
+pub(super) fn journal_key(heard: &Heard) -> String {
+    format!("message/{}", heard.message.id)
+}
+
+/// Builds the job.
+pub(super) fn job(prompts: &Prompts, heard: &Heard) -> Result<Job, AgentError> {
+    Ok(Job {
+        journal_key: journal_key(heard),
+        role: ModelRole::Chat,
+        script: ScriptKey {
+            agent: "ideation".to_owned(),
+            idea: heard.session.idea.to_string(),
+            task: format!("message-{}", heard.number),
+            attempt: 1,
+            turn: 1,
+        },
+        scope: UsageScope {
+            idea: Some(heard.session.idea.clone()),
+            ..UsageScope::default()
+        },
+        system: system(prompts, heard)?,
+        messages: conversation(heard),
+        tools: Toolbox::default(),
+        submission: Some(Submission {
+            name: SUBMIT.to_owned(),
+            description:
+                "Says your words to the person and records what the conversation has shown so far."
+                    .to_owned(),
+            schema: schema_of::<Reply>(),
+            check: Arc::new(|value| reply::read(value).map(|_| ())),
+            repairs: REPAIRS,
+        }),
+        limits: Limits::default(),
+    })
+}
+
+fn system(prompts: &Prompts, heard: &Heard) -> Result<String, AgentError> {
+    let signals = &heard.session.signals;
+    let idea = heard.readme.as_deref().map(|readme| {
+        json!({
+            "readme": bounded(readme),
+            "target_users": heard.target_users.as_deref().map(bounded),
+        })
+    });
+    let values = json!({
+        "phase": heard.session.phase,
+        "confidence": signals.confidence,
+        "artifacts": signals.artifacts,
+        "decisions": signals.decisions,
+        "risks": signals.risks,
+        "idea": idea,
+        "profile": null,
+        "submit_tool": SUBMIT,
+    });
+    let mut system = prompts
+        .render(Prompt::Ideation, &values)
+        .map_err(AgentError::permanent)?;
+    let answers: Vec<String> = heard
+        .answers()
+        .map(|(question, answer)| format!("You asked: {question}\nThe person answered: {answer}"))
+        .collect();
+    if !answers.is_empty() {
+        system.push_str("\n\n## Questions That Are Answered\n");
+        system.push_str(&answers.join("\n\n"));
+    }
+    Ok(system)
+}
+
+/// Returns the last messages with the speakers taking turns, the person first, as providers want it.
+fn conversation(heard: &Heard) -> Vec<Spoken> {
+    let mut spoken: Vec<Spoken> = Vec::new();
+    for message in &heard.recent {
+        let role = match message.author {
+            Author::Person => Role::User,
+            Author::Agent => Role::Assistant,
+        };
+        match spoken.last_mut() {
+            Some(last) if last.role == role => last.blocks.push(Block::Text(message.text.clone())),
+            None if role == Role::Assistant => {}
+            _ => spoken.push(Spoken {
+                role,
+                blocks: vec![Block::Text(message.text.clone())],
+            }),
+        }
+    }
+    spoken
+}
+
+fn bounded(text: &str) -> String {
+    text.chars().take(DOCUMENT_CHARACTERS).collect()
+}

@@ -1,0 +1,174 @@
+//! Defines a question as a model puts it in a submission (seed pipeline §11.9).
+
+use ropewalk_orchestrator::questions::Asking;
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::question::{About, Choice, QuestionKind};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most bytes of a question.
+const TEXT_BYTES: usize = 8 * 1024;
+/// The most options.
+const OPTIONS: usize = 8;
+
+/// A question of the model to the person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelQuestion {
+    /// How it behaves: `blocking` stops the work until it is answered.
+    #[serde(rename = "type")]
+    pub kind: QuestionKind,
+    /// What makes it necessary, for example `multiple_architectures` or `requirement_ambiguous`.
+    #[serde(default)]
+    pub trigger: Option<String>,
+    /// The question.
+    pub text: String,
+    /// Why it is asked.
+    #[serde(default)]
+    pub context: String,
+    /// The options.
+    #[serde(default)]
+    pub options: Vec<ModelChoice>,
+    /// The label taken when nobody answers.
+    #[serde(default)]
+    pub default: Option<String>,
+    /// Whether any text is an answer.
+    #[serde(default, rename = "allowFreeText")]
+    pub allow_free_text: bool,
+}
+
+/// An option of a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelChoice {
+    /// What is chosen.
+    pub label: String,
+    /// What it means.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Whether it is recommended.
+    #[serde(default)]
+    pub recommended: bool,
+    /// What follows from it.
+    #[serde(default)]
+    pub implications: Option<String>,
+}
+
+impl From<ModelChoice> for Choice {
+    fn from(choice: ModelChoice) -> Self {
+        let ModelChoice {
+            label,
+            description,
+            recommended,
+            implications,
+        } = choice;
+        Self {
+            label,
+            description,
+            recommended,
+            implications,
+        }
+    }
+}
+
+impl ModelQuestion {
+    /// Returns what is wrong with it, in words for the model.
+    pub fn problem(&self) -> Option<String> {
+        if self.text.trim().is_empty() {
+            return Some("has no `text`".to_owned());
+        }
+        if self.text.len() + self.context.len() > TEXT_BYTES || self.options.len() > OPTIONS {
+            return Some(format!(
+                "is too long; give one short question and at most {OPTIONS} options"
+            ));
+        }
+        let named = |trigger: &str| {
+            (1..=64).contains(&trigger.len())
+                && trigger
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
+        if self
+            .trigger
+            .as_deref()
+            .is_some_and(|trigger| !named(trigger))
+        {
+            return Some("has a `trigger` that is not 1 to 64 of `a-z _`".to_owned());
+        }
+        let default = self.default.as_ref()?;
+        let known = self.options.iter().any(|option| option.label == *default);
+        (!known).then(|| "has a `default` that is none of its options".to_owned())
+    }
+
+    /// Returns the question as it is put to people. A model's question never binds to consequences.
+    pub fn asking(self, about: About, idea: &Slug) -> Asking {
+        Asking {
+            kind: self.kind,
+            trigger: self.trigger.unwrap_or_else(|| "agent_question".to_owned()),
+            text: self.text.trim().to_owned(),
+            context: self.context.trim().to_owned(),
+            free_text: self.allow_free_text || self.options.is_empty(),
+            choices: self.options.into_iter().map(Choice::from).collect(),
+            default: self.default,
+            consequential: false,
+            about,
+            idea: Some(idea.clone()),
+        }
+    }
+}
+
+/// Returns the JSON Schema of a submission, with everything in its place, because small models follow no references.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_question_is_named() {
+        let with = |key: &str, value: Value| {
+            let mut question =
+                json!({ "type": "clarifying", "text": "Which?", "options": [{ "label": "A" }] });
+            question[key] = value;
+            serde_json::from_value::<ModelQuestion>(question)
+                .unwrap()
+                .problem()
+        };
+        assert_eq!(with("default", json!("A")), None);
+        assert!(with("default", json!("B")).unwrap().contains("default"));
+        assert!(with("text", json!("  ")).unwrap().contains("text"));
+        assert!(
+            with("trigger", json!("Odd one"))
+                .unwrap()
+                .contains("trigger")
+        );
+        assert!(
+            with("context", json!("x".repeat(9000)))
+                .unwrap()
+                .contains("too long")
+        );
+    }
+
+    #[test]
+    fn a_question_without_options_takes_any_text() {
+        let question: ModelQuestion =
+            serde_json::from_value(json!({ "type": "blocking", "text": " Why? " })).unwrap();
+        let asking = question.asking(About::Nothing, &Slug::parse("x").unwrap());
+        assert!(asking.free_text && !asking.consequential);
+        assert_eq!(
+            (asking.text.as_str(), asking.trigger.as_str()),
+            ("Why?", "agent_question")
+        );
+    }
+}

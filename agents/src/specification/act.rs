@@ -1,0 +1,429 @@
+//! Writes a specification and says what changes.
+
+use ropewalk_config::Trigger;
+use ropewalk_engine::Silent;
+use ropewalk_orchestrator::questions::{self, Asked, Asking};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::document::{self, spec_md, tasks_md};
+use ropewalk_schemas::payload::{IdeationCompleted, QuestionAnswered, SpecGenerated, SpecRejected};
+use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::specification::{
+    Complexity, Document, GotchaReference, Price, Revision, SpecState, Specification,
+};
+use ropewalk_schemas::task::{Action, TaskBlock};
+use ropewalk_schemas::{Payload, SpecId, Subject, UserSlug};
+use ropewalk_store::{ChangeSet, Versioned};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::context::{self, Loaded, Material};
+use super::requests::{self, ApproveError, RequestError};
+use super::submission::{self, Plan, Submitted};
+use super::{SpecificationOptions, lessons, order, price, prompt};
+use crate::failure;
+use crate::idea_folder::{SPEC, TASKS};
+use crate::model_question::ModelQuestion;
+
+/// The answer that approves.
+const YES: &str = "Yes, start building!";
+
+/// Writes the next revision of a specification that is asked for; one that is not stays as it is.
+pub(super) async fn write(
+    options: &SpecificationOptions,
+    id: SpecId,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let material = match context::load(options, id, context).await? {
+        Loaded::Nothing => return Ok(ChangeSet::new()),
+        Loaded::Missing(spec, absent) => {
+            return Ok(refuse(context, &spec, &missing(&spec, &absent)));
+        }
+        Loaded::Ready(material) => material,
+    };
+    let job = prompt::job(&options.prompts, &material, options.repairs)?;
+    let outcome = match options
+        .engine
+        .run(&job, &CancellationToken::new(), &Silent)
+        .await
+    {
+        Ok(outcome) => outcome,
+        Err(error) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
+        Err(error) => {
+            return Ok(refuse(
+                context,
+                &material.spec,
+                &one_line(&error.to_string()),
+            ));
+        }
+    };
+    let submitted = outcome.submission.unwrap_or_default();
+    match submission::read(&submitted, &material.facts) {
+        Ok(Submitted::Question(question)) => ask_first(options, context, &material, question).await,
+        Ok(Submitted::Plan(plan)) => generate(options, context, &material, *plan).await,
+        // The head may have moved since the model was asked, and with it what the plan is checked against.
+        Err(errors) => Ok(refuse(context, &material.spec, &errors.join("; "))),
+    }
+}
+
+/// Acts on an answer: approves what a yes approves, else goes on with what waited for it.
+pub(super) async fn on_answer(
+    options: &SpecificationOptions,
+    answer: &QuestionAnswered,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let About::Specification { spec } = answer.about else {
+        return Ok(ChangeSet::new());
+    };
+    if answer.trigger == Trigger::SpecComplete.as_str() {
+        return if answer.answer == YES {
+            approve(answer, spec, context).await
+        } else {
+            Ok(ChangeSet::new())
+        };
+    }
+    write(options, spec, context).await
+}
+
+/// Asks for the specification of an idea whose ideation is complete, unless somebody has asked for it already.
+pub(super) async fn on_ideation_completed(
+    options: &SpecificationOptions,
+    completed: &IdeationCompleted,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    if !options.auto_generate || !completed.ready_for_spec {
+        return Ok(changes);
+    }
+    let (idea, by) = (&completed.idea_slug, &completed.user_slug);
+    match requests::add_request(&mut changes, context, idea, by, Complexity::Medium).await {
+        Ok(_) => Ok(changes),
+        Err(RequestError::OnItsWay { .. }) => Ok(ChangeSet::new()),
+        Err(RequestError::Read(error)) => Err(error.into()),
+        Err(error) => Err(AgentError::permanent(error)),
+    }
+}
+
+/// Approves the revision that the question has shown, and no other.
+async fn approve(
+    answer: &QuestionAnswered,
+    id: SpecId,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let question = context
+        .store
+        .get::<Question>(&answer.question_id.to_string())
+        .await?;
+    let spec = context.store.get::<Specification>(&id.to_string()).await?;
+    let (Some(question), Some(spec)) = (question, spec) else {
+        return Ok(changes);
+    };
+    let Some(hash) = spec
+        .hash
+        .clone()
+        .filter(|hash| question.context.contains(hash.as_str()))
+    else {
+        info!(spec.id = %id, "the yes to specification `{id}` was given to an earlier revision");
+        return Ok(changes);
+    };
+    let by = UserSlug::parse(&answer.answered_by).map_err(AgentError::permanent)?;
+    match requests::add_approval(&mut changes, context, &spec, &hash, &by) {
+        Ok(_) => {
+            requests::close_questions(
+                &mut changes,
+                context,
+                &spec,
+                "the specification was approved",
+            )
+            .await?;
+            Ok(changes)
+        }
+        // Approved by somebody else, or under revision: the yes has nothing left to approve.
+        Err(
+            error @ (ApproveError::Already { .. }
+            | ApproveError::NotReady { .. }
+            | ApproveError::Stale { .. }),
+        ) => {
+            info!(spec.id = %id, "the yes came too late: {error}");
+            Ok(ChangeSet::new())
+        }
+        Err(error) => Err(AgentError::transient(error)),
+    }
+}
+
+fn missing(spec: &Specification, absent: &[&str]) -> String {
+    format!(
+        "a specification needs {}; write {}, or go on with `ropewalk idea chat {}`",
+        absent.join(" and "),
+        if absent.len() == 1 { "it" } else { "them" },
+        spec.idea
+    )
+}
+
+/// Says that the specification cannot be made, and why.
+fn refuse(context: &Context, spec: &Versioned<Specification>, reason: &str) -> ChangeSet {
+    let mut changes = ChangeSet::new();
+    let reason: String = reason.chars().take(4_000).collect();
+    changes.update(
+        spec,
+        &Specification {
+            state: SpecState::Rejected,
+            reason: Some(reason.clone()),
+            updated_at: context.now(),
+            ..spec.record.clone()
+        },
+    );
+    changes.emit(context.event(
+        Subject::specification(spec.id),
+        Payload::SpecRejected(SpecRejected {
+            spec_id: spec.id,
+            idea_slug: spec.idea.clone(),
+            rejected_by: context.source().to_string(),
+            reason,
+        }),
+    ));
+    changes
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Puts a question that has to be answered before there can be a plan; the draft waits for the answer.
+async fn ask_first(
+    options: &SpecificationOptions,
+    context: &Context,
+    material: &Material,
+    question: ModelQuestion,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let spec = &material.spec;
+    let asking = question.asking(About::Specification { spec: spec.id }, &spec.idea);
+    match questions::ask(&mut changes, context, &options.deadlines, asking).await? {
+        Asked::Open(_) => {
+            changes.update(
+                spec,
+                &Specification {
+                    updated_at: context.now(),
+                    ..spec.record.clone()
+                },
+            );
+            Ok(changes)
+        }
+        // The answer was in what the model read; to ask again would go on for ever.
+        Asked::Reused(answer) => {
+            let reason = format!(
+                "the model asks again what was answered with `{}`",
+                answer.text
+            );
+            Ok(refuse(context, spec, &reason))
+        }
+    }
+}
+
+/// Makes a revision of a checked plan.
+async fn generate(
+    options: &SpecificationOptions,
+    context: &Context,
+    material: &Material,
+    plan: Plan,
+) -> Result<ChangeSet, AgentError> {
+    let now = context.now();
+    let mut tasks = order::ordered(plan.tasks, &material.stack.phases);
+    name_owners(&mut tasks, material);
+    let lessons = lessons::inject(
+        &context.store,
+        material.spec.id,
+        &mut tasks,
+        &options.lessons,
+        now,
+    )
+    .await?;
+    let document = complete(plan.document, &tasks, material);
+    let revision = Revision {
+        spec: material.spec.id,
+        number: material.spec.revision + 1,
+        hash: document::hash(&document, &tasks),
+        document,
+        tasks,
+        validation: plan.warnings,
+        at: now,
+    };
+    let price = price::estimate(revision.tasks.len(), &material.history);
+    let spec = Specification {
+        state: SpecState::Generated,
+        revision: revision.number,
+        hash: Some(revision.hash.clone()),
+        price: Some(price.clone()),
+        reason: None,
+        updated_at: now,
+        ..material.spec.record.clone()
+    };
+    write_documents(material, &spec, &revision)?;
+    let mut changes = lessons.changes;
+    changes.update(&material.spec, &spec);
+    changes.insert(&revision);
+    changes.emit(context.event(
+        Subject::specification(spec.id),
+        Payload::SpecGenerated(SpecGenerated {
+            spec_id: spec.id,
+            idea_slug: spec.idea.clone(),
+            revision: revision.number,
+            hash: revision.hash.clone(),
+            task_count: count(revision.tasks.len()),
+            estimated_complexity: spec.complexity,
+            gotchas_injected: count(lessons.carried),
+        }),
+    ));
+    let mut asked = vec![whether_to_build(options, &spec, &revision, &price)?];
+    asked.extend(
+        plan.question
+            .map(|question| question.asking(About::Specification { spec: spec.id }, &spec.idea)),
+    );
+    for asking in asked {
+        questions::ask(&mut changes, context, &options.deadlines, asking).await?;
+    }
+    Ok(changes)
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Says in a task which other build owns a file that it changes.
+fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
+    for task in tasks
+        .iter_mut()
+        .filter(|task| task.action != Action::Verify)
+    {
+        let owned: Vec<String> = task
+            .files()
+            .filter_map(|file| Some((file, material.owners.get(&file.key())?)))
+            .map(|(file, owner)| format!("`{file}` is owned by build {owner}."))
+            .collect();
+        if !owned.is_empty() {
+            let notes = task.notes.take().into_iter().chain(owned);
+            task.notes = Some(notes.collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
+/// Puts facts in the place of what a model would have to guess.
+fn complete(document: Document, tasks: &[TaskBlock], material: &Material) -> Document {
+    let read = material
+        .documents
+        .iter()
+        .map(|document| document.path.to_owned());
+    let conventions = material.conventions.as_ref().map(|(name, _)| name.clone());
+    let mut document = Document {
+        title: one_line(&document.title),
+        context_read: read.chain(conventions).collect(),
+        missing_inputs: material.missing_inputs.clone(),
+        gotchas: lessons_of(tasks),
+        ..document
+    };
+    for plan in document
+        .new_files
+        .iter_mut()
+        .chain(&mut document.modified_files)
+    {
+        plan.owner = material
+            .owners
+            .get(&plan.path.key())
+            .map(ToString::to_string);
+    }
+    document
+}
+
+/// Lists the lessons of all tasks, each once.
+fn lessons_of(tasks: &[TaskBlock]) -> Vec<GotchaReference> {
+    let mut lessons: Vec<GotchaReference> = Vec::new();
+    for lesson in tasks.iter().flat_map(|task| &task.gotchas) {
+        if !lessons.contains(lesson) {
+            lessons.push(lesson.clone());
+        }
+    }
+    lessons
+}
+
+/// Writes spec.md and tasks.md before the commit: whoever sees the event finds the files.
+fn write_documents(
+    material: &Material,
+    spec: &Specification,
+    revision: &Revision,
+) -> Result<(), AgentError> {
+    let tasks = tasks_md::render(&tasks_md::TasksPlan {
+        id: spec.id,
+        title: &revision.document.title,
+        spec_version: revision.number,
+        context: &revision.document.context_read,
+        tasks: &revision.tasks,
+    });
+    let spec = spec_md::render(&spec_md::SpecHeader::from(spec), &revision.document);
+    for (path, text) in [(SPEC, spec), (TASKS, tasks)] {
+        material
+            .folder
+            .write(path, &text)
+            .map_err(|error| failure::of_folder(&error))?;
+    }
+    Ok(())
+}
+
+/// Asks whether to build: the question shows the hash that a yes approves, and the price.
+fn whether_to_build(
+    options: &SpecificationOptions,
+    spec: &Specification,
+    revision: &Revision,
+    price: &Price,
+) -> Result<Asking, AgentError> {
+    let risks = match revision.document.risks.as_slice() {
+        [] => "none named".to_owned(),
+        risks => risks.join("; "),
+    };
+    let values = [
+        ("task_count", revision.tasks.len().to_string()),
+        ("complexity", prompt::name_of(spec.complexity).to_owned()),
+        ("risks", risks),
+    ];
+    let draft = options
+        .templates
+        .render(Trigger::SpecComplete, &values.into())
+        .map_err(AgentError::permanent)?;
+    Ok(Asking {
+        kind: draft.kind,
+        trigger: draft.trigger.as_str().to_owned(),
+        text: draft.text,
+        context: format!(
+            "{}\nRevision {}, hash {}, expected cost {}.",
+            draft.context,
+            revision.number,
+            revision.hash,
+            told(price)
+        ),
+        choices: draft.choices,
+        free_text: draft.free_text,
+        default: draft.default,
+        consequential: true,
+        about: About::Specification { spec: spec.id },
+        idea: Some(spec.idea.clone()),
+    })
+}
+
+/// Tells a price in words.
+fn told(price: &Price) -> String {
+    let cents = |micro_usd: u64| {
+        format!(
+            "{}.{:02}",
+            micro_usd / 1_000_000,
+            micro_usd % 1_000_000 / 10_000
+        )
+    };
+    let dollars = match (price.micro_usd_low, price.micro_usd_high) {
+        (Some(low), Some(high)) => format!(", ${} to ${}", cents(low), cents(high)),
+        _ => ", price in dollars unknown".to_owned(),
+    };
+    format!(
+        "{} to {} tokens{dollars} ({})",
+        price.tokens_low, price.tokens_high, price.basis
+    )
+}

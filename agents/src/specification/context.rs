@@ -1,0 +1,377 @@
+//! Loads all that a specification is made of, before anything is asked (seed pipeline §4.2, §9.1 "eager").
+
+use std::collections::BTreeMap;
+
+use ropewalk_config::stack::StackProfile;
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::specification::{Revision, SpecState, Specification};
+use ropewalk_schemas::task::Action;
+use ropewalk_schemas::{BuildId, RepoPath, SpecId, TaskId};
+use ropewalk_store::{Query, Store, Versioned, revision_key};
+
+use super::price::TaskCost;
+use super::validate::{Facts, SharedFile};
+use super::{SpecificationOptions, migrations, sources};
+use crate::failure;
+use crate::idea_folder::{IdeaFolder, is_blank};
+
+/// How many landed attempts the price rests on, the newest.
+const HISTORY: u32 = 500;
+/// How many calls of the build model the price of a token rests on, the newest.
+const CALLS: u32 = 50;
+/// How many lessons, and how many patterns, the model gets to read.
+const LESSONS: usize = 40;
+
+/// What there is to do about a specification.
+pub(super) enum Loaded {
+    /// Nothing: somebody else did it, or it waits for an answer.
+    Nothing,
+    /// It cannot be made: these documents are missing.
+    Missing(Box<Versioned<Specification>>, Vec<&'static str>),
+    /// It can be made of this.
+    Ready(Box<Material>),
+}
+
+/// A document of the idea folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Text {
+    /// Its path in the folder.
+    pub(super) path: &'static str,
+    /// What it says.
+    pub(super) text: String,
+}
+
+/// What a specification is made of.
+pub(super) struct Material {
+    /// The specification, a draft.
+    pub(super) spec: Versioned<Specification>,
+    /// The idea.
+    pub(super) idea: Idea,
+    /// The idea folder.
+    pub(super) folder: IdeaFolder,
+    /// The documents that were read.
+    pub(super) documents: Vec<Text>,
+    /// The optional documents that are absent.
+    pub(super) missing_inputs: Vec<String>,
+    /// The conventions of the project, with the name of their file.
+    pub(super) conventions: Option<(String, String)>,
+    /// The files at the head of the repository.
+    pub(super) files: Vec<RepoPath>,
+    /// The kind of project.
+    pub(super) stack: StackProfile,
+    /// Lessons of earlier builds, the surest first.
+    pub(super) gotchas: Vec<KnowledgeItem>,
+    /// Approaches that worked, for the topics of the idea.
+    pub(super) patterns: Vec<KnowledgeItem>,
+    /// What was asked and answered about this specification, oldest first.
+    pub(super) answers: Vec<(String, String)>,
+    /// The newest revision, when it is to be changed.
+    pub(super) previous: Option<Revision>,
+    /// What a plan is checked against.
+    pub(super) facts: Facts,
+    /// The build that owns a file, by the key of the file.
+    pub(super) owners: BTreeMap<String, BuildId>,
+    /// What earlier tasks have cost.
+    pub(super) history: Vec<TaskCost>,
+}
+
+/// Loads what the specification `id` is made of.
+pub(super) async fn load(
+    options: &SpecificationOptions,
+    id: SpecId,
+    context: &Context,
+) -> Result<Loaded, AgentError> {
+    let store = &context.store;
+    let Some(spec) = store.get::<Specification>(&id.to_string()).await? else {
+        return Err(AgentError::permanent(format!(
+            "there is no specification `{id}`"
+        )));
+    };
+    let questions = super::requests::questions_about(store, &spec).await?;
+    if spec.state != SpecState::Draft || questions.iter().any(is_waited_for) {
+        return Ok(Loaded::Nothing);
+    }
+    let Some(idea) = store.get::<Idea>(spec.idea.as_str()).await? else {
+        return Err(AgentError::permanent(format!(
+            "there is no idea `{}`",
+            spec.idea
+        )));
+    };
+    let folder = IdeaFolder::new(options.places.idea_folder(&spec.user, &spec.idea));
+    let (documents, missing) = documents(&folder)?;
+    let absent: Vec<&'static str> = sources::REQUIRED
+        .into_iter()
+        .filter(|path| missing.contains(path))
+        .collect();
+    if !absent.is_empty() {
+        return Ok(Loaded::Missing(Box::new(spec), absent));
+    }
+    let repository = repository(options).await?;
+    let lessons = lessons(store, &documents, options.lessons.minimum).await?;
+    let stack = options
+        .stacks
+        .detect(&repository.files)
+        .cloned()
+        .unwrap_or_else(no_stack);
+    let facts = facts(store, &spec, &repository.files, &stack).await?;
+    Ok(Loaded::Ready(Box::new(Material {
+        previous: previous(store, &spec).await?,
+        owners: owners(store).await?,
+        history: history(store).await?,
+        answers: questions
+            .iter()
+            .filter_map(|question| answered(question))
+            .collect(),
+        idea: idea.record,
+        spec,
+        folder,
+        documents,
+        missing_inputs: missing.into_iter().map(str::to_owned).collect(),
+        conventions: repository.conventions,
+        files: repository.files,
+        stack,
+        gotchas: lessons.gotchas,
+        patterns: lessons.patterns,
+        facts,
+    })))
+}
+
+fn is_waited_for(question: &Versioned<Question>) -> bool {
+    let blocking = question.kind == ropewalk_schemas::question::QuestionKind::Blocking;
+    blocking && question.state == QuestionState::Pending
+}
+
+fn answered(question: &Question) -> Option<(String, String)> {
+    let answer = question
+        .answer
+        .as_ref()
+        .filter(|_| !question.consequential)?;
+    Some((question.text.clone(), answer.text.clone()))
+}
+
+/// Reads the documents of the folder; what holds only placeholders counts as absent.
+fn documents(folder: &IdeaFolder) -> Result<(Vec<Text>, Vec<&'static str>), AgentError> {
+    let mut found = Vec::new();
+    let mut absent = Vec::new();
+    for path in sources::REQUIRED.into_iter().chain(sources::OPTIONAL) {
+        match folder
+            .read(path)
+            .map_err(|error| failure::of_folder(&error))?
+        {
+            Some(text) if !is_blank(&text) => found.push(Text { path, text }),
+            _ => absent.push(path),
+        }
+    }
+    Ok((found, absent))
+}
+
+struct Repository {
+    files: Vec<RepoPath>,
+    conventions: Option<(String, String)>,
+}
+
+async fn repository(options: &SpecificationOptions) -> Result<Repository, AgentError> {
+    let clone = &options.repository;
+    let head = clone
+        .default_branch_head()
+        .await
+        .map_err(AgentError::transient)?
+        .commit;
+    let entries = clone
+        .list_files(&head, "")
+        .await
+        .map_err(AgentError::transient)?;
+    // A path that this house cannot spell cannot be planned for either.
+    let files = entries
+        .iter()
+        .filter_map(|entry| RepoPath::parse(&entry.path).ok())
+        .collect();
+    let mut conventions = None;
+    for name in ["CLAUDE.md", "AGENTS.md"] {
+        let found = clone
+            .read_file(&head, name)
+            .await
+            .map_err(AgentError::transient)?;
+        if let Some(bytes) = found {
+            let text = sources::conventions(&String::from_utf8_lossy(&bytes));
+            conventions = (!text.is_empty()).then(|| (name.to_owned(), text));
+            break;
+        }
+    }
+    Ok(Repository { files, conventions })
+}
+
+struct Lessons {
+    gotchas: Vec<KnowledgeItem>,
+    patterns: Vec<KnowledgeItem>,
+}
+
+async fn lessons(store: &Store, documents: &[Text], minimum: f64) -> Result<Lessons, AgentError> {
+    let found = store
+        .list::<KnowledgeItem>(Query::new().equal("kind", "gotcha"))
+        .await?;
+    let mut gotchas: Vec<KnowledgeItem> = found
+        .into_iter()
+        .map(Versioned::into_inner)
+        .filter(|item| item.is_usable() && item.confidence >= minimum)
+        .collect();
+    gotchas.sort_by(|one, other| {
+        other
+            .confidence
+            .total_cmp(&one.confidence)
+            .then(one.id.cmp(&other.id))
+    });
+    gotchas.truncate(LESSONS);
+    let topics = documents
+        .first()
+        .map(|readme| sources::topics(&readme.text))
+        .unwrap_or_default();
+    let patterns = ropewalk_knowledge::patterns(store, &topics, minimum, LESSONS).await?;
+    Ok(Lessons {
+        gotchas,
+        patterns: patterns.into_iter().map(Versioned::into_inner).collect(),
+    })
+}
+
+/// A project of a kind that nobody described: phases in the usual order, and no advice about files.
+fn no_stack() -> StackProfile {
+    let phases = [
+        "project", "database", "types", "queries", "api", "ui", "tests",
+    ];
+    StackProfile {
+        name: "not recognised".to_owned(),
+        title: "A project of its own kind".to_owned(),
+        detect: Vec::new(),
+        phases: phases.map(str::to_owned).to_vec(),
+        kinds: Vec::new(),
+        shared: Vec::new(),
+    }
+}
+
+async fn facts(
+    store: &Store,
+    spec: &Specification,
+    files: &[RepoPath],
+    stack: &StackProfile,
+) -> Result<Facts, AgentError> {
+    let mut migrations = migrations::taken(files);
+    for (directory, numbers) in migrations::taken(&planned_elsewhere(store, spec).await?) {
+        migrations.entry(directory).or_default().extend(numbers);
+    }
+    Ok(Facts {
+        existing: files.iter().map(RepoPath::key).collect(),
+        phases: stack.phases.clone(),
+        complexity: Some(spec.complexity),
+        shared: stack
+            .shared
+            .iter()
+            .filter_map(|shared| SharedFile::new(&shared.path, &shared.after))
+            .collect(),
+        migrations,
+    })
+}
+
+/// Lists the files that other specifications create, built or not, so that two plans get no migration of one number.
+async fn planned_elsewhere(
+    store: &Store,
+    spec: &Specification,
+) -> Result<Vec<RepoPath>, AgentError> {
+    let others = store
+        .list::<Specification>(Query::new().one_of("state", ["generated", "approved"]))
+        .await?;
+    let mut files = Vec::new();
+    for other in others
+        .iter()
+        .filter(|other| other.id != spec.id && other.revision > 0)
+    {
+        let Some(revision) = store
+            .get::<Revision>(&revision_key(other.id, other.revision))
+            .await?
+        else {
+            continue;
+        };
+        let created = revision
+            .record
+            .tasks
+            .into_iter()
+            .filter(|task| task.action == Action::Create);
+        files.extend(created.map(|task| task.file));
+    }
+    Ok(files)
+}
+
+async fn previous(store: &Store, spec: &Specification) -> Result<Option<Revision>, AgentError> {
+    if spec.revision == 0 {
+        return Ok(None);
+    }
+    let key = revision_key(spec.id, spec.revision);
+    Ok(store
+        .get::<Revision>(&key)
+        .await?
+        .map(Versioned::into_inner))
+}
+
+async fn owners(store: &Store) -> Result<BTreeMap<String, BuildId>, AgentError> {
+    let owned = store.list::<Ownership>(Query::new()).await?;
+    Ok(owned
+        .iter()
+        .map(|owned| (owned.path.key(), owned.build))
+        .collect())
+}
+
+/// Adds up what each landed task has used over all its attempts.
+async fn history(store: &Store) -> Result<Vec<TaskCost>, AgentError> {
+    let attempts = Query::new().order_by("key").descending().limit(HISTORY);
+    let mut tasks: BTreeMap<(BuildId, TaskId), (u64, bool)> = BTreeMap::new();
+    for attempt in store.list::<Attempt>(attempts).await? {
+        let task = tasks
+            .entry((attempt.build, attempt.task.clone()))
+            .or_default();
+        task.0 = task.0.saturating_add(attempt.tokens);
+        task.1 |= attempt.state == AttemptState::Landed;
+    }
+    let calls = Query::new()
+        .equal("role", "build")
+        .order_by("at")
+        .descending()
+        .limit(CALLS);
+    let price = TokenPrice::of(&store.list::<ModelCall>(calls).await?);
+    let landed = tasks
+        .into_values()
+        .filter(|(tokens, landed)| *landed && *tokens > 0);
+    Ok(landed
+        .map(|(tokens, _)| TaskCost {
+            tokens,
+            micro_usd: price.of_tokens(tokens),
+        })
+        .collect())
+}
+
+/// What tokens have cost: dollars over tokens, unknown as soon as the price of one call is.
+struct TokenPrice {
+    micro_usd: Option<u64>,
+    tokens: u64,
+}
+
+impl TokenPrice {
+    fn of(calls: &[Versioned<ModelCall>]) -> Self {
+        Self {
+            micro_usd: calls.iter().map(|call| call.micro_usd).sum(),
+            tokens: calls
+                .iter()
+                .map(|call| call.input_tokens + call.output_tokens)
+                .sum(),
+        }
+    }
+
+    fn of_tokens(&self, tokens: u64) -> Option<u64> {
+        let total = u128::from(self.micro_usd?) * u128::from(tokens);
+        u64::try_from(total.checked_div(u128::from(self.tokens))?).ok()
+    }
+}

@@ -1,0 +1,212 @@
+//! Builds the job of one specification: what the model is told within its budget, and what it has to submit.
+
+use std::sync::Arc;
+
+use ropewalk_config::{Prompt, Prompts};
+use ropewalk_engine::{
+    ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, Toolbox, UsageScope,
+};
+use ropewalk_llm::{Message, ScriptKey};
+use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::specification::Complexity;
+use serde_json::{Value, json};
+
+use super::context::{Material, Text};
+use super::submission::{self, Form};
+use super::{migrations, sources, validate};
+use crate::idea_folder::{BRIEF, README};
+use crate::model_question::schema_of;
+
+/// The tool that ends the work of the model.
+const SUBMIT: &str = "specification";
+/// How many tokens the sources may take.
+const BUDGET_TOKENS: usize = 60_000;
+/// How much of one document the model gets to read.
+const DOCUMENT_CHARACTERS: usize = 32_000;
+/// How much of the revision before it gets to read.
+const REVISION_CHARACTERS: usize = 80_000;
+/// A whole plan of thirty tasks is long.
+const OUTPUT_TOKENS: u32 = 32_000;
+
+/// Builds the job.
+pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Result<Job, AgentError> {
+    let facts = material.facts.clone();
+    Ok(Job {
+        journal_key: journal_key(material),
+        role: ModelRole::Spec,
+        script: ScriptKey {
+            agent: "specification".to_owned(),
+            idea: material.spec.idea.to_string(),
+            task: format!("revision-{}", material.spec.revision + 1),
+            attempt: 1,
+            turn: 1,
+        },
+        scope: UsageScope { idea: Some(material.spec.idea.clone()), ..UsageScope::default() },
+        system: system(prompts, material)?,
+        messages: vec![Message::user(request(material))],
+        tools: Toolbox::default(),
+        submission: Some(Submission {
+            name: SUBMIT.to_owned(),
+            description: "Submits the whole specification, or the one blocking question that has to be answered first."
+                .to_owned(),
+            schema: schema_of::<Form>(),
+            check: Arc::new(move |value| submission::read(value, &facts).map(|_| ())),
+            repairs,
+        }),
+        limits: Limits { output_tokens: OUTPUT_TOKENS, ..Limits::default() },
+    })
+}
+
+/// Names the work by all that a person has said to it: what was answered from less is not to be replayed.
+fn journal_key(material: &Material) -> String {
+    let spec = &material.spec;
+    let key = format!("spec/{}/{}", spec.id, spec.revision + 1);
+    match spec.feedback.len() + material.answers.len() {
+        0 => key,
+        said => format!("{key}/{said}"),
+    }
+}
+
+fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
+    let fits = Fits::of(material);
+    let documents: Vec<Value> = material
+        .documents
+        .iter()
+        .filter(|document| fits.has(document.path))
+        .map(|document| json!({ "path": document.path, "text": shown(document) }))
+        .collect();
+    let conventions = material
+        .conventions
+        .as_ref()
+        .filter(|(name, _)| fits.has(name));
+    let lessons = |title: &str, items: &[KnowledgeItem]| -> Vec<Value> {
+        let items = if fits.has(title) { items } else { &[] };
+        items
+            .iter()
+            .map(|item| json!({ "text": item.content }))
+            .collect()
+    };
+    let range = validate::task_range(material.spec.complexity);
+    let values = json!({
+        "idea": material.idea.title,
+        "documents": documents,
+        "missing_inputs": material.missing_inputs,
+        "conventions": conventions.map(|(_, text)| text),
+        "files": if fits.has(FILES) { sources::listing(&material.files) } else { Vec::new() },
+        "stack": material.stack,
+        "gotchas": lessons(GOTCHAS, &material.gotchas),
+        "patterns": lessons(PATTERNS, &material.patterns),
+        "feedback": material.spec.feedback,
+        "faults": [],
+        "complexity": name_of(material.spec.complexity),
+        "task_range": format!("{} to {}", range.start(), range.end()),
+        "submit_tool": SUBMIT,
+    });
+    prompts
+        .render(Prompt::Specification, &values)
+        .map_err(AgentError::permanent)
+}
+
+const FILES: &str = "files";
+const GOTCHAS: &str = "gotchas";
+const PATTERNS: &str = "patterns";
+
+/// The sources that fit into the budget, by importance.
+struct Fits {
+    titles: Vec<String>,
+}
+
+impl Fits {
+    fn of(material: &Material) -> Self {
+        let mut builder = ContextBuilder::new(BUDGET_TOKENS);
+        for document in &material.documents {
+            let kind = match document.path {
+                README | BRIEF => SectionKind::Task,
+                path if path.starts_with("research/") => SectionKind::Research,
+                _ => SectionKind::Readme,
+            };
+            builder = builder.section(kind, document.path, shown(document));
+        }
+        if let Some((name, text)) = &material.conventions {
+            builder = builder.section(SectionKind::Conventions, name, text.as_str());
+        }
+        let contents = |items: &[KnowledgeItem]| {
+            items
+                .iter()
+                .map(|item| item.content.as_str())
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let built = builder
+            .section(SectionKind::Gotchas, GOTCHAS, contents(&material.gotchas))
+            .section(
+                SectionKind::Template,
+                PATTERNS,
+                contents(&material.patterns),
+            )
+            .section(
+                SectionKind::Template,
+                FILES,
+                sources::listing(&material.files).join("\n"),
+            )
+            .build();
+        // Half a document misleads: what would have to be cut is left out.
+        let whole = |title: &String| built.cut.as_ref() != Some(title);
+        Self {
+            titles: built
+                .included
+                .iter()
+                .filter(|title| whole(title))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    fn has(&self, title: &str) -> bool {
+        self.titles.iter().any(|known| known == title)
+    }
+}
+
+fn shown(document: &Text) -> String {
+    document.text.chars().take(DOCUMENT_CHARACTERS).collect()
+}
+
+/// What the model is asked: the work, what people have answered, and what it had written before.
+fn request(material: &Material) -> String {
+    let mut parts = vec![format!(
+        "Write the specification of `{}`.",
+        material.spec.idea
+    )];
+    parts.extend(migrations::next_numbers(&material.facts.migrations));
+    if !material.answers.is_empty() {
+        let answers: Vec<String> = material
+            .answers
+            .iter()
+            .map(|(question, answer)| format!("You asked: {question}\nThe answer: {answer}"))
+            .collect();
+        parts.push(format!("## Answered Questions\n\n{}", answers.join("\n\n")));
+    }
+    if let Some(previous) = &material.previous {
+        let before = json!({ "document": previous.document, "tasks": previous.tasks });
+        let text: String = before
+            .to_string()
+            .chars()
+            .take(REVISION_CHARACTERS)
+            .collect();
+        parts.push(format!(
+            "## Revision {}\n\nChange this as requested and keep the rest:\n\n{text}",
+            previous.number
+        ));
+    }
+    parts.join("\n\n")
+}
+
+/// Returns the written form of a size.
+pub(super) const fn name_of(complexity: Complexity) -> &'static str {
+    match complexity {
+        Complexity::Simple => "simple",
+        Complexity::Medium => "medium",
+        Complexity::Complex => "complex",
+    }
+}

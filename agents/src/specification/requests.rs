@@ -1,0 +1,444 @@
+//! What people ask of a specification: make it, change it, approve it, put it away.
+
+use ropewalk_orchestrator::{Context, questions};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::specification::{Approval, Complexity, Price, SpecState, Specification};
+use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+
+/// The most bytes of what is asked to be changed.
+const FEEDBACK_BYTES: usize = 16 * 1024;
+
+/// Says why a request about a specification was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// There is no such idea.
+    #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
+    UnknownIdea(Slug),
+    /// There is no such specification.
+    #[error("no specification has the id `{0}`; `ropewalk spec list` shows them")]
+    UnknownSpecification(SpecId),
+    /// The idea has a specification that is still on its way.
+    #[error("the idea `{idea}` has the specification `{spec}` in state {state}; {next}")]
+    OnItsWay {
+        /// The idea.
+        idea: Slug,
+        /// Its specification.
+        spec: SpecId,
+        /// How far that has come.
+        state: SpecState,
+        /// What can be done.
+        next: &'static str,
+    },
+    /// The specification is in a state in which this cannot be done.
+    #[error("specification `{spec}` is {state}, so {what}")]
+    State {
+        /// The specification.
+        spec: SpecId,
+        /// Its state.
+        state: SpecState,
+        /// What cannot be done and why.
+        what: &'static str,
+    },
+    /// There is nothing in the text, or too much.
+    #[error("the text is empty or longer than {FEEDBACK_BYTES} bytes; say what to change")]
+    Text,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Says why an approval was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ApproveError {
+    /// There is no such specification.
+    #[error("no specification has the id `{0}`; `ropewalk spec list` shows them")]
+    Unknown(SpecId),
+    /// Somebody was first.
+    #[error("specification `{spec}` was already approved by {by} at {at}")]
+    Already {
+        /// The specification.
+        spec: SpecId,
+        /// Who was first.
+        by: UserSlug,
+        /// When.
+        at: String,
+    },
+    /// The hash is not that of the newest revision.
+    #[error(
+        "`{given}` is not the newest revision of specification `{spec}`; read revision {revision} and approve `{newest}`"
+    )]
+    Stale {
+        /// The specification.
+        spec: SpecId,
+        /// The hash as given.
+        given: ContentHash,
+        /// The newest hash.
+        newest: ContentHash,
+        /// The newest revision.
+        revision: u32,
+    },
+    /// There is nothing to approve.
+    #[error("specification `{spec}` is {state}; only a generated one can be approved")]
+    NotReady {
+        /// The specification.
+        spec: SpecId,
+        /// Its state.
+        state: SpecState,
+    },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// What was approved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approved {
+    /// The specification.
+    pub spec: SpecId,
+    /// The revision.
+    pub revision: u32,
+    /// Its hash.
+    pub hash: ContentHash,
+    /// The price that was shown.
+    pub price: Option<Price>,
+}
+
+/// Asks for the specification of an idea.
+pub async fn request(
+    context: &Context,
+    idea: &Slug,
+    by: &UserSlug,
+    complexity: Complexity,
+) -> Result<SpecId, RequestError> {
+    loop {
+        let mut changes = ChangeSet::new();
+        let spec = add_request(&mut changes, context, idea, by, complexity).await?;
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(spec),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Adds to `changes` that the specification of an idea is asked for.
+pub(super) async fn add_request(
+    changes: &mut ChangeSet,
+    context: &Context,
+    idea: &Slug,
+    by: &UserSlug,
+    complexity: Complexity,
+) -> Result<SpecId, RequestError> {
+    let found = context.store.get::<Idea>(idea.as_str()).await?;
+    let found = found.ok_or_else(|| RequestError::UnknownIdea(idea.clone()))?;
+    let earlier = context
+        .store
+        .list::<Specification>(Query::new().equal("idea", idea.as_str()))
+        .await?;
+    if let Some((spec, next)) = earlier
+        .iter()
+        .find_map(|spec| on_its_way(spec.state).map(|next| (spec, next)))
+    {
+        return Err(RequestError::OnItsWay {
+            idea: idea.clone(),
+            spec: spec.id,
+            state: spec.state,
+            next,
+        });
+    }
+    // Two requests at once would both find nothing on its way: the idea is what they both hold.
+    changes.update(&found, &found.record);
+    let now = context.now();
+    let spec = Specification {
+        id: SpecId(context.ids.next()),
+        idea: idea.clone(),
+        user: found.user.clone(),
+        state: SpecState::Draft,
+        revision: 0,
+        hash: None,
+        complexity,
+        approval: None,
+        price: None,
+        feedback: Vec::new(),
+        reason: None,
+        requested_by: by.clone(),
+        correlation_id: found.correlation_id,
+        created_at: now,
+        updated_at: now,
+    };
+    changes.insert(&spec);
+    changes.emit(
+        context
+            .for_claim(found.correlation_id, Priority::URGENT)
+            .event(
+                Subject::specification(spec.id),
+                Payload::SpecRequested(SpecRequested {
+                    spec_id: spec.id,
+                    idea_slug: idea.clone(),
+                    user_slug: found.user.clone(),
+                    requested_by: by.clone(),
+                    complexity,
+                }),
+            ),
+    );
+    Ok(spec.id)
+}
+
+fn on_its_way(state: SpecState) -> Option<&'static str> {
+    match state {
+        SpecState::Draft => Some("wait for it, or put it away with `ropewalk spec reject`"),
+        SpecState::Generated => Some("approve it, or ask for changes with `ropewalk spec revise`"),
+        SpecState::Approved | SpecState::Rejected => None,
+    }
+}
+
+/// Asks for changes to the newest revision; what was asked about that revision no longer matters.
+pub async fn revise(
+    context: &Context,
+    spec: SpecId,
+    by: &UserSlug,
+    feedback: &str,
+) -> Result<(), RequestError> {
+    let feedback = checked(feedback)?;
+    change(context, spec, |found, context, changes| {
+        let revisable = matches!(found.state, SpecState::Generated | SpecState::Rejected);
+        if !revisable || found.revision == 0 {
+            return Err(RequestError::State {
+                spec,
+                state: found.state,
+                what: "there is no revision to change; ask for a specification with `ropewalk spec generate`",
+            });
+        }
+        let mut after = found.record.clone();
+        after.state = SpecState::Draft;
+        after.feedback.push(feedback.to_owned());
+        after.reason = None;
+        after.updated_at = context.now();
+        changes.update(found, &after);
+        changes.emit(context.event(
+            Subject::specification(spec),
+            Payload::SpecRevisionRequested(SpecRevisionRequested {
+                spec_id: spec,
+                idea_slug: found.idea.clone(),
+                requested_by: by.clone(),
+                feedback: feedback.to_owned(),
+            }),
+        ));
+        Ok("a new revision was asked for")
+    })
+    .await
+}
+
+/// Puts a specification away.
+pub async fn reject(
+    context: &Context,
+    spec: SpecId,
+    by: &UserSlug,
+    reason: &str,
+) -> Result<(), RequestError> {
+    let reason = checked(reason)?;
+    change(context, spec, |found, context, changes| {
+        let state = found
+            .state
+            .to(SpecState::Rejected)
+            .map_err(|_| RequestError::State {
+                spec,
+                state: found.state,
+                what: "it cannot be rejected any more",
+            })?;
+        let after = Specification {
+            state,
+            reason: Some(reason.to_owned()),
+            updated_at: context.now(),
+            ..found.record.clone()
+        };
+        changes.update(found, &after);
+        changes.emit(context.event(
+            Subject::specification(spec),
+            Payload::SpecRejected(SpecRejected {
+                spec_id: spec,
+                idea_slug: found.idea.clone(),
+                rejected_by: by.to_string(),
+                reason: reason.to_owned(),
+            }),
+        ));
+        Ok("the specification was rejected")
+    })
+    .await
+}
+
+/// Changes a specification on the word of a person, again when somebody else was faster, and closes what was asked
+/// about it for the reason that `decide` returns.
+async fn change<Decide>(context: &Context, spec: SpecId, decide: Decide) -> Result<(), RequestError>
+where
+    Decide: Fn(
+        &Versioned<Specification>,
+        &Context,
+        &mut ChangeSet,
+    ) -> Result<&'static str, RequestError>,
+{
+    loop {
+        let found = context
+            .store
+            .get::<Specification>(&spec.to_string())
+            .await?;
+        let found = found.ok_or(RequestError::UnknownSpecification(spec))?;
+        let context = context.for_claim(found.correlation_id, Priority::URGENT);
+        let mut changes = ChangeSet::new();
+        let reason = decide(&found, &context, &mut changes)?;
+        close_questions(&mut changes, &context, &found, reason).await?;
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(()),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Approves one revision by its hash, exactly once.
+pub async fn approve(
+    context: &Context,
+    spec: SpecId,
+    hash: &ContentHash,
+    by: &UserSlug,
+) -> Result<Approved, ApproveError> {
+    loop {
+        let found = context
+            .store
+            .get::<Specification>(&spec.to_string())
+            .await?;
+        let found = found.ok_or(ApproveError::Unknown(spec))?;
+        let context = context.for_claim(found.correlation_id, Priority::URGENT);
+        let mut changes = ChangeSet::new();
+        let approved = add_approval(&mut changes, &context, &found, hash, by)?;
+        close_questions(
+            &mut changes,
+            &context,
+            &found,
+            "the specification was approved",
+        )
+        .await?;
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(approved),
+            // Somebody was faster: look again, and tell who.
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Adds to `changes` that a revision is approved, if it may be.
+pub(super) fn add_approval(
+    changes: &mut ChangeSet,
+    context: &Context,
+    spec: &Versioned<Specification>,
+    hash: &ContentHash,
+    by: &UserSlug,
+) -> Result<Approved, ApproveError> {
+    if let Some(approval) = &spec.approval {
+        return Err(ApproveError::Already {
+            spec: spec.id,
+            by: approval.by.clone(),
+            at: approval.at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        });
+    }
+    let newest = match (spec.state, &spec.hash) {
+        (SpecState::Generated, Some(newest)) => newest,
+        (state, _) => {
+            return Err(ApproveError::NotReady {
+                spec: spec.id,
+                state,
+            });
+        }
+    };
+    if newest != hash {
+        return Err(ApproveError::Stale {
+            spec: spec.id,
+            given: hash.clone(),
+            newest: newest.clone(),
+            revision: spec.revision,
+        });
+    }
+    let now = context.now();
+    let approval = Approval {
+        by: by.clone(),
+        at: now,
+        hash: hash.clone(),
+        revision: spec.revision,
+        price: spec.price.clone(),
+    };
+    changes.update(
+        spec,
+        &Specification {
+            state: SpecState::Approved,
+            approval: Some(approval),
+            updated_at: now,
+            ..spec.record.clone()
+        },
+    );
+    changes.emit(context.event(
+        Subject::specification(spec.id),
+        Payload::SpecApproved(SpecApproved {
+            spec_id: spec.id,
+            idea_slug: spec.idea.clone(),
+            user_slug: spec.user.clone(),
+            revision: spec.revision,
+            hash: hash.clone(),
+            approved_by: by.clone(),
+            price: spec.price.clone(),
+        }),
+    ));
+    Ok(Approved {
+        spec: spec.id,
+        revision: spec.revision,
+        hash: hash.clone(),
+        price: spec.price.clone(),
+    })
+}
+
+/// Adds to `changes` that the open questions about a specification no longer matter.
+pub(super) async fn close_questions(
+    changes: &mut ChangeSet,
+    context: &Context,
+    spec: &Specification,
+    reason: &str,
+) -> Result<(), ReadError> {
+    for question in questions_about(&context.store, spec).await? {
+        if question.state == QuestionState::Pending {
+            questions::supersede(changes, context, &question, reason);
+        }
+    }
+    Ok(())
+}
+
+/// Lists the questions about a specification, oldest first.
+pub(super) async fn questions_about(
+    store: &Store,
+    spec: &Specification,
+) -> Result<Vec<Versioned<Question>>, ReadError> {
+    let about = About::Specification { spec: spec.id };
+    let asked = Query::new()
+        .equal("idea", spec.idea.as_str())
+        .order_by("asked_at");
+    let mut questions = store.list::<Question>(asked).await?;
+    questions.retain(|question| question.about == about);
+    Ok(questions)
+}
+
+fn checked(text: &str) -> Result<&str, RequestError> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > FEEDBACK_BYTES {
+        Err(RequestError::Text)
+    } else {
+        Ok(text)
+    }
+}

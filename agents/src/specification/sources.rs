@@ -1,0 +1,158 @@
+//! Picks from long sources what a specification needs (seed pipeline §4.2).
+
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::RepoPath;
+
+/// The documents without which there is no specification.
+pub const REQUIRED: [&str; 2] = [crate::idea_folder::README, crate::idea_folder::BRIEF];
+
+/// The documents that make a specification better.
+pub const OPTIONAL: [&str; 8] = [
+    "target-users.md",
+    "problem-solution.md",
+    "development.md",
+    "planning/mvp-scope.md",
+    "planning/architecture.md",
+    "research/market.md",
+    "research/competitive.md",
+    "research/technical.md",
+];
+
+/// The sections of the conventions that matter to a plan.
+const SECTIONS: [&str; 4] = [
+    "database conventions",
+    "api conventions",
+    "file locations",
+    "atomic task conventions",
+];
+
+/// How many characters of the conventions are shown.
+const CONVENTIONS_CHARACTERS: usize = 16_000;
+/// How many files of the repository are shown.
+const FILES_SHOWN: usize = 400;
+/// How many topics a README has.
+const TOPICS: usize = 12;
+
+/// Words that say nothing about a topic.
+const COMMON: [&str; 40] = [
+    "about", "after", "again", "also", "because", "been", "before", "between", "build", "could",
+    "does", "each", "every", "first", "from", "have", "idea", "into", "like", "more", "most",
+    "much", "only", "other", "over", "people", "problem", "should", "some", "that", "their",
+    "them", "then", "they", "this", "what", "when", "which", "with", "your",
+];
+
+/// Returns the sections of a conventions file that matter to a plan; all of it when none has such a heading.
+pub fn conventions(text: &str) -> String {
+    let mut kept = String::new();
+    let mut depth = None;
+    for line in text.lines() {
+        let level = line.bytes().take_while(|byte| *byte == b'#').count();
+        if (1..=6).contains(&level) && line[level..].starts_with(' ') {
+            let named = SECTIONS
+                .iter()
+                .any(|name| line[level..].to_lowercase().contains(name));
+            depth = match depth {
+                _ if named => Some(level),
+                Some(outer) if level > outer => Some(outer),
+                _ => None,
+            };
+        }
+        if depth.is_some() {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    let chosen = if kept.is_empty() { text } else { &kept };
+    chosen.trim().chars().take(CONVENTIONS_CHARACTERS).collect()
+}
+
+/// Returns the topics of a text: the longer words that it uses most, in the order of the alphabet.
+pub fn topics(text: &str) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for word in text.split(|letter: char| !letter.is_alphanumeric()) {
+        let word = word.to_lowercase();
+        if word.chars().count() >= 4
+            && !COMMON.contains(&word.as_str())
+            && !word.starts_with(|first: char| first.is_ascii_digit())
+        {
+            *counts.entry(word).or_default() += 1;
+        }
+    }
+    let mut ranked: Vec<(String, usize)> = counts.into_iter().collect();
+    ranked.sort_by(|(one, count), (other, counts)| counts.cmp(count).then_with(|| one.cmp(other)));
+    ranked.truncate(TOPICS);
+    // A topic is written in the singular as often as in the plural.
+    let singulars: Vec<String> = ranked
+        .iter()
+        .filter_map(|(word, _)| {
+            word.strip_suffix('s')
+                .filter(|stem| stem.len() > 3)
+                .map(str::to_owned)
+        })
+        .collect();
+    let words = ranked.into_iter().map(|(word, _)| word);
+    words
+        .chain(singulars)
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+/// Lists the files of the repository, as many as a prompt can hold.
+pub fn listing(files: &[RepoPath]) -> Vec<String> {
+    let mut shown: Vec<String> = files
+        .iter()
+        .take(FILES_SHOWN)
+        .map(RepoPath::to_string)
+        .collect();
+    if files.len() > FILES_SHOWN {
+        shown.push(format!("… and {} more", files.len() - FILES_SHOWN));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sections_of_a_plan_are_taken_whole_and_the_others_left() {
+        let text = "# Project\nintro\n## Database Conventions\nsnake case\n### Keys\nuuid\n## Release\nnever on friday\n# File Locations\nsrc\n";
+        assert_eq!(
+            conventions(text),
+            "## Database Conventions\nsnake case\n### Keys\nuuid\n# File Locations\nsrc"
+        );
+        assert_eq!(
+            conventions("# Other\nUse tabs.\n#no heading\n"),
+            "# Other\nUse tabs.\n#no heading"
+        );
+    }
+
+    #[test]
+    fn topics_are_the_frequent_longer_words_also_in_the_singular() {
+        let rare: String = (0..20).map(|number| format!(" rare{number}")).collect();
+        let topics = topics(&format!(
+            "# Habits\nhabits kept on mobile, mobile habits with gas{rare}"
+        ));
+        for topic in ["habits", "habit", "mobile"] {
+            assert!(topics.contains(&topic.to_owned()), "{topics:?}");
+        }
+        assert!(
+            !topics.contains(&"with".to_owned()) && topics.len() <= TOPICS + 1,
+            "{topics:?}"
+        );
+    }
+
+    #[test]
+    fn a_long_listing_says_how_much_is_left_out() {
+        let files: Vec<RepoPath> = (0..403)
+            .map(|number| RepoPath::parse(&format!("f{number}")).unwrap())
+            .collect();
+        let listing = listing(&files);
+        assert_eq!(
+            (listing.len(), listing[400].as_str()),
+            (401, "… and 3 more")
+        );
+    }
+}

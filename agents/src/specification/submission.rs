@@ -1,0 +1,238 @@
+//! Reads what the model submits: a plan, or a question that has to be answered first.
+
+use ropewalk_schemas::question::QuestionKind;
+use ropewalk_schemas::specification::Document;
+use ropewalk_schemas::task::TaskBlock;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::validate::{self, Facts};
+use crate::model_question::ModelQuestion;
+
+/// The most bytes of a whole plan: twice this still fits into one record.
+const PLAN_BYTES: usize = 400 * 1024;
+/// A question with so many options is a choice between approaches.
+const APPROACHES: usize = 2;
+
+/// The form of a submission, from which its schema is made.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Form {
+    /// What spec.md says; leave it out when a blocking question has to be answered first.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; its content is read with the path of each error"
+    )]
+    document: Option<Document>,
+    /// The tasks of tasks.md.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; its content is read with the path of each error"
+    )]
+    tasks: Vec<TaskBlock>,
+    /// A question, if one has to be put; a blocking one takes the place of document and tasks.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; its content is read with the path of each error"
+    )]
+    question: Option<ModelQuestion>,
+}
+
+/// What the model submitted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    /// A plan, checked, with what people should know of it, and perhaps a question that need not be waited for.
+    Plan(Box<Plan>),
+    /// A question that has to be answered before a plan can be made.
+    Question(ModelQuestion),
+}
+
+/// A plan that passed its checks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The text.
+    pub document: Document,
+    /// The tasks, as written.
+    pub tasks: Vec<TaskBlock>,
+    /// What people should know.
+    pub warnings: Vec<String>,
+    /// A question that need not be waited for.
+    pub question: Option<ModelQuestion>,
+}
+
+/// Reads and checks a submission; the errors are for the model.
+pub fn read(value: &Value, facts: &Facts) -> Result<Submitted, Vec<String>> {
+    let question = match &value["question"] {
+        Value::Null => None,
+        question => Some(part::<ModelQuestion>(question, "question").map_err(|error| vec![error])?),
+    };
+    if let Some(problem) = question.as_ref().and_then(ModelQuestion::problem) {
+        return Err(vec![format!("`question` {problem}")]);
+    }
+    match question {
+        Some(question) if question.kind == QuestionKind::Blocking => {
+            Ok(Submitted::Question(with_trigger(question)))
+        }
+        question => plan(value, facts, question).map(|plan| Submitted::Plan(Box::new(plan))),
+    }
+}
+
+fn plan(
+    value: &Value,
+    facts: &Facts,
+    question: Option<ModelQuestion>,
+) -> Result<Plan, Vec<String>> {
+    if value.to_string().len() > PLAN_BYTES {
+        return Err(vec![format!(
+            "the specification has more than {PLAN_BYTES} bytes; say it shorter"
+        )]);
+    }
+    let mut errors = Vec::new();
+    let document = match &value["document"] {
+        Value::Null => {
+            errors.push(
+                "`document` is missing; submit it with `tasks`, or a blocking `question`"
+                    .to_owned(),
+            );
+            None
+        }
+        document => part::<Document>(document, "document")
+            .map_err(|error| errors.push(error))
+            .ok(),
+    };
+    let blocks = value["tasks"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let mut tasks = Vec::with_capacity(blocks.len());
+    for (index, block) in blocks.iter().enumerate() {
+        let name = block["id"]
+            .as_str()
+            .map_or_else(|| format!("tasks[{index}]"), |id| format!("task {id}"));
+        match part::<TaskBlock>(block, &name) {
+            Ok(task) => tasks.push(task),
+            Err(error) => errors.push(error),
+        }
+    }
+    let Some(document) = document.filter(|_| errors.is_empty()) else {
+        return Err(errors);
+    };
+    let found = validate::check(&document, &tasks, facts);
+    if !found.errors.is_empty() {
+        return Err(found.errors);
+    }
+    Ok(Plan {
+        document,
+        tasks,
+        warnings: found.warnings,
+        question,
+    })
+}
+
+/// A model that names no trigger either chooses between approaches or asks what is meant.
+fn with_trigger(question: ModelQuestion) -> ModelQuestion {
+    let trigger = if question.options.len() >= APPROACHES {
+        "multiple_architectures"
+    } else {
+        "requirement_ambiguous"
+    };
+    ModelQuestion {
+        trigger: question.trigger.or_else(|| Some(trigger.to_owned())),
+        ..question
+    }
+}
+
+fn part<'a, T: Deserialize<'a>>(value: &'a Value, name: &str) -> Result<T, String> {
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| format!("`{name}`, `{}`: {}", error.path(), error.inner()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model_question::schema_of;
+
+    fn whole() -> Value {
+        json!({
+            "document": {
+                "title": "Habits", "objective": "Record habits", "success_criteria": ["kept"],
+                "requirements": [{ "id": "FR-1", "text": "t", "priority": "must", "acceptance": "a", "source": "s" }],
+            },
+            "tasks": [{
+                "id": "T-001", "phase": "types", "action": "CREATE", "file": "src/a.rs",
+                "requirements": [{ "id": "FR-1", "text": "t" }],
+                "validation": { "command": "cargo test", "expected": "tests ≥ 1" },
+            }],
+        })
+    }
+
+    #[test]
+    fn a_plan_or_a_blocking_question_is_taken() {
+        assert!(matches!(
+            read(&whole(), &Facts::default()),
+            Ok(Submitted::Plan(_))
+        ));
+        let question = |options: Value| json!({ "question": { "type": "blocking", "text": "A or B?", "options": options } });
+        for (options, trigger) in [
+            (
+                json!([{ "label": "A" }, { "label": "B" }]),
+                "multiple_architectures",
+            ),
+            (json!([]), "requirement_ambiguous"),
+        ] {
+            let Ok(Submitted::Question(asked)) = read(&question(options), &Facts::default()) else {
+                panic!("a question is expected")
+            };
+            assert_eq!(asked.trigger.as_deref(), Some(trigger));
+        }
+        let mut both = whole();
+        both["question"] = json!({ "type": "educational", "text": "Did you know?" });
+        let Ok(Submitted::Plan(plan)) = read(&both, &Facts::default()) else {
+            panic!("a plan is expected")
+        };
+        assert!(plan.question.is_some());
+    }
+
+    #[test]
+    fn every_fault_is_told_at_once_and_where_it_is() {
+        let mut bad = whole();
+        bad["document"]["title"] = json!(3);
+        bad["tasks"][0]["file"] = json!("../escape");
+        bad["tasks"].as_array_mut().unwrap().push(json!({
+            "id": "T-002", "phase": "types", "action": "CREATE", "file": "b",
+            "validation": { "command": "x", "expected": "green" },
+        }));
+        let errors = read(&bad, &Facts::default()).unwrap_err().join("\n");
+        for named in [
+            "`document`, `title`",
+            "`task T-001`, `file`",
+            "`task T-002`, `validation.expected`",
+            "tests >= N",
+        ] {
+            assert!(errors.contains(named), "{named}: {errors}");
+        }
+        let empty = read(&json!({}), &Facts::default()).unwrap_err().join("\n");
+        assert!(empty.contains("`document` is missing"));
+    }
+
+    #[test]
+    fn the_schema_names_every_field_of_a_task() {
+        let schema = schema_of::<Form>().to_string();
+        for field in [
+            "depends_on",
+            "more_files",
+            "validation",
+            "expected",
+            "acceptance",
+            "allowFreeText",
+        ] {
+            assert!(schema.contains(field), "{field}");
+        }
+        assert!(!schema.contains("$ref"));
+    }
+}

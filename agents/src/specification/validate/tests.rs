@@ -1,0 +1,277 @@
+use ropewalk_schemas::specification::{FilePlan, Requirement};
+use ropewalk_schemas::task::{Expectation, RequirementLine, Validation};
+
+use super::*;
+
+/// A task that passes every check of a document made by [`document`].
+pub(crate) fn task(id: &str, depends_on: &[&str]) -> TaskBlock {
+    TaskBlock {
+        id: TaskId::parse(id).unwrap(),
+        phase: "types".to_owned(),
+        action: Action::Create,
+        file: RepoPath::parse(&format!("src/{id}.rs")).unwrap(),
+        more_files: Vec::new(),
+        requirements: vec![RequirementLine {
+            id: Some(RequirementId::parse("FR-1").unwrap()),
+            text: "it works".to_owned(),
+        }],
+        gotchas: Vec::new(),
+        validation: Validation {
+            command: "cargo test".to_owned(),
+            expected: Expectation::ExitZero,
+        },
+        code_template: None,
+        depends_on: depends_on
+            .iter()
+            .map(|id| TaskId::parse(id).unwrap())
+            .collect(),
+        priority: None,
+        estimate_minutes: None,
+        notes: None,
+    }
+}
+
+fn requirement(id: &str) -> Requirement {
+    Requirement {
+        id: RequirementId::parse(id).unwrap(),
+        text: "it works".to_owned(),
+        priority: "must".to_owned(),
+        acceptance: "it does".to_owned(),
+        source: "planning/brief.md".to_owned(),
+    }
+}
+
+fn document() -> Document {
+    Document {
+        title: "Habits".to_owned(),
+        objective: "Record habits".to_owned(),
+        success_criteria: vec!["they are kept".to_owned()],
+        requirements: vec![requirement("FR-1")],
+        ..Document::default()
+    }
+}
+
+fn path(text: &str) -> RepoPath {
+    RepoPath::parse(text).unwrap()
+}
+
+fn plan(text: &str) -> FilePlan {
+    FilePlan {
+        path: path(text),
+        purpose: "shared".to_owned(),
+        owner: None,
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        existing: BTreeSet::from([path("src/lib.rs").key()]),
+        phases: vec!["types".to_owned()],
+        complexity: None,
+        shared: SharedFile::new(&path("src/lib.rs"), "src/*.rs")
+            .into_iter()
+            .collect(),
+        migrations: BTreeMap::from([("db/migrations".to_owned(), BTreeSet::from([7]))]),
+    }
+}
+
+#[test]
+fn a_sound_specification_has_no_findings() {
+    let update = TaskBlock {
+        action: Action::Update,
+        file: path("src/lib.rs"),
+        ..task("B", &["A"])
+    };
+    let found = check(&document(), &[task("A", &[]), update], &facts());
+    assert_eq!(found, Findings::default());
+}
+
+#[test]
+fn each_fault_of_a_document_is_named() {
+    let good = document();
+    let cases = [
+        (
+            Document {
+                title: "Untitled".to_owned(),
+                ..good.clone()
+            },
+            "Untitled",
+        ),
+        (
+            Document {
+                title: " unknown ".to_owned(),
+                ..good.clone()
+            },
+            "unknown",
+        ),
+        (
+            Document {
+                title: String::new(),
+                ..good.clone()
+            },
+            "title",
+        ),
+        (
+            Document {
+                objective: "TBD".to_owned(),
+                ..good.clone()
+            },
+            "objective",
+        ),
+        (
+            Document {
+                requirements: Vec::new(),
+                ..good.clone()
+            },
+            "requirements",
+        ),
+        (
+            Document {
+                requirements: vec![requirement("FR-1"), requirement("FR-2")],
+                ..good.clone()
+            },
+            "`FR-2` is covered by no task",
+        ),
+        (
+            Document {
+                quality: vec![requirement("FR-1")],
+                ..good.clone()
+            },
+            "`FR-1` is there twice",
+        ),
+        (
+            Document {
+                modified_files: vec![plan("src/main.rs")],
+                ..good.clone()
+            },
+            "`src/main.rs` is to be modified",
+        ),
+        (
+            Document {
+                avoid_files: vec![plan("src/A.rs")],
+                ..good
+            },
+            "`src/A.rs` is to be left alone",
+        ),
+    ];
+    for (document, named) in cases {
+        let errors = check(&document, &[task("A", &[])], &facts())
+            .errors
+            .join("; ");
+        assert!(errors.contains(named), "{named}: {errors}");
+    }
+}
+
+#[test]
+fn each_fault_of_a_task_is_named() {
+    let good = || task("A", &[]);
+    let unknown = RequirementLine {
+        id: RequirementId::parse("FR-9").ok(),
+        text: String::new(),
+    };
+    let cases = [
+        (vec![], "`tasks` is empty"),
+        (vec![good(), good()], "`A` is there twice"),
+        (vec![task("A", &["A"])], "`A` depends on itself"),
+        (vec![task("A", &["Z"])], "`Z`, which is not there"),
+        (
+            vec![task("A", &["B"]), task("B", &["A"])],
+            "`A`, `B` depend on each other",
+        ),
+        (
+            vec![TaskBlock {
+                more_files: vec![path("a"), path("b"), path("c")],
+                ..good()
+            }],
+            "2 is the most",
+        ),
+        (
+            vec![TaskBlock {
+                more_files: vec![path("SRC/a.rs")],
+                ..good()
+            }],
+            "twice",
+        ),
+        (
+            vec![TaskBlock {
+                requirements: vec![unknown],
+                ..good()
+            }],
+            "`FR-9`, which is not there",
+        ),
+        (
+            vec![TaskBlock {
+                file: path("src/LIB.rs"),
+                ..good()
+            }],
+            "make it an UPDATE",
+        ),
+        (
+            vec![TaskBlock {
+                file: path("db/migrations/007_x.sql"),
+                ..good()
+            }],
+            "number 7 is taken",
+        ),
+        (
+            vec![
+                good(),
+                TaskBlock {
+                    file: path("src/A.rs"),
+                    ..task("B", &[])
+                },
+            ],
+            "both create",
+        ),
+        (
+            vec![TaskBlock {
+                priority: Some(11),
+                ..good()
+            }],
+            "1 to 10",
+        ),
+        (
+            vec![TaskBlock {
+                validation: Validation {
+                    command: " ".to_owned(),
+                    expected: Expectation::ExitZero,
+                },
+                ..good()
+            }],
+            "no validation command",
+        ),
+    ];
+    for (tasks, named) in cases {
+        let errors = check(&document(), &tasks, &facts()).errors.join("; ");
+        assert!(errors.contains(named), "{named}: {errors}");
+    }
+}
+
+#[test]
+fn what_only_people_need_to_know_is_a_warning() {
+    let tasks = [
+        TaskBlock {
+            phase: "odd".to_owned(),
+            estimate_minutes: Some(61),
+            requirements: Vec::new(),
+            ..task("A", &[])
+        },
+        task("B", &[]),
+    ];
+    let facts = Facts {
+        complexity: Some(Complexity::Simple),
+        ..facts()
+    };
+    let found = check(&document(), &tasks, &facts);
+    assert_eq!(found.errors, Vec::<String>::new());
+    let warnings = found.warnings.join("; ");
+    for named in [
+        "`odd`",
+        "more than an hour",
+        "no requirement",
+        "2 tasks were planned; 5 to 8",
+        "shared `src/lib.rs`",
+    ] {
+        assert!(warnings.contains(named), "{named}: {warnings}");
+    }
+}

@@ -1,0 +1,293 @@
+//! A house in which two agents live: deliveries are handed to them one by one, in the order of the store.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ropewalk_agents::idea_folder::IdeaFolder;
+use ropewalk_agents::ideation::{Ideation, IdeationOptions, Opening, Started};
+use ropewalk_agents::places::Places;
+use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
+use ropewalk_agents::{ideation, specification};
+use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_config::stack::StackProfiles;
+use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_llm::{PriceTable, Script, Scripted};
+use ropewalk_orchestrator::questions::Deadlines;
+use ropewalk_orchestrator::{Agent, AgentError, Context, Registry, Services};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::idea::{Idea, Message, Session};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::specification::{Complexity, Revision, Specification};
+use ropewalk_schemas::{ComponentName, Event, Payload, SessionId, Slug, SpecId, UserSlug};
+use ropewalk_store::{
+    CommitError, EventFilter, Location, Outcome, Query, StartAt, Store, Subscription, Versioned,
+    revision_key,
+};
+use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
+use tempfile::TempDir;
+
+/// The house.
+pub(crate) struct House {
+    directory: TempDir,
+    pub(crate) clock: Clock,
+    pub(crate) services: Services,
+    agents: Vec<Arc<dyn Agent>>,
+    script: String,
+    auto_generate: bool,
+}
+
+impl House {
+    /// Builds a house around an empty repository, whose model plays `script`.
+    pub(crate) async fn new(script: &str) -> Self {
+        Self::with(script, &[], false).await
+    }
+
+    /// Builds a house around a repository with `files`.
+    pub(crate) async fn with(script: &str, files: &[(&str, &str)], auto_generate: bool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        make_repository(&directory.path().join("repo"), files);
+        let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
+        let clock = Clock::manual(start);
+        let ids = Ids::seeded(7, clock.clone());
+        let services = services(directory.path(), &clock, ids).await;
+        let mut house =
+            Self { directory, clock, services, agents: Vec::new(), script: script.to_owned(), auto_generate };
+        house.move_in().await;
+        house
+    }
+
+    /// Lets new agents take the place of the old ones, as a restart does.
+    pub(crate) async fn move_in(&mut self) {
+        let engine = self.engine();
+        let places = self.places();
+        let ideation = Ideation::new(IdeationOptions {
+            engine: engine.clone(),
+            prompts: Prompts::shipped().unwrap(),
+            templates: QuestionTemplates::shipped().unwrap(),
+            deadlines: Deadlines::default(),
+            places: places.clone(),
+        });
+        let specification = SpecificationWriter::new(SpecificationOptions {
+            engine,
+            prompts: Prompts::shipped().unwrap(),
+            templates: QuestionTemplates::shipped().unwrap(),
+            stacks: StackProfiles::shipped().unwrap(),
+            deadlines: Deadlines::default(),
+            repository: clone_of(&places).await,
+            places,
+            auto_generate: self.auto_generate,
+            repairs: 1,
+            lessons: LessonOptions { minimum: 0.7, per_task: 5, hold_out: false },
+        });
+        self.agents = vec![Arc::new(ideation.unwrap()), Arc::new(specification.unwrap())];
+        for agent in &self.agents {
+            let profile = agent.profile();
+            let subscription =
+                Subscription { name: profile.role, patterns: profile.patterns, from: StartAt::Now };
+            self.store().subscribe(&subscription).await.unwrap();
+        }
+    }
+
+    fn engine(&self) -> Engine {
+        let script = Script::parse(&self.script).unwrap();
+        let entry = ModelEntry {
+            model: Arc::new(Scripted::new(script, self.clock.clone())),
+            name: "script".to_owned(),
+            prices: PriceTable::default(),
+        };
+        Engine::new(self.store().clone(), Models::all(entry), self.clock.clone())
+    }
+
+    fn places(&self) -> Places {
+        Places { repo: self.directory.path().join("repo"), state: self.directory.path().join("state") }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.services.store
+    }
+
+    /// Speaks as a person at the command line.
+    pub(crate) fn person(&self) -> Context {
+        Context::new(&self.services, ComponentName::parse("cli").unwrap())
+    }
+
+    /// Hands out deliveries until none is open; returns the failures of those that could not be handled.
+    pub(crate) async fn settle(&self) -> Vec<AgentError> {
+        let mut failures = Vec::new();
+        loop {
+            let open = self.store().open_deliveries(None, 0, 1).await.unwrap();
+            let Some(delivery) = open.into_iter().next() else { return failures };
+            let agent = self.agents.iter().find(|agent| agent.profile().role == delivery.key.subscriber);
+            let event = Event::try_from(delivery.event).unwrap();
+            let context =
+                Context::new(&self.services, delivery.key.subscriber.clone()).caused_by(&event);
+            loop {
+                let (mut changes, outcome) = match agent.unwrap().handle(&event, &context).await {
+                    Ok(changes) => (changes, Outcome::Done),
+                    Err(error) => {
+                        failures.push(error.clone());
+                        (Default::default(), Outcome::Dead { error: error.to_string() })
+                    }
+                };
+                changes.close(&delivery.key, outcome);
+                match self.store().commit(changes).await {
+                    Ok(_) => break,
+                    Err(CommitError::Conflict { .. }) => {}
+                    Err(error) => panic!("{}: {error}", event.event_type()),
+                }
+            }
+        }
+    }
+
+    /// Begins an idea and waits until it is answered.
+    pub(crate) async fn begin(&self, slug: &str, text: &str) -> Started {
+        let opening = Opening {
+            user: user("ann"),
+            title: None,
+            text: text.to_owned(),
+            slug: Some(Slug::parse(slug).unwrap()),
+        };
+        let started = ideation::start(&self.person(), opening).await.unwrap();
+        assert_eq!(self.settle().await, []);
+        started
+    }
+
+    /// Says something and waits until it is answered.
+    pub(crate) async fn say(&self, session: SessionId, text: &str) {
+        ideation::say(&self.person(), session, &user("ann"), text).await.unwrap();
+        assert_eq!(self.settle().await, []);
+    }
+
+    /// Puts down an idea with the given documents.
+    pub(crate) async fn idea(&self, slug: &str, documents: &[(&str, &str)]) -> Slug {
+        for (path, text) in documents {
+            self.folder(slug).write(path, text).unwrap();
+        }
+        // The opening is long enough not to be asked about, and nobody takes the delivery.
+        let opening = Opening {
+            user: user("ann"),
+            title: Some(slug.to_owned()),
+            text: "An idea whose documents were written by hand before anybody talked about it.".to_owned(),
+            slug: Some(Slug::parse(slug).unwrap()),
+        };
+        let started = ideation::start(&self.person(), opening).await.unwrap();
+        let open = self.store().open_deliveries(None, 0, 100).await.unwrap();
+        let mut changes = ropewalk_store::ChangeSet::new();
+        for delivery in open {
+            changes.close(&delivery.key, Outcome::Discarded);
+        }
+        self.store().commit(changes).await.unwrap();
+        started.idea
+    }
+
+    /// Asks for a specification and waits for what comes of it.
+    pub(crate) async fn specify(&self, idea: &Slug) -> SpecId {
+        let spec = specification::request(&self.person(), idea, &user("ann"), Complexity::Simple).await;
+        assert_eq!(self.settle().await, []);
+        spec.unwrap()
+    }
+
+    pub(crate) fn folder(&self, slug: &str) -> IdeaFolder {
+        IdeaFolder::new(self.places().idea_folder(&user("ann"), &Slug::parse(slug).unwrap()))
+    }
+
+    pub(crate) async fn session(&self, id: SessionId) -> Session {
+        self.store().get::<Session>(&id.to_string()).await.unwrap().unwrap().into_inner()
+    }
+
+    pub(crate) async fn idea_record(&self, slug: &str) -> Idea {
+        self.store().get::<Idea>(slug).await.unwrap().unwrap().into_inner()
+    }
+
+    pub(crate) async fn spec(&self, id: SpecId) -> Specification {
+        self.store().get::<Specification>(&id.to_string()).await.unwrap().unwrap().into_inner()
+    }
+
+    pub(crate) async fn revision(&self, id: SpecId, number: u32) -> Revision {
+        self.store().get::<Revision>(&revision_key(id, number)).await.unwrap().unwrap().into_inner()
+    }
+
+    pub(crate) async fn messages(&self, session: SessionId) -> Vec<String> {
+        let query = Query::new().equal("session", session.to_string());
+        let messages = self.store().list::<Message>(query).await.unwrap();
+        messages.into_iter().map(|message| message.record.text).collect()
+    }
+
+    pub(crate) async fn open_questions(&self) -> Vec<Versioned<Question>> {
+        let query = Query::new().equal("state", QuestionState::Pending.as_str());
+        self.store().list::<Question>(query).await.unwrap()
+    }
+
+    /// Lists the payloads of every event, in order.
+    pub(crate) async fn payloads(&self) -> Vec<Payload> {
+        let events = self.store().events(&EventFilter::default()).await.unwrap();
+        let decoded = events.into_iter().map(|stored| Event::try_from(stored.event).unwrap().payload);
+        decoded.collect()
+    }
+
+    /// Lists the types of every event, in order.
+    pub(crate) async fn types(&self) -> Vec<&'static str> {
+        self.payloads().await.iter().map(Payload::event_type).collect()
+    }
+}
+
+pub(crate) fn user(name: &str) -> UserSlug {
+    UserSlug::parse(name).unwrap()
+}
+
+async fn services(directory: &Path, clock: &Clock, ids: Ids) -> Services {
+    let state = directory.join("state");
+    std::fs::create_dir_all(&state).unwrap();
+    let location = Location::Sqlite(state.join("ropewalk.db"));
+    let store = Store::open(&location, clock.clone()).await.unwrap();
+    let supervisor = Supervisor::new(Shutdown::new());
+    let for_bus = ropewalk_bus::Services { clock: clock.clone(), ids: ids.clone(), supervisor };
+    let bus =
+        Bus::start(store.clone(), TransportOptions::Embedded, for_bus, BusOptions::default()).await;
+    Services {
+        store,
+        bus: bus.unwrap(),
+        registry: Registry::new(clock.clone(), "test"),
+        clock: clock.clone(),
+        ids,
+    }
+}
+
+fn environment() -> Environment {
+    let inherited = std::env::vars_os().filter(|(name, _)| name == "PATH");
+    Environment::from_pairs(inherited)
+}
+
+async fn clone_of(places: &Places) -> LocalClone {
+    let git = Git::open(&environment()).await.unwrap();
+    let options = LocalCloneOptions {
+        user_repository: places.repo.clone(),
+        state: places.state.clone(),
+        identity: Identity::default(),
+    };
+    LocalClone::open_or_create(git, options).await.unwrap()
+}
+
+fn make_repository(path: &PathBuf, files: &[(&str, &str)]) {
+    std::fs::create_dir_all(path).unwrap();
+    for (file, text) in files.iter().chain(&[("notes.txt", "a repository\n")]) {
+        let file = path.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"])
+            .args(arguments)
+            .current_dir(path)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "--message=begin"]);
+}
