@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::servers::ServerError;
@@ -16,13 +16,42 @@ use crate::servers::ServerError;
 /// Long enough for a cold interpreter on two busy cores.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
-/// What to run, and how to read its port from what it prints.
+/// What to run, and how to learn from what it prints that it is ready.
 #[derive(Debug)]
 pub(crate) struct ServerCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// Text that stands right before the port in the line that says the server listens.
-    pub(crate) before_port: &'static str,
+    pub(crate) ready: Ready,
+    pub(crate) account: Account,
+    /// Data that goes with a test run that cannot clean up itself.
+    pub(crate) left_over: Option<PathBuf>,
+}
+
+/// How a server says that it is ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ready {
+    /// By a line in which this text stands right before the port that it chose.
+    PortAfter(&'static str),
+    /// By a line that holds this text; the port was chosen for it.
+    Says(&'static str, u16),
+}
+
+/// Whose rights a server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Account {
+    /// Those of the test.
+    Own,
+    /// Those of a user, and of a group with the same number.
+    Other(u32),
+}
+
+impl Account {
+    /// Has a command run with these rights.
+    pub(crate) fn apply(self, command: &mut Command) {
+        if let Self::Other(number) = self {
+            command.uid(number).gid(number);
+        }
+    }
 }
 
 /// A running server; dropping it kills its whole process group.
@@ -36,21 +65,22 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts the server and returns once it has named the port it listens on.
     pub(crate) fn start(command: &ServerCommand) -> Result<Self, ServerError> {
-        let mut child = Command::new(&command.program)
+        let mut server = Command::new(&command.program);
+        server
             .args(&command.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|source| ServerError::Start {
-                program: command.program.clone(),
-                source,
-            })?;
+            .process_group(0);
+        command.account.apply(&mut server);
+        let mut child = server.spawn().map_err(|source| ServerError::Start {
+            program: command.program.clone(),
+            source,
+        })?;
         let (lines, printed) = mpsc::channel();
         forward_lines(child.stdout.take(), lines.clone());
         forward_lines(child.stderr.take(), lines);
-        let guard = match spawn_guard(child.id()) {
+        let guard = match spawn_guard(child.id(), command.left_over.as_deref()) {
             Ok(guard) => guard,
             Err(source) => {
                 child.kill().ok();
@@ -66,12 +96,30 @@ impl ServerProcess {
             guard,
             port: 0,
         };
-        process.port = wait_for_port(&command.program, command.before_port, &printed)?;
+        process.port = wait_until_ready(&command.program, command.ready, &printed)?;
         Ok(process)
     }
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Asks the server's first process to end and waits for it, but no longer than `limit`.
+    pub(crate) fn ask_to_end(&mut self, signal: Signal, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        // Only while it runs is its number its own.
+        if self.is_running()
+            && let Ok(number) = i32::try_from(self.child.id())
+        {
+            kill(Pid::from_raw(number), signal).ok();
+        }
+        while self.is_running() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Kills the server and everything it started, at once and without a last word.
@@ -96,9 +144,14 @@ impl Drop for ServerProcess {
 
 /// Joins a shell to the group that kills it when this test process is gone. An interrupted test
 /// run never drops anything, but the pipe to the shell closes with it in any case.
-fn spawn_guard(group: u32) -> std::io::Result<Child> {
+fn spawn_guard(group: u32, left_over: Option<&Path>) -> std::io::Result<Child> {
+    // Data can be removed for good only once nobody writes it any more.
+    let script = "read -r _; [ -z \"$1\" ] || { kill -QUIT \"$2\"; \
+        for _ in 1 2 3 4 5 6 7 8; do rm -rf -- \"$1\" && break; sleep 0.2; done; }; kill -KILL 0";
     Command::new("sh")
-        .args(["-c", "read -r _; kill -KILL 0"])
+        .args(["-c", script, "guard"])
+        .arg(left_over.unwrap_or(Path::new("")))
+        .arg(group.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -120,9 +173,9 @@ fn forward_lines(stream: Option<impl Read + Send + 'static>, lines: Sender<Strin
     });
 }
 
-fn wait_for_port(
+fn wait_until_ready(
     program: &Path,
-    before_port: &str,
+    ready: Ready,
     printed: &mpsc::Receiver<String>,
 ) -> Result<u16, ServerError> {
     let deadline = Instant::now() + START_LIMIT;
@@ -131,7 +184,11 @@ fn wait_for_port(
         let left = deadline.saturating_duration_since(Instant::now());
         let problem = match printed.recv_timeout(left) {
             Ok(line) => {
-                if let Some(port) = port_after(before_port, &line) {
+                let port = match ready {
+                    Ready::PortAfter(before_port) => port_after(before_port, &line),
+                    Ready::Says(text, port) => line.contains(text).then_some(port),
+                };
+                if let Some(port) = port {
                     return Ok(port);
                 }
                 output.push_str(&line);
@@ -183,7 +240,9 @@ mod tests {
         ServerCommand {
             program: PathBuf::from("/bin/sh"),
             arguments: vec!["-c".to_owned(), script.to_owned()],
-            before_port: "port ",
+            ready: Ready::PortAfter("port "),
+            account: Account::Own,
+            left_over: None,
         }
     }
 

@@ -1,11 +1,15 @@
-//! NATS and the two model emulators, each on a free port of the loopback interface.
+//! NATS, PostgreSQL and the two model emulators, each on a free port of the loopback interface.
+
+mod postgres;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::process::{ServerCommand, ServerProcess};
+use crate::process::{Account, Ready, ServerCommand, ServerProcess};
+
+pub use postgres::PostgresServer;
 
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +43,14 @@ pub enum ServerError {
     /// There is no temporary directory for its data.
     #[error("cannot make a temporary directory for a server's data")]
     Directory(#[source] io::Error),
+    /// A cluster of databases cannot be made.
+    #[error("`{program}` made no database (run ./check to install it anew); it printed:\n{output}")]
+    Unmade {
+        /// The program.
+        program: PathBuf,
+        /// All it printed.
+        output: String,
+    },
 }
 
 /// A real nats-server with JetStream, its data in a temporary directory.
@@ -100,7 +112,9 @@ impl NatsServer {
             .map(str::to_owned)
             .chain([store.display().to_string()])
             .collect(),
-            before_port: "Listening for client connections on 127.0.0.1:",
+            ready: Ready::PortAfter("Listening for client connections on 127.0.0.1:"),
+            account: Account::Own,
+            left_over: None,
         })
     }
 }
@@ -128,7 +142,9 @@ impl Aimock {
             .map(str::to_owned)
             .chain([fixtures.display().to_string()])
             .collect(),
-            before_port: "listening on http://127.0.0.1:",
+            ready: Ready::PortAfter("listening on http://127.0.0.1:"),
+            account: Account::Own,
+            left_over: None,
         })?;
         Ok(Self { process })
     }
@@ -154,7 +170,9 @@ impl Llmock {
             arguments: ["serve", "--host", "127.0.0.1", "--port", "0"]
                 .map(str::to_owned)
                 .to_vec(),
-            before_port: "Uvicorn running on http://127.0.0.1:",
+            ready: Ready::PortAfter("Uvicorn running on http://127.0.0.1:"),
+            account: Account::Own,
+            left_over: None,
         })?;
         Ok(Self { process })
     }
