@@ -43,16 +43,22 @@ impl Statement {
 
     /// Adds a placeholder and its value.
     pub(crate) fn bind(&mut self, value: impl Into<Value>) -> &mut Self {
-        self.values.push(value.into());
+        self.values.push(value.into().without_zero_bytes());
         let number = self.values.len();
         // Writing to a string cannot fail.
         write!(self.sql, "${number}").unwrap_or_default();
         self
     }
 
-    /// Adds the source of rows that a JSON array holds, named `row`.
-    pub(crate) fn rows(&mut self, rows: String) -> &mut Self {
-        self.push("json_each(").bind(rows).push(") AS row")
+    /// Adds the source of rows that a JSON array holds, named `given`.
+    pub(crate) fn rows(&mut self, dialect: Dialect, rows: String) -> &mut Self {
+        match dialect {
+            Dialect::Sqlite => self.push("json_each(").bind(rows).push(") AS given"),
+            Dialect::Postgres => self
+                .push("jsonb_array_elements(")
+                .bind(rows)
+                .push("::jsonb) AS given(value)"),
+        }
     }
 
     #[cfg(test)]
@@ -72,53 +78,183 @@ impl Statement {
 
 /// Text element `index` of a row of [`Statement::rows`].
 pub(crate) fn text(index: usize) -> String {
-    format!("row.value ->> {index}")
+    format!("given.value ->> {index}")
 }
 
 /// Whole-number element `index` of a row of [`Statement::rows`].
 pub(crate) fn integer(index: usize) -> String {
-    format!("CAST(row.value ->> {index} AS BIGINT)")
+    format!("CAST(given.value ->> {index} AS BIGINT)")
 }
 
-/// A row of [`Statement::rows`] that is a plain text.
-pub(crate) const SCALAR: &str = "row.value";
+/// The language of a database, where two of them differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL 13 or newer.
+    Postgres,
+}
 
-/// Begins a transaction that holds the right to write from its first statement on.
-pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+/// What an advisory lock of PostgreSQL is for; the other half of its name is the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Purpose {
+    /// To write events in one order.
+    Write = 0x726f_0001,
+    /// To make or change tables.
+    Open = 0x726f_0002,
+    /// To consume.
+    Consume = 0x726f_0003,
+}
 
-/// Moves committed pages from the log into the database as far as nobody is in the way.
+impl Dialect {
+    /// A row of [`Statement::rows`] that is a plain text.
+    pub(crate) const fn scalar(self) -> &'static str {
+        match self {
+            Self::Sqlite => "given.value",
+            Self::Postgres => "given.value #>> '{}'",
+        }
+    }
+
+    /// Begins a transaction that holds the right to write from its first statement on.
+    ///
+    /// PostgreSQL would let two writers run beside each other and commit in another order than they took their
+    /// sequences in; one lock for each schema makes the order of sequences that of commits.
+    pub(crate) fn begin(self) -> String {
+        match self {
+            Self::Sqlite => "BEGIN IMMEDIATE".to_owned(),
+            Self::Postgres => format!(
+                "BEGIN; SELECT pg_advisory_xact_lock({})",
+                lock_name(Purpose::Write)
+            ),
+        }
+    }
+
+    /// The last sequence given to an event, even if that event is gone.
+    pub(crate) const fn last_sequence(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
+            }
+            Self::Postgres => {
+                "SELECT GREATEST((SELECT MAX(sequence) FROM events), \
+                 (SELECT value FROM counters WHERE name = 'sequence'))"
+            }
+        }
+    }
+
+    /// The subscribers of an event `e` as a JSON array.
+    pub(crate) const fn subscribers(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "(SELECT json_group_array(subscriber) FROM deliveries \
+                 WHERE deliveries.sequence = e.sequence)"
+            }
+            Self::Postgres => {
+                "(SELECT COALESCE(json_agg(subscriber), '[]')::text FROM deliveries \
+                 WHERE deliveries.sequence = e.sequence)"
+            }
+        }
+    }
+
+    /// The size of the database in bytes.
+    pub(crate) const fn size(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+            }
+            Self::Postgres => "SELECT pg_database_size(current_database())",
+        }
+    }
+
+    /// Answers `ok`, or what is damaged.
+    ///
+    /// A server checks every page that it reads; here it is asked what it found since its counts were last set to zero.
+    pub(crate) const fn quick_check(self) -> &'static str {
+        match self {
+            Self::Sqlite => "PRAGMA quick_check(1)",
+            Self::Postgres => {
+                "SELECT CASE WHEN COALESCE(checksum_failures, 0) = 0 THEN 'ok' \
+                 ELSE checksum_failures || ' pages with a wrong checksum were read' END \
+                 FROM pg_stat_database WHERE datname = current_database()"
+            }
+        }
+    }
+
+    /// Finds the version table of the migrations.
+    pub(crate) const fn migrations_table(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'"
+            }
+            Self::Postgres => {
+                "SELECT 1 FROM pg_class WHERE oid = to_regclass('_sqlx_migrations') \
+                 AND relnamespace = current_schema()::regnamespace"
+            }
+        }
+    }
+
+    /// Has a statement explained instead of run.
+    #[cfg(test)]
+    pub(crate) const fn explain(self) -> &'static str {
+        match self {
+            Self::Sqlite => "EXPLAIN QUERY PLAN ",
+            Self::Postgres => "EXPLAIN ",
+        }
+    }
+
+    /// Looks for knowledge items that hold any word of a text, best match first; `None` when it holds none.
+    pub(crate) fn search(self, text: &str, limit: u32) -> Option<Statement> {
+        let words = self.search_words(text)?;
+        let mut statement = Statement::new("SELECT key, version, body FROM knowledge ");
+        match self {
+            Self::Sqlite => statement
+                .push("JOIN knowledge_text ON knowledge_text.rowid = knowledge.number WHERE knowledge_text MATCH ")
+                .bind(words)
+                .push(" ORDER BY bm25(knowledge_text), key LIMIT "),
+            Self::Postgres => statement
+                .push("CROSS JOIN to_tsquery('pg_catalog.simple', ")
+                .push("'''' || replace(trim(plain_words(")
+                .bind(words)
+                .push(")), ' ', ''' | ''') || '''') AS asked WHERE words @@ asked ")
+                .push("ORDER BY ts_rank(words, asked) DESC, key LIMIT "),
+        };
+        statement.bind(limit);
+        Some(statement)
+    }
+
+    /// Turns free text into a search for any of its words; `None` when it holds none.
+    fn search_words(self, text: &str) -> Option<String> {
+        let words = text
+            .split(|letter: char| !letter.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .take(SEARCH_WORDS);
+        let words: Vec<String> = match self {
+            // Quoted, a word is never taken for an operator.
+            Self::Sqlite => words.map(|word| format!("\"{word}\"")).collect(),
+            Self::Postgres => words.map(str::to_owned).collect(),
+        };
+        let between = match self {
+            Self::Sqlite => " OR ",
+            Self::Postgres => " ",
+        };
+        (!words.is_empty()).then(|| words.join(between))
+    }
+}
+
+/// The arguments that name an advisory lock; a schema stands for a project.
+pub(crate) fn lock_name(purpose: Purpose) -> String {
+    format!("{}, hashtext(current_schema())", purpose as i32)
+}
+
+/// The channel on which the writers of a schema tell each other of events.
+pub(crate) const CHANNEL: &str = "'ropewalk_' || hashtext(current_schema())";
+
+/// Moves committed pages of SQLite from the log into the database as far as nobody is in the way.
 pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
-
-/// The last sequence given to an event, even if that event is gone.
-pub(crate) const LAST_SEQUENCE: &str =
-    "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'events'";
-
-/// The subscribers of an event `e` as a JSON array.
-pub(crate) const SUBSCRIBERS: &str =
-    "(SELECT json_group_array(subscriber) FROM deliveries WHERE deliveries.sequence = e.sequence)";
-
-/// Looks for knowledge items by words, best match first; the words are bound after it.
-pub(crate) const SEARCH: &str = "SELECT key, version, body FROM knowledge \
-     JOIN knowledge_text ON knowledge_text.rowid = knowledge.number \
-     WHERE knowledge_text MATCH ";
-
-/// Orders the matches of [`SEARCH`].
-pub(crate) const SEARCH_ORDER: &str = " ORDER BY bm25(knowledge_text), key LIMIT ";
 
 /// The most words that one search looks for.
 const SEARCH_WORDS: usize = 32;
-
-/// Turns free text into a search for any of its words; `None` when it holds none.
-pub(crate) fn search_words(text: &str) -> Option<String> {
-    let words: Vec<String> = text
-        .split(|letter: char| !letter.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .take(SEARCH_WORDS)
-        // Quoted, a word is never taken for an operator.
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    (!words.is_empty()).then(|| words.join(" OR "))
-}
 
 #[cfg(test)]
 mod tests {
@@ -136,7 +272,8 @@ mod tests {
             ("  ' * ( ", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(search_words(text).as_deref(), expected, "{text}");
+            let found = Dialect::Sqlite.search_words(text);
+            assert_eq!(found.as_deref(), expected, "{text}");
         }
     }
 }

@@ -98,6 +98,12 @@ pub enum CommitError {
     /// The database may not be written.
     #[error("the database is read-only; check the permissions of its file and directory")]
     ReadOnly,
+    /// The server cannot be reached; when the connection broke in the middle of a commit, the change set may be
+    /// written all the same.
+    #[error(
+        "the database cannot be reached ({0}); see that its server runs, load again and try again"
+    )]
+    Unreachable(String),
     /// Another process held the database for too long.
     #[error("the database is busy with another process; try again")]
     Busy,
@@ -120,7 +126,10 @@ impl CommitError {
 
     /// Returns whether the same change set may succeed later.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::NoSpace | Self::Busy | Self::Storage(_))
+        matches!(
+            self,
+            Self::NoSpace | Self::Busy | Self::Unreachable(_) | Self::Storage(_)
+        )
     }
 }
 
@@ -177,11 +186,11 @@ pub enum OpenError {
     ReadOnly(PathBuf),
     /// A newer version of the program wrote it.
     #[error(
-        "the database `{path}` has version {found}, newer than {known}; use a newer `ropewalk`"
+        "the database `{database}` has version {found}, newer than {known}; use a newer `ropewalk`"
     )]
     Newer {
-        /// The file.
-        path: PathBuf,
+        /// The file or server.
+        database: String,
         /// Its version.
         found: i64,
         /// The newest version known here.
@@ -198,21 +207,29 @@ pub enum OpenError {
         backup: Option<PathBuf>,
     },
     /// The tables could not be brought up to date.
-    #[error("cannot bring the database `{path}` up to date: {source}")]
+    #[error("cannot bring the database `{database}` up to date: {source}")]
     Migration {
-        /// The file.
-        path: PathBuf,
+        /// The file or server.
+        database: String,
         /// Why.
         source: sqlx::migrate::MigrateError,
+    },
+    /// The server lacks something.
+    #[error("the database `{database}` cannot be used: {reason}")]
+    Unfit {
+        /// The server.
+        database: String,
+        /// What it lacks, and how to mend that.
+        reason: String,
     },
     /// No backup could be made before the tables were to be changed.
     #[error("cannot back up the database before bringing it up to date: {0}")]
     Backup(#[from] BackupError),
     /// The database failed.
-    #[error("cannot open the database `{path}`: {source}")]
+    #[error("cannot open the database `{database}`: {source}")]
     Storage {
-        /// The file.
-        path: PathBuf,
+        /// The file or server.
+        database: String,
         /// Why.
         source: sqlx::Error,
     },
@@ -236,6 +253,9 @@ pub enum BackupError {
         /// Why.
         source: std::io::Error,
     },
+    /// A server is backed up by its own tools.
+    #[error("a PostgreSQL database is backed up with `pg_dump`, or by whoever runs its server")]
+    Elsewhere,
     /// The database failed.
     #[error("cannot write the backup: {0}")]
     Storage(#[from] sqlx::Error),
@@ -244,12 +264,14 @@ pub enum BackupError {
 /// Says why a location cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// PostgreSQL is asked for.
+    /// The address of a server is not one; the address itself may hold a password and is not repeated.
     #[error(
-        "PostgreSQL is not supported by this version; use `--store sqlite` or `--store sqlite:PATH`"
+        "the address of the PostgreSQL server cannot be read ({0}); write `postgres://USER@HOST/DATABASE`"
     )]
-    Postgres,
+    Unreadable(String),
     /// The text names no kind of store.
-    #[error("`{0}` names no store; write `sqlite` or `sqlite:PATH`")]
+    #[error(
+        "`{0}` names no store; write `sqlite`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`"
+    )]
     Unknown(String),
 }

@@ -8,8 +8,12 @@
 //! What it is not: it moves nothing over a network, decides nothing about work, and knows no agent. It does not
 //! hand deliveries out; the `bus` does.
 //!
+//! The same statements run on SQLite and on PostgreSQL; where they cannot be the same, `dialect.rs` knows both.
+//! To add a third database: a driver in `database/`, its fragments in `dialect.rs`, its tables in `migrations/`, and a
+//! name in the harness of the tests, which run on each.
+//!
 //! To add a record: write its struct in `schemas`, describe its row with `record!` in `records/`, list its table in
-//! [`records::TABLES`], and add a migration that makes the table; a test compares the two.
+//! [`records::TABLES`], and add a migration for each database that makes the table; a test compares them.
 
 mod change_set;
 mod database;
@@ -38,7 +42,7 @@ pub use deliveries::{DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, Op
 pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
 pub use events::{Committed, EventFilter, StartAt, StoredEvent, Subscription};
 pub use feed::{CommitFeed, Lagged};
-pub use location::Location;
+pub use location::{Location, Server};
 pub use lock::{InstanceLock, InstanceLockError};
 pub use maintenance::{Health, Statistics};
 pub use query::Query;

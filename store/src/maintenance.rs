@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use crate::database::Connection;
-use crate::dialect::Statement;
+use crate::database::{Connection, Fault, fault};
+use crate::dialect::{Dialect, Statement};
 use crate::error::{BackupError, ReadError};
 use crate::store::Store;
 
@@ -44,8 +44,11 @@ impl Store {
         Ok(health)
     }
 
-    /// Writes a backup into `directory` and keeps the newest `keep` there; runs beside the writer.
+    /// Writes a backup of a database file into `directory` and keeps the newest `keep` there; runs beside the writer.
     pub async fn backup(&self, directory: &Path, keep: usize) -> Result<PathBuf, BackupError> {
+        if self.database.dialect() == Dialect::Postgres {
+            return Err(BackupError::Elsewhere);
+        }
         let mut connection = self.database.connect(false).await?;
         let path = backup(&mut connection, directory, self.clock.now(), keep).await?;
         connection.close().await?;
@@ -54,16 +57,7 @@ impl Store {
 
     /// Counts what the store holds.
     pub async fn statistics(&self) -> Result<Statistics, ReadError> {
-        let statement = Statement::new(
-            "SELECT (SELECT COUNT(*) FROM events), \
-             (SELECT COUNT(*) FROM deliveries WHERE state = 'open'), \
-             (SELECT COUNT(*) FROM deliveries WHERE state = 'dead' \
-              AND state NOT IN ('open', 'done')), \
-             (SELECT COUNT(*) FROM deliveries WHERE state = 'parked' \
-              AND state NOT IN ('open', 'done')), \
-             (SELECT COUNT(*) FROM subscriptions), \
-             (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())",
-        );
+        let statement = count_all(self.database.dialect());
         let rows = self.database.read(statement).await?;
         let number = |index: usize| {
             rows.first()
@@ -82,21 +76,35 @@ impl Store {
     }
 }
 
+/// Returns a select of the numbers of [`Statistics`], in its order.
+pub(crate) fn count_all(dialect: Dialect) -> Statement {
+    let mut statement = Statement::new(
+        "SELECT (SELECT COUNT(*) FROM events), \
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'open'), \
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'dead' \
+              AND state NOT IN ('open', 'done')), \
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'parked' \
+              AND state NOT IN ('open', 'done')), \
+             (SELECT COUNT(*) FROM subscriptions), (",
+    );
+    statement.push(dialect.size()).push(")");
+    statement
+}
+
 pub(crate) async fn quick_check(connection: &mut Connection) -> Result<Health, sqlx::Error> {
-    let checked = connection
-        .fetch(Statement::new("PRAGMA quick_check(1)"))
-        .await;
-    let finding = match checked {
+    let check = Statement::new(connection.dialect().quick_check());
+    let finding = match connection.fetch(check).await {
         Ok(rows) => rows
             .into_iter()
             .next()
             .and_then(|row| row.into_iter().next()?.into_text())
             .unwrap_or_default(),
         // Damage in the schema itself stops the check.
-        Err(sqlx::Error::Database(error)) if is_damage(error.code().as_deref()) => {
-            error.message().to_owned()
-        }
-        Err(error) => return Err(error),
+        Err(problem) if is_damage(&problem) => match problem {
+            sqlx::Error::Database(error) => error.message().to_owned(),
+            other => other.to_string(),
+        },
+        Err(problem) => return Err(problem),
     };
     if finding == "ok" {
         Ok(Health::Intact)
@@ -105,14 +113,8 @@ pub(crate) async fn quick_check(connection: &mut Connection) -> Result<Health, s
     }
 }
 
-/// Returns whether an error code says that the file is damaged (11, 267, 523, …) or no database (26).
-pub(crate) fn is_damage(code: Option<&str>) -> bool {
-    primary(code).is_some_and(|code| code == 11 || code == 26)
-}
-
-/// Returns the primary part of an extended error code.
-pub(crate) fn primary(code: Option<&str>) -> Option<i32> {
-    code?.parse::<i32>().ok().map(|code| code & 0xff)
+fn is_damage(problem: &sqlx::Error) -> bool {
+    matches!(fault(problem), Fault::Damaged | Fault::NotADatabase)
 }
 
 pub(crate) async fn backup(

@@ -4,7 +4,7 @@ use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::{ComponentName, EventId, EventPattern};
 
 use crate::deliveries::{DeliveryFilter, DeliveryRow, DeliveryState, OpenDelivery};
-use crate::dialect::{self, Statement};
+use crate::dialect::{Dialect, Statement};
 use crate::error::ReadError;
 use crate::events::{EventFilter, StoredEvent, Subscription};
 use crate::query::Query;
@@ -37,37 +37,30 @@ impl Store {
         text: &str,
         limit: u32,
     ) -> Result<Vec<Versioned<KnowledgeItem>>, ReadError> {
-        let Some(words) = dialect::search_words(text) else {
+        let Some(statement) = self.database.dialect().search(text, limit) else {
             return Ok(Vec::new());
         };
-        let mut statement = Statement::new(dialect::SEARCH);
-        statement
-            .bind(words)
-            .push(dialect::SEARCH_ORDER)
-            .bind(limit);
         let rows = self.database.read(statement).await?;
         rows.into_iter().map(row::record).collect()
     }
 
     /// Reads one event.
     pub async fn event(&self, id: EventId) -> Result<Option<StoredEvent>, ReadError> {
-        let mut statement = select_events();
-        statement.push(" WHERE e.id = ").bind(id);
+        let statement = select_event(self.database.dialect(), id);
         let rows = self.database.read(statement).await?;
         rows.into_iter().next().map(row::stored_event).transpose()
     }
 
     /// Reads the events that a filter selects, in commit order unless it says otherwise.
     pub async fn events(&self, filter: &EventFilter) -> Result<Vec<StoredEvent>, ReadError> {
-        let statement = select_events_of(filter);
+        let statement = select_events_of(self.database.dialect(), filter);
         let rows = self.database.read(statement).await?;
         rows.into_iter().map(row::stored_event).collect()
     }
 
     /// Returns the sequence of the newest event, 0 before the first.
     pub async fn last_sequence(&self) -> Result<i64, ReadError> {
-        let statement = Statement::new("SELECT COALESCE(MAX(sequence), 0) FROM events");
-        let number = self.number(statement).await?;
+        let number = self.number(Statement::new(NEWEST)).await?;
         Ok(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
@@ -105,10 +98,18 @@ impl Store {
     }
 }
 
-fn select_events() -> Statement {
+pub(crate) const NEWEST: &str = "SELECT COALESCE(MAX(sequence), 0) FROM events";
+
+pub(crate) fn select_event(dialect: Dialect, id: EventId) -> Statement {
+    let mut statement = select_events(dialect);
+    statement.push(" WHERE e.id = ").bind(id);
+    statement
+}
+
+fn select_events(dialect: Dialect) -> Statement {
     let mut statement = Statement::new("SELECT e.sequence, e.body, ");
     statement
-        .push(dialect::SUBSCRIBERS)
+        .push(dialect.subscribers())
         .push(" FROM events AS e");
     statement
 }
@@ -117,8 +118,8 @@ pub(crate) fn select_subscriptions() -> Statement {
     Statement::new("SELECT name, patterns FROM subscriptions ORDER BY name")
 }
 
-pub(crate) fn select_events_of(filter: &EventFilter) -> Statement {
-    let mut statement = select_events();
+pub(crate) fn select_events_of(dialect: Dialect, filter: &EventFilter) -> Statement {
+    let mut statement = select_events(dialect);
     write_event_filter(filter, &mut statement);
     let order = if filter.newest_first { " DESC" } else { "" };
     statement.push(" ORDER BY e.sequence").push(order);

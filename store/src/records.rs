@@ -72,8 +72,14 @@ mod tests {
 
     #[test]
     fn every_table_has_the_columns_that_its_record_writes() {
-        let sql = include_str!("../migrations/0001_initial.sql");
-        for table in TABLES {
+        let databases = [
+            include_str!("../migrations/sqlite/0001_initial.sql").to_owned(),
+            include_str!("../migrations/postgres/0001_initial.sql").replace(" COLLATE \"C\"", ""),
+        ];
+        for (sql, table) in databases
+            .iter()
+            .flat_map(|sql| TABLES.iter().map(move |t| (sql, t)))
+        {
             let start = format!("CREATE TABLE {} (\n", table.name);
             let (_, rest) = sql.split_once(&start).unwrap_or_else(|| panic!("{start}"));
             let (columns, _) = rest.split_once("\n);").unwrap();

@@ -10,7 +10,7 @@ use crate::change_set::ChangeSet;
 use crate::database::Database;
 use crate::error::CommitError;
 use crate::events::{Committed, Subscription};
-use crate::feed::CommitFeed;
+use crate::feed::{CommitFeed, Told};
 use crate::submission::Submission;
 use crate::writer::Command;
 
@@ -21,7 +21,7 @@ pub struct Store {
     pub(crate) clock: Clock,
     pub(crate) commands: mpsc::Sender<Command>,
     // Weak, so that the feeds end with the writer and not with the last clone of this handle.
-    pub(crate) feed: broadcast::WeakSender<Arc<Committed>>,
+    pub(crate) feed: broadcast::WeakSender<Told>,
     pub(crate) tasks: Supervisor,
 }
 
@@ -35,7 +35,8 @@ impl Store {
         Ok(Arc::unwrap_or_clone(committed))
     }
 
-    /// Follows every commit of this process from here on that emits at least one event.
+    /// Follows every commit of this process from here on that emits at least one event; a server also tells of
+    /// those of other processes.
     pub fn feed(&self) -> CommitFeed {
         CommitFeed(self.feed.upgrade().map(|sender| sender.subscribe()))
     }

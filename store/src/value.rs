@@ -32,8 +32,17 @@ impl Value {
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Null => serde_json::Value::Null,
+            Self::Text(text) if text.contains('\0') => self.clone().without_zero_bytes().to_json(),
             Self::Text(text) => serde_json::Value::String(text.clone()),
             Self::Integer(number) => serde_json::Value::from(*number),
+        }
+    }
+
+    /// Replaces zero bytes, which not every database takes in a text; what is looked for and what is stored alike.
+    pub(crate) fn without_zero_bytes(self) -> Self {
+        match self {
+            Self::Text(text) if text.contains('\0') => Self::Text(text.replace('\0', "\u{FFFD}")),
+            other => other,
         }
     }
 

@@ -4,6 +4,8 @@ mod apply;
 mod batch;
 mod checkpoint;
 mod evaluate;
+mod link;
+mod listen;
 mod load;
 #[cfg(test)]
 mod plans;
@@ -18,11 +20,12 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::database::{Connection, Database};
 use crate::error::CommitError;
 use crate::events::{Committed, Subscription};
-use crate::feed::FEED_CAPACITY;
+use crate::feed::{FEED_CAPACITY, Told};
 use crate::store::Store;
 use crate::submission::Submission;
 use checkpoint::Checkpoints;
 use evaluate::Routing;
+use link::Link;
 
 /// How many commands may wait; whoever comes later waits before it is queued.
 const QUEUE_CAPACITY: usize = 2_048;
@@ -51,12 +54,15 @@ pub(crate) enum Command {
 
 /// The writer and what it knows between transactions.
 struct Writer {
-    connection: Connection,
+    link: Link,
     clock: Clock,
     commands: mpsc::Receiver<Command>,
-    feed: broadcast::Sender<Arc<Committed>>,
+    feed: broadcast::Sender<Told>,
     routing: Routing,
-    checkpoints: Checkpoints,
+    /// Where they are ours to make.
+    checkpoints: Option<Checkpoints>,
+    /// Ends with the writer, where a server tells of other processes.
+    _listening: Option<oneshot::Sender<()>>,
     damage: Option<String>,
 }
 
@@ -76,13 +82,23 @@ pub(crate) async fn start(
         feed: feed.downgrade(),
         tasks: tasks.clone(),
     };
+    let link = Link::new(database.clone(), connection);
+    let (checkpoints, listening) = match &database {
+        Database::Sqlite(_) => (Some(checkpoint::start(&database, &tasks).await?), None),
+        Database::Postgres(server) => {
+            let feed = feed.downgrade();
+            let listening = listen::start(server.clone(), link.id(), feed, &tasks).await?;
+            (None, Some(listening))
+        }
+    };
     let writer = Writer {
-        connection,
+        link,
         clock,
         commands,
         feed,
         routing: Routing::unknown(),
-        checkpoints: checkpoint::start(&database, &tasks).await?,
+        checkpoints,
+        _listening: listening,
         damage: None,
     };
     tasks.spawn("store-writer", writer.run());
@@ -138,9 +154,13 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        self.checkpoints.make_room().await;
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.make_room().await;
+        }
         let answers = self.commit(batch).await;
-        self.checkpoints.written(size_bytes);
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.written(size_bytes);
+        }
         self.publish(replies, answers);
         left_over
     }
@@ -156,7 +176,8 @@ impl Writer {
                 && !committed.events.is_empty()
             {
                 // No reader is no problem: the deliveries are in the database.
-                self.feed.send(Arc::clone(committed)).unwrap_or_default();
+                let told = Told::Here(Arc::clone(committed));
+                self.feed.send(told).unwrap_or_default();
             }
             // A caller that went away has its effects committed all the same.
             reply.send(answer).unwrap_or_default();
@@ -191,8 +212,10 @@ impl Writer {
                 Command::Close(reply) => reply.send(()).unwrap_or_default(),
             }
         }
-        self.checkpoints.stop().await;
-        if let Err(problem) = self.connection.close().await {
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.stop().await;
+        }
+        if let Err(problem) = self.link.close().await {
             tracing::warn!("the database did not close cleanly: {problem}");
         }
         if let Some(reply) = reply {

@@ -7,13 +7,13 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value as Json, json};
 
 use crate::deliveries::DeliveryKey;
-use crate::dialect::{self, Statement};
+use crate::dialect::{self, Dialect, Statement};
 use crate::record::{ColumnKind, Table};
 use crate::submission::EncodedEvent;
 use crate::writer::evaluate::{FinalDelivery, FinalRow, NewDelivery, Writes};
 
 /// Returns the statements of a batch.
-pub(crate) fn statements(writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> {
+pub(crate) fn statements(dialect: Dialect, writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut written: BTreeMap<&str, (&'static Table, Vec<Json>)> = BTreeMap::new();
     let mut deleted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -33,20 +33,24 @@ pub(crate) fn statements(writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> 
             FinalRow::Deleted => deleted.entry(name).or_default().push(key),
         }
     }
-    statements.extend(deleted.iter().map(|(table, keys)| delete(table, keys)));
+    statements.extend(
+        deleted
+            .iter()
+            .map(|(table, keys)| delete(dialect, table, keys)),
+    );
     statements.extend(
         written
             .into_values()
-            .map(|(table, rows)| upsert(table, rows)),
+            .map(|(table, rows)| upsert(dialect, table, rows)),
     );
     if !writes.events.is_empty() {
-        statements.push(insert_events(&writes.events));
+        statements.push(insert_events(dialect, &writes.events));
     }
     if !writes.deliveries.is_empty() {
-        statements.push(insert_deliveries(&writes.deliveries, now));
+        statements.push(insert_deliveries(dialect, &writes.deliveries, now));
     }
     if !writes.closes.is_empty() {
-        statements.push(close_deliveries(&writes.closes));
+        statements.push(close_deliveries(dialect, &writes.closes));
     }
     if writes.token.is_some() || writes.floor.is_some() {
         statements.push(count(writes.token, writes.floor));
@@ -54,7 +58,7 @@ pub(crate) fn statements(writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> 
     statements
 }
 
-fn upsert(table: &'static Table, rows: Vec<Json>) -> Statement {
+pub(super) fn upsert(dialect: Dialect, table: &'static Table, rows: Vec<Json>) -> Statement {
     let names: Vec<String> = ["key", "version"]
         .into_iter()
         .chain(table.columns.iter().map(|column| column.name))
@@ -82,24 +86,26 @@ fn upsert(table: &'static Table, rows: Vec<Json>) -> Statement {
         names.join(", "),
         values.join(", ")
     ));
-    statement.rows(Json::Array(rows).to_string()).push(&format!(
-        " WHERE 1 = 1 ON CONFLICT (key) DO UPDATE SET {}",
-        updates.join(", ")
-    ));
+    statement
+        .rows(dialect, Json::Array(rows).to_string())
+        .push(&format!(
+            " WHERE 1 = 1 ON CONFLICT (key) DO UPDATE SET {}",
+            updates.join(", ")
+        ));
     statement
 }
 
-fn delete(table: &str, keys: &[&str]) -> Statement {
+pub(super) fn delete(dialect: Dialect, table: &str, keys: &[&str]) -> Statement {
     let mut statement = Statement::new("DELETE FROM ");
     statement
         .name(table)
-        .push(&format!(" WHERE key IN (SELECT {} FROM ", dialect::SCALAR))
-        .rows(json!(keys).to_string())
+        .push(&format!(" WHERE key IN (SELECT {} FROM ", dialect.scalar()))
+        .rows(dialect, json!(keys).to_string())
         .push(")");
     statement
 }
 
-fn insert_events(events: &[(i64, Arc<EncodedEvent>)]) -> Statement {
+fn insert_events(dialect: Dialect, events: &[(i64, Arc<EncodedEvent>)]) -> Statement {
     let rows: Vec<Json> = events
         .iter()
         .map(|(sequence, encoded)| {
@@ -132,11 +138,15 @@ fn insert_events(events: &[(i64, Arc<EncodedEvent>)]) -> Statement {
         dialect::integer(7),
         dialect::text(8),
     ));
-    statement.rows(json!(rows).to_string());
+    statement.rows(dialect, json!(rows).to_string());
     statement
 }
 
-fn insert_deliveries(deliveries: &[NewDelivery], now: DateTime<Utc>) -> Statement {
+fn insert_deliveries(
+    dialect: Dialect,
+    deliveries: &[NewDelivery],
+    now: DateTime<Utc>,
+) -> Statement {
     let rows: Vec<Json> = deliveries
         .iter()
         .map(|delivery| {
@@ -161,11 +171,11 @@ fn insert_deliveries(deliveries: &[NewDelivery], now: DateTime<Utc>) -> Statemen
     statement
         .bind(now)
         .push(" FROM ")
-        .rows(json!(rows).to_string());
+        .rows(dialect, json!(rows).to_string());
     statement
 }
 
-fn close_deliveries(closes: &BTreeMap<DeliveryKey, FinalDelivery>) -> Statement {
+fn close_deliveries(dialect: Dialect, closes: &BTreeMap<DeliveryKey, FinalDelivery>) -> Statement {
     let rows: Vec<Json> = closes
         .iter()
         .map(|(key, delivery)| {
@@ -189,15 +199,17 @@ fn close_deliveries(closes: &BTreeMap<DeliveryKey, FinalDelivery>) -> Statement 
         dialect::text(5),
         dialect::integer(6),
     ));
-    statement.rows(json!(rows).to_string()).push(&format!(
-        " WHERE deliveries.sequence = {} AND deliveries.subscriber = {}",
-        dialect::integer(0),
-        dialect::text(1),
-    ));
+    statement
+        .rows(dialect, json!(rows).to_string())
+        .push(&format!(
+            " WHERE deliveries.sequence = {} AND deliveries.subscriber = {}",
+            dialect::integer(0),
+            dialect::text(1),
+        ));
     statement
 }
 
-fn count(token: Option<i64>, floor: Option<i64>) -> Statement {
+pub(super) fn count(token: Option<i64>, floor: Option<i64>) -> Statement {
     let mut statement =
         Statement::new("UPDATE counters SET value = CASE name WHEN 'token' THEN COALESCE(");
     statement

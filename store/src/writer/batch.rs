@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use crate::dialect::{self, Statement};
+use crate::database::{Fault, fault, is_lost};
 use crate::error::CommitError;
 use crate::events::Committed;
-use crate::maintenance::{is_damage, primary};
 use crate::reader;
 use crate::row;
 use crate::submission::Submission;
 use crate::writer::evaluate::{Routing, evaluate};
+use crate::writer::link::Written;
 use crate::writer::{Writer, apply, load};
+
+/// How often one batch is begun again because the connection broke.
+const BROKEN_LIMIT: u32 = 5;
 
 type Answer = Result<Arc<Committed>, CommitError>;
 
@@ -46,23 +49,46 @@ impl Writer {
         answers
     }
 
+    /// Runs the batch as one transaction, again when the connection broke before it was committed.
     async fn transact(&mut self, batch: &[Submission]) -> Result<Vec<Answer>, sqlx::Error> {
-        self.begin().await?;
+        let mut broken = 0;
+        loop {
+            let outcome = self.attempt(batch).await;
+            match outcome {
+                Err(problem) if is_lost(&problem) && broken < BROKEN_LIMIT => {
+                    broken += 1;
+                    warn!("the connection to the database broke, trying again: {problem}");
+                    self.link.mend().await?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn attempt(&mut self, batch: &[Submission]) -> Result<Vec<Answer>, sqlx::Error> {
+        self.link.begin().await?;
         let outcome = self.write(batch).await;
         self.end(outcome).await
     }
 
-    async fn write(&mut self, batch: &[Submission]) -> Result<Vec<Answer>, sqlx::Error> {
-        let loaded = load::load(&mut self.connection, batch).await?;
+    async fn write(&mut self, batch: &[Submission]) -> Result<(Vec<Answer>, Written), sqlx::Error> {
+        let loaded = load::load(&mut self.link.connection, batch).await?;
         self.route(loaded.epoch).await?;
         let now = self.clock.now();
         let evaluated = evaluate(&loaded, &self.routing, batch, now);
-        if !evaluated.writes.is_empty() {
-            for statement in apply::statements(&evaluated.writes, now) {
-                self.connection.execute(statement).await?;
-            }
+        if evaluated.writes.is_empty() {
+            return Ok((evaluated.answers, Written::Nothing));
         }
-        Ok(evaluated.answers)
+        let dialect = self.link.connection.dialect();
+        for statement in apply::statements(dialect, &evaluated.writes, now) {
+            self.link.connection.execute(statement).await?;
+        }
+        let written = if evaluated.writes.events.is_empty() {
+            Written::Rows
+        } else {
+            Written::Events
+        };
+        Ok((evaluated.answers, written))
     }
 
     /// Loads the subscriptions again when this or another process has changed them.
@@ -71,6 +97,7 @@ impl Writer {
             return Ok(());
         }
         let rows = self
+            .link
             .connection
             .fetch(reader::select_subscriptions())
             .await?;
@@ -88,34 +115,22 @@ impl Writer {
         Ok(())
     }
 
-    pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
-        self.connection
-            .execute(Statement::new(dialect::BEGIN))
-            .await
-            .map(drop)
-    }
-
     /// Commits after a success, rolls back after a failure.
     pub(crate) async fn end<T>(
         &mut self,
-        outcome: Result<T, sqlx::Error>,
+        outcome: Result<(T, Written), sqlx::Error>,
     ) -> Result<T, sqlx::Error> {
         let committed = match outcome {
-            Ok(value) => self
-                .connection
-                .execute(Statement::new("COMMIT"))
-                .await
-                .map(|_| value),
+            Ok((value, written)) => {
+                let now = self.clock.now();
+                self.link.commit(written, now).await.map(|()| value)
+            }
             Err(problem) => Err(problem),
         };
         if committed.is_err() {
             // The routing may have been read inside a transaction that is now undone.
             self.routing = Routing::unknown();
-            // Some errors have ended the transaction already; then there is nothing to undo.
-            let undone = self.connection.execute(Statement::new("ROLLBACK")).await;
-            if let Err(problem) = undone {
-                tracing::debug!("nothing to roll back: {problem}");
-            }
+            self.link.roll_back().await;
         }
         committed
     }
@@ -123,15 +138,12 @@ impl Writer {
 
 /// Says in words of this crate why the database refused.
 pub(crate) fn translate(problem: sqlx::Error) -> CommitError {
-    let code = match &problem {
-        sqlx::Error::Database(error) => error.code().map(std::borrow::Cow::into_owned),
-        _ => None,
-    };
-    match primary(code.as_deref()) {
-        Some(13) => CommitError::NoSpace,
-        Some(8) => CommitError::ReadOnly,
-        Some(5 | 6) => CommitError::Busy,
-        _ if is_damage(code.as_deref()) => CommitError::Damaged(problem.to_string()),
-        _ => CommitError::Storage(Arc::new(problem)),
+    match fault(&problem) {
+        Fault::NoSpace => CommitError::NoSpace,
+        Fault::ReadOnly => CommitError::ReadOnly,
+        Fault::Busy => CommitError::Busy,
+        Fault::Damaged | Fault::NotADatabase => CommitError::Damaged(problem.to_string()),
+        Fault::Lost => CommitError::Unreachable(problem.to_string()),
+        Fault::Other => CommitError::Storage(Arc::new(problem)),
     }
 }

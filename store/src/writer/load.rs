@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::change_set::Change;
 use crate::database::{Connection, Row};
 use crate::deliveries::{DeliveryKey, DeliveryState};
-use crate::dialect::{self, Statement};
+use crate::dialect::{self, Dialect, Statement};
 use crate::record::Record;
 use crate::submission::Submission;
 use crate::value::Value;
@@ -56,12 +56,14 @@ impl Touched {
     }
 
     /// Returns a select of (kind, key, number, text, attempts).
-    fn select(&self) -> Statement {
+    fn select(&self, dialect: Dialect) -> Statement {
         let mut statement = Statement::new(
-            "SELECT 'counter', name, value, NULL, NULL FROM counters \
+            "SELECT 'counter', name, value, CAST(NULL AS TEXT), CAST(NULL AS BIGINT) FROM counters \
              UNION ALL SELECT 'sequence', NULL, (",
         );
-        statement.push(dialect::LAST_SEQUENCE).push("), NULL, NULL");
+        statement
+            .push(dialect.last_sequence())
+            .push("), NULL, NULL");
         for (table, keys) in &self.rows {
             let body = if *table == Lease::TABLE.name {
                 "body"
@@ -70,15 +72,15 @@ impl Touched {
             };
             statement.push(&format!(
                 " UNION ALL SELECT '{table}', key, version, {body}, NULL FROM \"{table}\" WHERE key IN (SELECT {} FROM ",
-                dialect::SCALAR
+                dialect.scalar()
             ));
-            statement.rows(json!(keys).to_string()).push(")");
+            statement.rows(dialect, json!(keys).to_string()).push(")");
         }
         if !self.deliveries.is_empty() {
             statement.push(
                 " UNION ALL SELECT 'delivery', d.subscriber, d.sequence, d.state, d.attempts FROM ",
             );
-            statement.rows(json!(self.deliveries).to_string());
+            statement.rows(dialect, json!(self.deliveries).to_string());
             // A cross join keeps its order: the given rows lead, the deliveries are looked up.
             statement.push(&format!(
                 " CROSS JOIN deliveries AS d WHERE d.sequence = {} AND d.subscriber = {}",
@@ -89,9 +91,11 @@ impl Touched {
         if !self.events.is_empty() {
             statement.push(&format!(
                 " UNION ALL SELECT 'event', id, sequence, NULL, NULL FROM events WHERE id IN (SELECT {} FROM ",
-                dialect::SCALAR
+                dialect.scalar()
             ));
-            statement.rows(json!(self.events).to_string()).push(")");
+            statement
+                .rows(dialect, json!(self.events).to_string())
+                .push(")");
         }
         statement
     }
@@ -99,8 +103,8 @@ impl Touched {
 
 /// Returns the select for `batch`, to look at its plan.
 #[cfg(test)]
-pub(crate) fn select(batch: &[Submission]) -> Statement {
-    Touched::by(batch).select()
+pub(crate) fn select(dialect: Dialect, batch: &[Submission]) -> Statement {
+    Touched::by(batch).select(dialect)
 }
 
 /// Loads what `batch` depends on, inside the transaction that will write it.
@@ -110,7 +114,8 @@ pub(crate) async fn load(
 ) -> Result<Loaded, sqlx::Error> {
     let touched = Touched::by(batch);
     let mut loaded = Loaded::default();
-    for row in connection.fetch(touched.select()).await? {
+    let select = touched.select(connection.dialect());
+    for row in connection.fetch(select).await? {
         take(&touched, &mut loaded, row);
     }
     Ok(loaded)

@@ -1,22 +1,31 @@
-//! Looks at how the database would run the statements that run often: none may read a table that grows.
+//! Has each database prepare every statement, and looks at how it would run those that run often: none may read a
+//! table that grows.
+
+use std::path::Path;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::payload::{Payload, TaskRetry};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{
-    BuildId, ComponentName, CorrelationId, Event, EventId, Priority, Subject, TaskId, TimerId,
+    BuildId, ComponentName, CorrelationId, Event, EventId, EventPattern, Priority, Subject, TaskId,
+    TimerId,
 };
+use ropewalk_tests::servers::PostgresServer;
 use uuid::Uuid;
 
 use super::evaluate::{Loaded, LoadedDelivery, evaluate};
-use super::{Routing, apply, load};
+use super::{Routing, apply, load, subscribe};
 use crate::change_set::{ChangeSet, Outcome};
 use crate::database::Connection;
 use crate::deliveries::{DeliveryFilter, DeliveryKey, DeliveryState};
-use crate::dialect::Statement;
+use crate::dialect::{Dialect, Statement};
 use crate::events::{EventFilter, Subscription};
 use crate::location::Location;
+use crate::maintenance::count_all;
+use crate::query::Query;
 use crate::reader;
+use crate::record::ColumnKind;
+use crate::records::TABLES;
 use crate::store::Store;
 use crate::submission::Submission;
 
@@ -59,7 +68,7 @@ fn batch(clock: &Clock) -> Vec<Submission> {
     vec![Submission::prepare(changes).unwrap()]
 }
 
-fn written(batch: &[Submission], clock: &Clock) -> Vec<Statement> {
+fn written(dialect: Dialect, batch: &[Submission], clock: &Clock) -> Vec<Statement> {
     let open = LoadedDelivery {
         state: DeliveryState::Open,
         attempts: 0,
@@ -73,25 +82,34 @@ fn written(batch: &[Submission], clock: &Clock) -> Vec<Statement> {
         subscriptions: vec![Subscription::new(key().subscriber, ["*"])],
     };
     let evaluated = evaluate(&loaded, &routing, batch, clock.now());
-    apply::statements(&evaluated.writes, clock.now())
+    apply::statements(dialect, &evaluated.writes, clock.now())
 }
 
 async fn plan(connection: &mut Connection, statement: Statement) -> Vec<String> {
     let (sql, values) = statement.into_parts();
-    let explain = Statement::with_values(&format!("EXPLAIN QUERY PLAN {sql}"), values);
-    let rows = connection.fetch(explain).await.unwrap();
+    let explained = format!("{}{sql}", connection.dialect().explain());
+    let explain = Statement::with_values(&explained, values);
+    let rows = connection.fetch(explain).await;
+    let rows = rows.unwrap_or_else(|problem| panic!("{problem}\n{sql}"));
     rows.into_iter()
         .filter_map(|row| row.into_iter().next_back()?.into_text())
         .collect()
 }
 
-#[tokio::test]
-async fn no_frequent_statement_reads_a_whole_table() {
-    let directory = tempfile::tempdir().unwrap();
-    let location = Location::Sqlite(directory.path().join("ropewalk.db"));
-    let store = Store::open(&location, Clock::system()).await.unwrap();
-    let mut connection = store.database.connect(false).await.unwrap();
-    let batch = batch(&store.clock);
+/// Opens an empty store on each kind of database.
+async fn stores(directory: &Path) -> [Store; 2] {
+    let server = PostgresServer::shared().unwrap().url();
+    let file = format!("sqlite:{}", directory.join("ropewalk.db").display());
+    let [sqlite, postgres] = [file, server].map(async |location| {
+        let location = Location::parse(&location, directory).unwrap();
+        Store::open(&location, Clock::system()).await.unwrap()
+    });
+    [sqlite.await, postgres.await]
+}
+
+/// Returns what runs often.
+fn frequent(dialect: Dialect, clock: &Clock) -> Vec<Statement> {
+    let batch = batch(clock);
     let dead = DeliveryFilter {
         states: vec![DeliveryState::Dead, DeliveryState::Parked],
         ..DeliveryFilter::default()
@@ -101,24 +119,113 @@ async fn no_frequent_statement_reads_a_whole_table() {
         ..EventFilter::default()
     };
     let mut statements = vec![
-        load::select(&batch),
+        load::select(dialect, &batch),
         reader::select_open(Some(&key().subscriber), 0, 10),
         reader::select_open(None, 0, 10),
         reader::select_deliveries(&dead),
-        reader::select_events_of(&chain),
+        reader::select_events_of(dialect, &chain),
     ];
-    statements.extend(written(&batch, &store.clock));
+    statements.extend(written(dialect, &batch, clock));
     assert_eq!(statements.len(), 9);
-    for statement in statements {
-        let sql = statement.sql().to_owned();
-        let plan = plan(&mut connection, statement).await;
-        let scans = |line: &String| {
-            let table = line.strip_prefix("SCAN ").unwrap_or_default();
-            let grows = ["d", "e", "events", "deliveries", "timers"];
-            // A scan of a partial index reads only what is open or kept.
-            grows.contains(&table.split(' ').next().unwrap_or_default())
-                && !line.contains("deliveries_")
-        };
-        assert!(!plan.iter().any(scans), "{sql}\n{plan:#?}");
+    statements
+}
+
+/// Returns what runs now and then: the statements of every table, every filter, every maintenance.
+fn occasional(dialect: Dialect, clock: &Clock) -> Vec<Statement> {
+    let pattern = |text: &str| Some(EventPattern::of(text));
+    let event = EventFilter {
+        after_sequence: Some(1),
+        before_sequence: Some(9),
+        from: Some(clock.now()),
+        until: Some(clock.now()),
+        source: Some(key().subscriber),
+        pattern: pattern("task.*"),
+        subject: Some(Subject::parse("task/b/T-1").unwrap()),
+        limit: Some(3),
+        newest_first: true,
+        ..EventFilter::default()
+    };
+    let delivery = DeliveryFilter {
+        subscriber: Some(key().subscriber),
+        states: DeliveryState::ALL.to_vec(),
+        event: Some(EventId(Uuid::nil())),
+        subject: event.subject.clone(),
+        after_sequence: Some(1),
+        limit: Some(3),
+        newest_first: true,
+    };
+    let subscription = Subscription::new(key().subscriber, ["*", "task.*", "task.retry"]);
+    let mut statements = vec![
+        reader::select_event(dialect, EventId(Uuid::nil())),
+        reader::select_events_of(dialect, &event),
+        reader::select_deliveries(&delivery),
+        reader::select_subscriptions(),
+        Statement::new(reader::NEWEST),
+        dialect.search("lock AND *", 3).unwrap(),
+        count_all(dialect),
+        Statement::new(dialect.migrations_table()),
+        apply::count(Some(1), None),
+        apply::count(None, Some(1)),
+    ];
+    statements.extend(subscribe::statements(&subscription, clock.now()));
+    for table in TABLES {
+        statements.push(apply::upsert(dialect, table, Vec::new()));
+        statements.push(apply::delete(dialect, table.name, &["a"]));
+        let mut query = Query::new().equal("key", "a").at_least("version", 1);
+        for column in table.columns {
+            query = match column.kind {
+                ColumnKind::Text => query.equal(column.name, "a").at_most(column.name, "b"),
+                ColumnKind::Integer => query.one_of(column.name, [1, 2]).at_least(column.name, 1),
+            };
+            query = query
+                .not_equal(column.name, None::<&str>)
+                .order_by(column.name);
+        }
+        statements.push(query.clone().count(table).unwrap());
+        statements.push(query.descending().limit(7).list(table).unwrap());
     }
+    statements
+}
+
+#[tokio::test]
+async fn every_statement_is_understood_by_each_database() {
+    let directory = tempfile::tempdir().unwrap();
+    for store in Box::pin(stores(directory.path())).await {
+        let dialect = store.database.dialect();
+        let mut connection = store.database.connect(false).await.unwrap();
+        let mut statements = frequent(dialect, &store.clock);
+        statements.extend(occasional(dialect, &store.clock));
+        for statement in statements {
+            plan(&mut connection, statement).await;
+        }
+        let check = Statement::new(dialect.quick_check());
+        assert_eq!(connection.fetch(check).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn no_frequent_statement_reads_a_whole_table() {
+    let directory = tempfile::tempdir().unwrap();
+    for store in Box::pin(stores(directory.path())).await {
+        let dialect = store.database.dialect();
+        let mut connection = store.database.connect(false).await.unwrap();
+        for statement in frequent(dialect, &store.clock) {
+            let sql = statement.sql().to_owned();
+            let plan = plan(&mut connection, statement).await;
+            let scanned: Vec<&String> = plan.iter().filter(|line| scans(line)).collect();
+            assert!(scanned.is_empty(), "{sql}\n{plan:#?}");
+        }
+    }
+}
+
+/// Returns whether a line of a plan says that a table which grows is read whole.
+fn scans(line: &str) -> bool {
+    let lead = ["SCAN ", "Seq Scan on "];
+    let table = lead
+        .iter()
+        .find_map(|lead| line.trim_start_matches([' ', '-', '>']).strip_prefix(lead));
+    let table = table.and_then(|table| table.split(' ').next());
+    let grows = ["d", "e", "events", "deliveries", "timers"];
+    // A scan of a partial index reads only what is open or kept.
+    table.is_some_and(|table| grows.contains(&table)) && !line.contains("deliveries_")
 }

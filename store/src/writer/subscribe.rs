@@ -1,5 +1,6 @@
 //! Changes the routing, in a transaction of its own.
 
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::ComponentName;
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use crate::events::{StartAt, Subscription};
 use crate::reader::write_pattern;
 use crate::writer::Writer;
 use crate::writer::batch::translate;
+use crate::writer::link::Written;
 
 impl Writer {
     /// Stores a subscription; a new subscriber that begins in the past gets its delivery rows at once.
@@ -17,16 +19,19 @@ impl Writer {
         subscription: &Subscription,
     ) -> Result<(), CommitError> {
         self.refuse_damage()?;
-        self.begin().await.map_err(translate)?;
+        self.link.ready().await.map_err(translate)?;
         let outcome = self.write_subscription(subscription).await;
+        let outcome = outcome.map(|()| ((), Written::Events));
         self.end(outcome).await.map_err(translate)
     }
 
     async fn write_subscription(&mut self, subscription: &Subscription) -> Result<(), sqlx::Error> {
         let patterns = json!(subscription.patterns).to_string();
-        let mut known = Statement::new("SELECT patterns FROM subscriptions WHERE name = ");
-        known.bind(&subscription.name);
-        let known = self.connection.fetch(known).await?;
+        let known = self
+            .link
+            .connection
+            .fetch(select(&subscription.name))
+            .await?;
         let stored = known
             .into_iter()
             .next()
@@ -34,16 +39,8 @@ impl Writer {
         if stored.as_ref() == Some(&patterns) {
             return Ok(());
         }
-        let mut upsert =
-            Statement::new("INSERT INTO subscriptions (name, patterns, since) VALUES (");
-        upsert
-            .bind(&subscription.name)
-            .push(", ")
-            .bind(patterns)
-            .push(", ")
-            .bind(self.clock.now())
-            .push(") ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns");
-        self.connection.execute(upsert).await?;
+        let upsert = upsert(&subscription.name, patterns, self.clock.now());
+        self.link.connection.execute(upsert).await?;
         self.next_epoch().await?;
         if stored.is_none() {
             self.deliver_past(subscription).await?;
@@ -58,59 +55,33 @@ impl Writer {
             StartAt::Beginning => 0,
             StartAt::Sequence(sequence) => sequence,
         };
-        let mut insert = Statement::new(
-            "INSERT INTO deliveries (sequence, subscriber, entity, priority, state, attempts, due) \
-             SELECT e.sequence, ",
-        );
-        insert
-            .bind(&subscription.name)
-            .push(", e.subject, e.priority, 'open', 0, ")
-            .bind(self.clock.now())
-            .push(" FROM events AS e WHERE e.sequence >= ")
-            .bind(from)
-            .push(" AND (");
-        for (index, pattern) in subscription.patterns.iter().enumerate() {
-            if index > 0 {
-                insert.push(" OR ");
-            }
-            write_pattern(pattern, &mut insert);
-        }
-        insert.push(
-            ") ON CONFLICT (sequence, subscriber) DO UPDATE SET state = excluded.state, attempts = 0, \
-             due = excluded.due, error = NULL, closed_at = NULL WHERE deliveries.state = 'unsubscribed'",
-        );
-        self.connection.execute(insert).await.map(drop)
+        let insert = insert_past(subscription, from, self.clock.now());
+        self.link.connection.execute(insert).await.map(drop)
     }
 
     /// Removes a subscription and closes its open deliveries; an unknown name is no error.
     pub(crate) async fn unsubscribe(&mut self, name: &ComponentName) -> Result<(), CommitError> {
         self.refuse_damage()?;
-        self.begin().await.map_err(translate)?;
+        self.link.ready().await.map_err(translate)?;
         let outcome = self.remove_subscription(name).await;
+        let outcome = outcome.map(|()| ((), Written::Rows));
         self.end(outcome).await.map_err(translate)
     }
 
     async fn remove_subscription(&mut self, name: &ComponentName) -> Result<(), sqlx::Error> {
-        let mut delete = Statement::new("DELETE FROM subscriptions WHERE name = ");
-        delete.bind(name);
-        if self.connection.execute(delete).await? == 0 {
+        if self.link.connection.execute(delete(name)).await? == 0 {
             return Ok(());
         }
-        let mut close =
-            Statement::new("UPDATE deliveries SET state = 'unsubscribed', closed_at = ");
-        close
-            .bind(self.clock.now())
-            .push(" WHERE state = 'open' AND subscriber = ")
-            .bind(name);
-        self.connection.execute(close).await?;
+        let close = close(name, self.clock.now());
+        self.link.connection.execute(close).await?;
         self.next_epoch().await
     }
 
     /// Tells every process to load the subscriptions again.
     async fn next_epoch(&mut self) -> Result<(), sqlx::Error> {
-        let update = "UPDATE counters SET value = value + 1 WHERE name = 'routing'";
-        self.connection
-            .execute(Statement::new(update))
+        self.link
+            .connection
+            .execute(Statement::new(NEXT_EPOCH))
             .await
             .map(drop)
     }
@@ -120,4 +91,75 @@ impl Writer {
             .clone()
             .map_or(Ok(()), |finding| Err(CommitError::Damaged(finding)))
     }
+}
+
+const NEXT_EPOCH: &str = "UPDATE counters SET value = value + 1 WHERE name = 'routing'";
+
+fn select(name: &ComponentName) -> Statement {
+    let mut select = Statement::new("SELECT patterns FROM subscriptions WHERE name = ");
+    select.bind(name);
+    select
+}
+
+fn upsert(name: &ComponentName, patterns: String, now: DateTime<Utc>) -> Statement {
+    let mut upsert = Statement::new("INSERT INTO subscriptions (name, patterns, since) VALUES (");
+    upsert.bind(name).push(", ").bind(patterns).push(", ");
+    upsert
+        .bind(now)
+        .push(") ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns");
+    upsert
+}
+
+fn insert_past(subscription: &Subscription, from: i64, now: DateTime<Utc>) -> Statement {
+    let mut insert = Statement::new(
+        "INSERT INTO deliveries (sequence, subscriber, entity, priority, state, attempts, due) \
+         SELECT e.sequence, ",
+    );
+    insert
+        .bind(&subscription.name)
+        .push(", e.subject, e.priority, 'open', 0, ")
+        .bind(now)
+        .push(" FROM events AS e WHERE e.sequence >= ")
+        .bind(from)
+        .push(" AND (");
+    for (index, pattern) in subscription.patterns.iter().enumerate() {
+        if index > 0 {
+            insert.push(" OR ");
+        }
+        write_pattern(pattern, &mut insert);
+    }
+    insert.push(
+        ") ON CONFLICT (sequence, subscriber) DO UPDATE SET state = excluded.state, attempts = 0, \
+         due = excluded.due, error = NULL, closed_at = NULL WHERE deliveries.state = 'unsubscribed'",
+    );
+    insert
+}
+
+fn delete(name: &ComponentName) -> Statement {
+    let mut delete = Statement::new("DELETE FROM subscriptions WHERE name = ");
+    delete.bind(name);
+    delete
+}
+
+fn close(name: &ComponentName, now: DateTime<Utc>) -> Statement {
+    let mut close = Statement::new("UPDATE deliveries SET state = 'unsubscribed', closed_at = ");
+    close
+        .bind(now)
+        .push(" WHERE state = 'open' AND subscriber = ")
+        .bind(name);
+    close
+}
+
+/// Returns each statement that changes the routing, to have it looked at.
+#[cfg(test)]
+pub(crate) fn statements(subscription: &Subscription, now: DateTime<Utc>) -> Vec<Statement> {
+    let name = &subscription.name;
+    vec![
+        select(name),
+        upsert(name, "[]".to_owned(), now),
+        insert_past(subscription, 1, now),
+        delete(name),
+        close(name, now),
+        Statement::new(NEXT_EPOCH),
+    ]
 }

@@ -8,9 +8,7 @@ use ropewalk_store::{CommitError, EventFilter, Query, Record};
 
 use crate::support::{Bench, changes, subscription};
 
-#[tokio::test]
-async fn a_record_is_inserted_updated_and_deleted_under_its_version() {
-    let bench = Bench::new();
+async fn a_record_is_inserted_updated_and_deleted_under_its_version(bench: Bench) {
     let store = bench.open().await;
     let timer = bench.timer("question.default");
     store.commit(changes(|c| c.insert(&timer))).await.unwrap();
@@ -43,9 +41,7 @@ async fn a_record_is_inserted_updated_and_deleted_under_its_version() {
     assert_eq!(store.get::<Timer>(&timer.key()).await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn a_row_that_comes_back_has_a_version_that_nobody_has_seen() {
-    let bench = Bench::new();
+async fn a_row_that_comes_back_has_a_version_that_nobody_has_seen(bench: Bench) {
     let store = bench.open().await;
     let timer = bench.timer("t");
     store.commit(changes(|c| c.put(&timer))).await.unwrap();
@@ -62,9 +58,7 @@ async fn a_row_that_comes_back_has_a_version_that_nobody_has_seen() {
     assert!(stale.is_conflict());
 }
 
-#[tokio::test]
-async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it() {
-    let bench = Bench::new();
+async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it(bench: Bench) {
     let store = bench.open().await;
     let timer = bench.timer("contested");
     store.commit(changes(|c| c.insert(&timer))).await.unwrap();
@@ -99,9 +93,7 @@ async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it() {
     assert_eq!(store.count::<Timer>(Query::new()).await.unwrap(), 21);
 }
 
-#[tokio::test]
-async fn one_event_is_stored_once() {
-    let bench = Bench::new();
+async fn one_event_is_stored_once(bench: Bench) {
     let store = bench.open().await;
     let event = bench.skipped("task/b/T-1", "twice");
     store
@@ -122,9 +114,7 @@ async fn one_event_is_stored_once() {
     assert_eq!(store.event(event.id).await.unwrap().unwrap().sequence, 1);
 }
 
-#[tokio::test]
-async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written() {
-    let bench = Bench::new();
+async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written(bench: Bench) {
     let store = bench.open().await;
     let large = bench.skipped("task/b/T-1", &"x".repeat(64 * 1024));
     let refused = store.commit(changes(|c| c.emit(large))).await.unwrap_err();
@@ -160,9 +150,7 @@ async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written() {
     assert_eq!(store.statistics().await.unwrap().events, 0);
 }
 
-#[tokio::test]
-async fn the_feed_tells_every_commit_with_an_event_in_commit_order() {
-    let bench = Bench::new();
+async fn the_feed_tells_every_commit_with_an_event_in_commit_order(bench: Bench) {
     let store = bench.open().await;
     store
         .subscribe(&subscription("pm", &["task.*"]))
@@ -194,9 +182,7 @@ async fn the_feed_tells_every_commit_with_an_event_in_commit_order() {
     assert!(feed.next().await.is_none());
 }
 
-#[tokio::test]
-async fn a_slow_reader_of_the_feed_is_told_to_read_again() {
-    let bench = Bench::new();
+async fn a_slow_reader_of_the_feed_is_told_to_read_again(bench: Bench) {
     let store = bench.open().await;
     let mut feed = store.feed();
     let emitters = (0..4_200).map(|_| {
@@ -208,9 +194,7 @@ async fn a_slow_reader_of_the_feed_is_told_to_read_again() {
     assert!(feed.next().await.unwrap().is_ok());
 }
 
-#[tokio::test]
-async fn a_closed_store_commits_what_was_queued_and_refuses_the_rest() {
-    let bench = Bench::new();
+async fn a_closed_store_commits_what_was_queued_and_refuses_the_rest(bench: Bench) {
     let store = bench.open().await;
     let timer = bench.timer("last");
     let other = store.clone();
@@ -224,4 +208,15 @@ async fn a_closed_store_commits_what_was_queued_and_refuses_the_rest() {
     assert!(matches!(refused, Err(CommitError::Closing)));
     let store = bench.open().await;
     assert!(store.get::<Timer>(&timer.key()).await.unwrap().is_some());
+}
+
+on_each_database! {
+    a_record_is_inserted_updated_and_deleted_under_its_version,
+    a_row_that_comes_back_has_a_version_that_nobody_has_seen,
+    a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it,
+    one_event_is_stored_once,
+    what_is_too_large_or_too_far_is_refused_before_anything_is_written,
+    the_feed_tells_every_commit_with_an_event_in_commit_order,
+    a_slow_reader_of_the_feed_is_told_to_read_again,
+    a_closed_store_commits_what_was_queued_and_refuses_the_rest,
 }

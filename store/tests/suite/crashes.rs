@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use futures::future::join_all;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::timer::Timer;
-use ropewalk_store::{EventFilter, Location, Query, Store};
+use ropewalk_store::{EventFilter, Query};
 
 use crate::support::{Bench, changes, subscription};
 
@@ -20,17 +19,17 @@ const ANSWERED: &str = "answered ";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn child_that_writes_until_it_is_killed() {
-    let Some(path) = std::env::var_os(DATABASE).map(PathBuf::from) else {
+    let Some(location) = std::env::var_os(DATABASE) else {
         return;
     };
     let clock = Clock::system();
     let bench = Bench {
         ids: Ids::system(clock.clone()),
         clock,
+        location: location.into_string().unwrap(),
         ..Bench::new()
     };
-    let location = Location::Sqlite(path);
-    let store = Store::open(&location, bench.clock.clone()).await.unwrap();
+    let store = bench.open().await;
     let task = subscription("pm", &["task.*"]);
     store.subscribe(&task).await.unwrap();
     loop {
@@ -50,7 +49,7 @@ fn run_and_kill(bench: &Bench, answers: usize) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crashes::child_that_writes_until_it_is_killed"])
         .arg("--nocapture")
-        .env(DATABASE, bench.path())
+        .env(DATABASE, &bench.location)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -73,9 +72,7 @@ fn run_and_kill(bench: &Bench, answers: usize) -> Vec<String> {
     told
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_loses_nothing_that_was_answered() {
-    let bench = Bench::new();
+async fn a_killed_process_loses_nothing_that_was_answered(bench: Bench) {
     let mut told = BTreeSet::new();
     for answers in [1, 40, 150] {
         let fresh = run_and_kill(&bench, answers);
@@ -91,4 +88,8 @@ async fn a_killed_process_loses_nothing_that_was_answered() {
     assert_eq!(stored, named, "half a change set is there");
     let open = store.statistics().await.unwrap().open_deliveries;
     assert_eq!(open, u64::try_from(stored.len()).unwrap());
+}
+
+on_each_database! {
+    a_killed_process_loses_nothing_that_was_answered,
 }

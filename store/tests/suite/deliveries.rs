@@ -16,9 +16,7 @@ fn key(sequence: i64, subscriber: &str) -> DeliveryKey {
     }
 }
 
-#[tokio::test]
-async fn each_routed_subscriber_gets_one_delivery_about_the_events_subject() {
-    let bench = Bench::new();
+async fn each_routed_subscriber_gets_one_delivery_about_the_events_subject(bench: Bench) {
     let store = bench.open().await;
     store
         .subscribe(&subscription("improvement", &["task.skipped", "alert.*"]))
@@ -62,9 +60,7 @@ async fn each_routed_subscriber_gets_one_delivery_about_the_events_subject() {
     assert_eq!(stored, committed.events[0]);
 }
 
-#[tokio::test]
-async fn a_second_close_is_refused_and_changes_nothing() {
-    let bench = Bench::new();
+async fn a_second_close_is_refused_and_changes_nothing(bench: Bench) {
     let store = bench.open().await;
     store
         .subscribe(&subscription("pm", &["task.*"]))
@@ -83,9 +79,7 @@ async fn a_second_close_is_refused_and_changes_nothing() {
     assert!(store.open_deliveries(None, 0, 10).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded() {
-    let bench = Bench::new();
+async fn a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded(bench: Bench) {
     let store = bench.open().await;
     store
         .subscribe(&subscription("pm", &["task.*"]))
@@ -142,9 +136,7 @@ async fn a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded() {
     assert!(store.open_deliveries(None, 0, 10).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn a_new_subscriber_begins_where_it_asks_and_only_once() {
-    let bench = Bench::new();
+async fn a_new_subscriber_begins_where_it_asks_and_only_once(bench: Bench) {
     let store = bench.open().await;
     for number in 0..4 {
         let event = if number % 2 == 0 {
@@ -202,9 +194,7 @@ async fn a_new_subscriber_begins_where_it_asks_and_only_once() {
     );
 }
 
-#[tokio::test]
-async fn open_deliveries_of_an_unsubscribed_name_are_closed() {
-    let bench = Bench::new();
+async fn open_deliveries_of_an_unsubscribed_name_are_closed(bench: Bench) {
     let store = bench.open().await;
     store
         .subscribe(&subscription("pm", &["task.*"]))
@@ -222,10 +212,17 @@ async fn open_deliveries_of_an_unsubscribed_name_are_closed() {
     assert!(store.subscriptions().await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn a_subscription_without_a_pattern_is_refused() {
-    let bench = Bench::new();
+async fn a_subscription_without_a_pattern_is_refused(bench: Bench) {
     let store = bench.open().await;
     let refused = store.subscribe(&subscription("pm", &[])).await.unwrap_err();
     assert!(matches!(refused, CommitError::NoPattern(_)));
+}
+
+on_each_database! {
+    each_routed_subscriber_gets_one_delivery_about_the_events_subject,
+    a_second_close_is_refused_and_changes_nothing,
+    a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded,
+    a_new_subscriber_begins_where_it_asks_and_only_once,
+    open_deliveries_of_an_unsubscribed_name_are_closed,
+    a_subscription_without_a_pattern_is_refused,
 }

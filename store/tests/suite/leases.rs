@@ -7,9 +7,7 @@ use ropewalk_store::{CommitError, Query};
 
 use crate::support::{Bench, changes, path};
 
-#[tokio::test]
-async fn of_five_simultaneous_takers_one_wins_and_the_others_learn_who() {
-    let bench = Bench::new();
+async fn of_five_simultaneous_takers_one_wins_and_the_others_learn_who(bench: Bench) {
     let stores = [bench.open().await, bench.open().await];
     let takers: Vec<_> = (0..5).map(|_| bench.holder()).collect();
     let attempts = takers.iter().enumerate().map(|(number, holder)| {
@@ -32,9 +30,7 @@ async fn of_five_simultaneous_takers_one_wins_and_the_others_learn_who() {
     assert_eq!(leases.len(), 2, "a loser kept part of its set");
 }
 
-#[tokio::test]
-async fn tokens_grow_and_a_stale_one_lands_nothing() {
-    let bench = Bench::new();
+async fn tokens_grow_and_a_stale_one_lands_nothing(bench: Bench) {
     let store = bench.open().await;
     let file = path("src/a.rs");
     let (first, second) = (bench.holder(), bench.holder());
@@ -81,9 +77,7 @@ async fn tokens_grow_and_a_stale_one_lands_nothing() {
     assert_eq!((lease.state, lease.token), (LeaseState::Released, new));
 }
 
-#[tokio::test]
-async fn a_late_renewal_beats_an_expiry_that_demands_what_its_judge_saw() {
-    let bench = Bench::new();
+async fn a_late_renewal_beats_an_expiry_that_demands_what_its_judge_saw(bench: Bench) {
     let store = bench.open().await;
     let file = path("src/a.rs");
     let holder = bench.holder();
@@ -103,9 +97,7 @@ async fn a_late_renewal_beats_an_expiry_that_demands_what_its_judge_saw() {
     assert_eq!((lease.state, lease.renewals), (LeaseState::Granted, 1));
 }
 
-#[tokio::test]
-async fn an_attempt_extends_its_own_set_with_a_new_token() {
-    let bench = Bench::new();
+async fn an_attempt_extends_its_own_set_with_a_new_token(bench: Bench) {
     let store = bench.open().await;
     let holder = bench.holder();
     let first = store
@@ -128,4 +120,11 @@ async fn an_attempt_extends_its_own_set_with_a_new_token() {
         .map(|lease| lease.token)
         .collect();
     assert_eq!(tokens, [2, 2]);
+}
+
+on_each_database! {
+    of_five_simultaneous_takers_one_wins_and_the_others_learn_who,
+    tokens_grow_and_a_stale_one_lands_nothing,
+    a_late_renewal_beats_an_expiry_that_demands_what_its_judge_saw,
+    an_attempt_extends_its_own_set_with_a_new_token,
 }

@@ -1,4 +1,8 @@
-//! Runs the store on real database files: commits, routing, leases, several processes, damage.
+//! Runs the store on real databases, a file and a server: commits, routing, leases, several processes, damage.
+
+#[cfg(test)]
+#[macro_use]
+mod support;
 
 #[cfg(test)]
 mod commits;
@@ -15,4 +19,4 @@ mod processes;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
-mod support;
+mod server;

@@ -1,4 +1,4 @@
-//! Several stores on one file stand for several processes: they see one truth.
+//! Several stores on one database stand for several processes: they see one truth.
 
 use futures::future::join_all;
 use ropewalk_schemas::timer::Timer;
@@ -6,9 +6,7 @@ use ropewalk_store::{EventFilter, Query, Record};
 
 use crate::support::{Bench, changes, name, subscription};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn stores_that_open_a_new_file_at_once_make_it_once() {
-    let bench = Bench::new();
+async fn stores_that_open_a_new_database_at_once_make_its_tables_once(bench: Bench) {
     let stores = join_all((0..6).map(|_| bench.open())).await;
     let timer = bench.timer("t");
     stores[0]
@@ -24,9 +22,7 @@ async fn stores_that_open_a_new_file_at_once_make_it_once() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_made_elsewhere_routes_the_next_event_here() {
-    let bench = Bench::new();
+async fn a_subscription_made_elsewhere_routes_the_next_event_here(bench: Bench) {
     let (here, there) = (bench.open().await, bench.open().await);
     let subscribers = async || {
         let event = bench.skipped("task/b/T-1", "routed");
@@ -43,10 +39,8 @@ async fn a_subscription_made_elsewhere_routes_the_next_event_here() {
     assert!(subscribers().await.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn two_processes_that_write_at_once_lose_nothing_and_share_one_sequence() {
+async fn two_processes_that_write_at_once_lose_nothing_and_share_one_sequence(bench: Bench) {
     const EACH: usize = 300;
-    let bench = Bench::new();
     let stores = [bench.open().await, bench.open().await];
     stores[0]
         .subscribe(&subscription("pm", &["task.*"]))
@@ -68,9 +62,7 @@ async fn two_processes_that_write_at_once_lose_nothing_and_share_one_sequence() 
     assert_eq!(stores[1].statistics().await.unwrap().open_deliveries, 600);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_version_read_here_conflicts_with_a_write_there() {
-    let bench = Bench::new();
+async fn a_version_read_here_conflicts_with_a_write_there(bench: Bench) {
     let (here, there) = (bench.open().await, bench.open().await);
     let timer = bench.timer("t");
     here.commit(changes(|c| c.insert(&timer))).await.unwrap();
@@ -81,4 +73,11 @@ async fn a_version_read_here_conflicts_with_a_write_there() {
         .await
         .unwrap_err();
     assert!(stale.is_conflict());
+}
+
+on_each_database! {
+    two_processes_that_write_at_once_lose_nothing_and_share_one_sequence,
+    stores_that_open_a_new_database_at_once_make_its_tables_once,
+    a_subscription_made_elsewhere_routes_the_next_event_here,
+    a_version_read_here_conflicts_with_a_write_there,
 }

@@ -31,9 +31,7 @@ fn item(bench: &Bench, content: &str) -> KnowledgeItem {
     }
 }
 
-#[tokio::test]
-async fn a_list_is_filtered_ordered_and_limited() {
-    let bench = Bench::new();
+async fn a_list_is_filtered_ordered_and_limited(bench: Bench) {
     let store = bench.open().await;
     let timers: Vec<Timer> = (0..5)
         .map(|minute| Timer {
@@ -66,9 +64,7 @@ async fn a_list_is_filtered_ordered_and_limited() {
     assert!(matches!(unknown, ReadError::UnknownColumn { .. }));
 }
 
-#[tokio::test]
-async fn a_value_with_quotes_is_only_a_value() {
-    let bench = Bench::new();
+async fn a_value_with_quotes_is_only_a_value(bench: Bench) {
     let store = bench.open().await;
     let hostile = bench.timer("'; DROP TABLE timers; -- \" \\ \u{1F600}\n");
     store.commit(changes(|c| c.insert(&hostile))).await.unwrap();
@@ -85,9 +81,7 @@ fn filter(fill: impl FnOnce(&mut EventFilter)) -> EventFilter {
     filter
 }
 
-#[tokio::test]
-async fn events_are_found_by_each_filter() {
-    let bench = Bench::new();
+async fn events_are_found_by_each_filter(bench: Bench) {
     let store = bench.open().await;
     for number in 0..6 {
         let event = if number < 3 {
@@ -142,9 +136,7 @@ async fn search(store: &Store, text: &str) -> Vec<String> {
     found.into_iter().map(|item| item.record.content).collect()
 }
 
-#[tokio::test]
-async fn the_search_follows_inserts_updates_and_deletes() {
-    let bench = Bench::new();
+async fn the_search_follows_inserts_updates_and_deletes(bench: Bench) {
     let store = bench.open().await;
     let first = item(&bench, "Run migrations before the seed data");
     let second = item(&bench, "The lock file belongs to the manifest");
@@ -187,4 +179,11 @@ async fn the_search_follows_inserts_updates_and_deletes() {
         .remove(0);
     store.commit(changes(|c| c.delete(&gone))).await.unwrap();
     assert!(search(&store, "last").await.is_empty());
+}
+
+on_each_database! {
+    a_list_is_filtered_ordered_and_limited,
+    a_value_with_quotes_is_only_a_value,
+    events_are_found_by_each_filter,
+    the_search_follows_inserts_updates_and_deletes,
 }

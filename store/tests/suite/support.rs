@@ -1,6 +1,7 @@
-//! Opens stores in a temporary directory and makes records and events.
+//! Opens stores on each kind of database and makes records and events.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::{Clock, Ids};
@@ -12,32 +13,82 @@ use ropewalk_schemas::{
     Slug, Subject, TaskId, TimerId,
 };
 use ropewalk_store::{ChangeSet, Location, Store, Subscription};
+use ropewalk_tests::servers::PostgresServer;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tempfile::TempDir;
 
-/// A directory with a database, a clock that stands still and ids that repeat.
+/// Runs each test, a function of a [`Bench`], on each kind of database.
+macro_rules! on_each_database {
+    ($($test:ident),+ $(,)?) => { $(
+        mod $test {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                super::$test(crate::support::Bench::new()).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                super::$test(crate::support::Bench::postgres().await).await;
+            }
+        }
+    )+ };
+}
+
+/// A database of its own, a clock that stands still and ids that repeat.
 pub(crate) struct Bench {
     pub(crate) directory: TempDir,
+    pub(crate) location: String,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
 }
 
+/// Counts the schemas of this run.
+static SCHEMAS: AtomicUsize = AtomicUsize::new(1);
+
 impl Bench {
+    /// Returns a bench with a file that is not there yet.
     pub(crate) fn new() -> Self {
         let clock = Clock::manual(start());
+        let directory = tempfile::tempdir().unwrap();
         Self {
-            directory: tempfile::tempdir().unwrap(),
+            location: format!("sqlite:{}", directory.path().join("ropewalk.db").display()),
+            directory,
             ids: Ids::seeded(1, clock.clone()),
             clock,
         }
     }
 
+    /// Returns a bench with an empty schema on the server of this run.
+    pub(crate) async fn postgres() -> Self {
+        let server = PostgresServer::shared().unwrap();
+        Self::on(&server.url()).await
+    }
+
+    /// Returns a bench with an empty schema on a server.
+    pub(crate) async fn on(url: &str) -> Self {
+        let schema = format!("bench_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        let create = format!("CREATE SCHEMA {schema}");
+        connection.execute(AssertSqlSafe(create)).await.unwrap();
+        connection.close().await.unwrap();
+        Self {
+            location: format!("{url}?options=-c%20search_path%3D{schema}"),
+            ..Self::new()
+        }
+    }
+
+    /// Returns where the file is, or would be.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("ropewalk.db")
     }
 
-    /// Opens a store on the file; each call stands for another process.
+    pub(crate) fn location(&self) -> Location {
+        Location::parse(&self.location, self.directory.path()).unwrap()
+    }
+
+    /// Opens a store on the database; each call stands for another process.
     pub(crate) async fn open(&self) -> Store {
-        Store::open(&Location::Sqlite(self.path()), self.clock.clone())
+        Store::open(&self.location(), self.clock.clone())
             .await
             .unwrap()
     }

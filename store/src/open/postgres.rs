@@ -1,0 +1,89 @@
+//! Opens a schema on a PostgreSQL server: see that the server is fit, make or change the tables.
+
+use ropewalk_runtime::Clock;
+use sqlx::migrate::Migrator;
+
+use super::{Tables, change_tables, newer, start, tables};
+use crate::database::{Connection, Database};
+use crate::dialect::{Purpose, Statement, lock_name};
+use crate::error::OpenError;
+use crate::location::Server;
+use crate::store::Store;
+
+/// The oldest version whose language has all that is used.
+const OLDEST_VERSION: i64 = 130_000;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
+
+/// Opens the schema that the address leads to, and makes its tables if they are not there.
+pub(super) async fn open(server: &Server, clock: Clock) -> Result<Store, OpenError> {
+    let database = Database::postgres(server)?;
+    let storage = |source| OpenError::Storage {
+        database: server.to_string(),
+        source,
+    };
+    let mut connection = database.connect(false).await.map_err(storage)?;
+    let lacking = lacking(&mut connection).await.map_err(storage)?;
+    if let Some(reason) = lacking {
+        return Err(OpenError::Unfit {
+            database: server.to_string(),
+            reason,
+        });
+    }
+    // Two processes must not make the tables at once; the lock ends with the connection at the latest.
+    opening(&mut connection, "pg_advisory_lock")
+        .await
+        .map_err(storage)?;
+    migrate(&mut connection, server).await?;
+    opening(&mut connection, "pg_advisory_unlock")
+        .await
+        .map_err(storage)?;
+    start(database, connection, clock).await.map_err(storage)
+}
+
+async fn opening(connection: &mut Connection, function: &str) -> Result<(), sqlx::Error> {
+    let lock = lock_name(Purpose::Open);
+    connection.run(format!("SELECT {function}({lock})")).await
+}
+
+/// Returns what the server lacks.
+async fn lacking(connection: &mut Connection) -> Result<Option<String>, sqlx::Error> {
+    let ask = "SELECT current_setting('server_version_num')::bigint, \
+               current_setting('server_encoding'), current_schema()::text";
+    let rows = connection.fetch(Statement::new(ask)).await?;
+    let mut values = rows.into_iter().flatten();
+    let version = values.next().and_then(|value| value.as_integer());
+    let encoding = values.next().and_then(crate::value::Value::into_text);
+    let schema = values.next().and_then(crate::value::Value::into_text);
+    Ok(if version.is_none_or(|version| version < OLDEST_VERSION) {
+        Some("it is older than PostgreSQL 13; use a newer server".to_owned())
+    } else if encoding.as_deref() != Some("UTF8") {
+        Some("its encoding is not UTF8; create it with `--encoding UTF8`".to_owned())
+    } else if schema.is_none() {
+        Some("its search path names no schema that exists; create the schema".to_owned())
+    } else {
+        None
+    })
+}
+
+/// Brings the tables up to date, whole or not at all: here a change of tables can be undone.
+async fn migrate(connection: &mut Connection, server: &Server) -> Result<(), OpenError> {
+    let found = tables(connection, &MIGRATIONS)
+        .await
+        .map_err(|source| OpenError::Storage {
+            database: server.to_string(),
+            source,
+        })?;
+    match found {
+        Tables::Newer { found, known } => Err(newer(server, found, known)),
+        Tables::Current => Ok(()),
+        Tables::Older | Tables::Missing => {
+            change_tables(connection, &MIGRATIONS)
+                .await
+                .map_err(|source| OpenError::Migration {
+                    database: server.to_string(),
+                    source,
+                })
+        }
+    }
+}

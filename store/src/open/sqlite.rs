@@ -1,0 +1,165 @@
+//! Opens a database file: make or find it, check it, back it up before its tables are changed.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use ropewalk_runtime::Clock;
+use sqlx::migrate::{MigrateError, Migrator};
+use tracing::{error, info};
+
+use super::{Tables, change_tables, newer, start, tables};
+use crate::database::{Connection, Database, Fault, fault};
+use crate::error::OpenError;
+use crate::maintenance::{Health, backup, backups, quick_check};
+use crate::store::Store;
+use crate::writer;
+
+/// Up to this size the integrity check takes no noticeable time and runs before anything else.
+const INLINE_CHECK_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How many backups stay.
+const BACKUPS_KEPT: usize = 3;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
+
+/// Opens the database file at `path`; makes it if it is not there.
+pub(super) async fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> {
+    let (existed, _opening) = prepare_file(path.to_owned()).await?;
+    let database = Database::sqlite(path);
+    let mut connection = database
+        .connect(true)
+        .await
+        .map_err(|source| refused(path, source))?;
+    let size = std::fs::metadata(path).map_or(0, |file| file.len());
+    let beside = existed && size > INLINE_CHECK_BYTES;
+    if existed && !beside {
+        let health = quick_check(&mut connection)
+            .await
+            .map_err(|source| refused(path, source))?;
+        if let Health::Damaged(finding) = health {
+            return Err(damaged(path, finding));
+        }
+    }
+    migrate(&mut connection, path, &clock).await?;
+    let store = start(database, connection, clock)
+        .await
+        .map_err(|source| refused(path, source))?;
+    if beside {
+        store.check_beside(path.to_owned());
+    }
+    Ok(store)
+}
+
+impl Store {
+    /// Checks a large database while it already serves; damage stops all writing.
+    fn check_beside(&self, path: PathBuf) {
+        let store = self.clone();
+        // Only the commands keep the writer alive; a check must not.
+        let commands = store.commands.downgrade();
+        let checker = async move {
+            let outcome = store.check().await;
+            drop(store);
+            match outcome {
+                Ok(Health::Intact) => info!("checked the database `{}`", path.display()),
+                Ok(Health::Damaged(finding)) => {
+                    let problem = damaged(&path, finding.clone());
+                    error!("{problem}");
+                    if let Some(commands) = commands.upgrade() {
+                        let command = writer::Command::Damaged(finding);
+                        // A writer that is gone writes nothing more anyway.
+                        commands.send(command).await.unwrap_or_default();
+                    }
+                }
+                Err(problem) => error!("cannot check the database: {problem}"),
+            }
+        };
+        self.tasks.spawn("store-check", checker);
+    }
+}
+
+/// Makes the directory, refuses what is no file, and holds off other processes that open the same file.
+async fn prepare_file(path: PathBuf) -> Result<(bool, File), OpenError> {
+    let for_panic = path.clone();
+    let work = move || {
+        let unreachable = |source| OpenError::Unreachable {
+            path: path.clone(),
+            source,
+        };
+        if path.exists() && !path.is_file() {
+            return Err(OpenError::NotAFile(path));
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(unreachable)?;
+        }
+        let mut name = path.clone().into_os_string();
+        name.push(".opening");
+        let opening = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(name)
+            .map_err(unreachable)?;
+        // Two processes must not make the tables at once; the lock ends with this function's caller.
+        opening.lock().map_err(unreachable)?;
+        Ok((path.exists(), opening))
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|problem| {
+            Err(OpenError::Unreachable {
+                path: for_panic,
+                source: std::io::Error::other(problem),
+            })
+        })
+}
+
+/// Brings the tables up to date; a backup comes first when there is something to lose.
+async fn migrate(connection: &mut Connection, path: &Path, clock: &Clock) -> Result<(), OpenError> {
+    let tables = tables(connection, &MIGRATIONS)
+        .await
+        .map_err(|source| refused(path, source))?;
+    match tables {
+        Tables::Newer { found, known } => return Err(newer(path.display(), found, known)),
+        Tables::Current => return Ok(()),
+        Tables::Older => {
+            let directory = backup_directory(path);
+            let kept = backup(connection, &directory, clock.now(), BACKUPS_KEPT).await?;
+            info!("backed up the database to `{}`", kept.display());
+        }
+        Tables::Missing => {}
+    }
+    change_tables(connection, &MIGRATIONS)
+        .await
+        .map_err(|problem| match problem {
+            MigrateError::Execute(source) => refused(path, source),
+            source => OpenError::Migration {
+                database: path.display().to_string(),
+                source,
+            },
+        })
+}
+
+fn backup_directory(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new(".")).join("backups")
+}
+
+fn damaged(path: &Path, finding: String) -> OpenError {
+    OpenError::Damaged {
+        path: path.to_owned(),
+        finding,
+        backup: backups(&backup_directory(path)).into_iter().next(),
+    }
+}
+
+/// Says in words of this crate why the database refused.
+fn refused(path: &Path, source: sqlx::Error) -> OpenError {
+    match fault(&source) {
+        Fault::NotADatabase => OpenError::NotADatabase(path.to_owned()),
+        Fault::ReadOnly => OpenError::ReadOnly(path.to_owned()),
+        Fault::Damaged => damaged(path, source.to_string()),
+        _ => OpenError::Storage {
+            database: path.display().to_string(),
+            source,
+        },
+    }
+}

@@ -1,0 +1,157 @@
+//! The writer's connection: begins and ends transactions, and learns what became of one that broke at its end.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ropewalk_runtime::{Clock, Ids};
+use tracing::{debug, info};
+
+use crate::database::{Connection, Database, is_lost};
+use crate::dialect::{self, Dialect, Statement};
+
+/// How often a server that cannot be reached is tried before whoever waits is answered.
+const TRIES: u32 = 60;
+
+/// How long it is left alone between two tries.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What a transaction wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Nothing,
+    Rows,
+    /// Something that other processes are to be told of.
+    Events,
+}
+
+/// A connection that is made again when it breaks.
+#[derive(Debug)]
+pub(crate) struct Link {
+    database: Database,
+    pub(crate) connection: Connection,
+    /// Names this writer among all that write to the database.
+    id: String,
+    /// Counts its transactions.
+    batch: i64,
+}
+
+impl Link {
+    pub(crate) fn new(database: Database, connection: Connection) -> Self {
+        Self {
+            database,
+            connection,
+            // A name, which has to be another one in each process even where time stands still.
+            id: Ids::system(Clock::system()).next().to_string(),
+            batch: 0,
+        }
+    }
+
+    /// Returns the name that other processes know this writer by.
+    pub(crate) fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    /// Begins a transaction that holds the right to write.
+    pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
+        let begin = self.connection.dialect().begin();
+        self.connection.run(begin).await
+    }
+
+    /// Begins a transaction, on a new connection when the old one has broken.
+    pub(crate) async fn ready(&mut self) -> Result<(), sqlx::Error> {
+        match self.begin().await {
+            Err(problem) if is_lost(&problem) => {
+                self.mend().await?;
+                self.begin().await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Commits; where the connection breaks meanwhile, the database is asked whether it had committed.
+    pub(crate) async fn commit(
+        &mut self,
+        written: Written,
+        now: DateTime<Utc>,
+    ) -> Result<(), sqlx::Error> {
+        if self.connection.dialect() == Dialect::Sqlite || written == Written::Nothing {
+            return self.connection.run("COMMIT".to_owned()).await;
+        }
+        self.batch += 1;
+        let script = self.last_words(written, now);
+        match self.connection.run(script).await {
+            Err(problem) if is_lost(&problem) => {
+                self.mend().await?;
+                if self.has_committed().await? {
+                    info!("the connection broke after the database had committed");
+                    Ok(())
+                } else {
+                    Err(problem)
+                }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Notes the transaction, tells the others and commits, in one round trip.
+    fn last_words(&self, written: Written, now: DateTime<Utc>) -> String {
+        let Self { id, batch, .. } = self;
+        let at = now.timestamp_millis();
+        let tell = match written {
+            Written::Events => format!("SELECT pg_notify({}, '{id}'); ", dialect::CHANNEL),
+            Written::Rows | Written::Nothing => String::new(),
+        };
+        format!(
+            "INSERT INTO writers (id, batch, at) VALUES ('{id}', {batch}, {at}) \
+             ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at; {tell}COMMIT"
+        )
+    }
+
+    /// Returns whether the newest transaction of this writer was committed.
+    async fn has_committed(&mut self) -> Result<bool, sqlx::Error> {
+        // A server that lost us may still be at it; who has its lock knows that it is not.
+        self.begin().await?;
+        let mut noted = Statement::new("SELECT 1 FROM writers WHERE id = ");
+        noted
+            .bind(self.id.as_str())
+            .push(" AND batch = ")
+            .bind(self.batch);
+        let found = self.connection.fetch(noted).await;
+        self.roll_back().await;
+        Ok(!found?.is_empty())
+    }
+
+    /// Undoes the transaction, if there is one.
+    pub(crate) async fn roll_back(&mut self) {
+        // Some errors have ended the transaction already; then there is nothing to undo.
+        if let Err(problem) = self.connection.run("ROLLBACK".to_owned()).await {
+            debug!("nothing to roll back: {problem}");
+        }
+    }
+
+    /// Connects anew, with patience for a server that is starting.
+    pub(crate) async fn mend(&mut self) -> Result<(), sqlx::Error> {
+        let mut tried = 1;
+        loop {
+            match self.database.connect(false).await {
+                Ok(connection) => {
+                    self.connection = connection;
+                    return Ok(());
+                }
+                Err(problem) if is_lost(&problem) && tried < TRIES => tried += 1,
+                Err(problem) => return Err(problem),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Ends the connection; nobody will ask any more what became of its transactions.
+    pub(crate) async fn close(mut self) -> Result<(), sqlx::Error> {
+        if self.connection.dialect() == Dialect::Postgres {
+            let mut forget = Statement::new("DELETE FROM writers WHERE id = ");
+            forget.bind(self.id.as_str());
+            self.connection.execute(forget).await?;
+        }
+        self.connection.close().await
+    }
+}

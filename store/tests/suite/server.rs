@@ -1,0 +1,220 @@
+//! What only a server does: it is restarted, it breaks connections, it tells one process of another.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use ropewalk_schemas::timer::Timer;
+use ropewalk_store::{
+    BackupError, EventFilter, InstanceLock, InstanceLockError, OpenError, Query, Store,
+};
+use ropewalk_tests::servers::PostgresServer;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+
+use crate::support::{Bench, changes, subscription};
+
+/// Long enough for anything that is going to happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn raw(bench: &Bench, sql: &str) {
+    let mut connection = PgConnection::connect(&bench.location).await.unwrap();
+    connection
+        .execute(AssertSqlSafe(sql.to_owned()))
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_another_process_wakes_the_feed() {
+    let bench = Bench::postgres().await;
+    let (here, there) = (bench.open().await, bench.open().await);
+    let (mut own, mut foreign) = (here.feed(), there.feed());
+    let event = bench.retry("task/b/T-1");
+    here.commit(changes(|c| c.emit(event))).await.unwrap();
+    assert!(own.next().await.unwrap().is_ok());
+    let told = tokio::time::timeout(PATIENCE, foreign.next()).await;
+    assert!(told.unwrap().unwrap().is_err(), "it is to read the store");
+
+    let (elsewhere, timer) = (Bench::postgres().await, bench.timer("silent"));
+    let apart = elsewhere.open().await;
+    let event = bench.retry("task/b/T-2");
+    apart.commit(changes(|c| c.emit(event))).await.unwrap();
+    here.commit(changes(|c| c.insert(&timer))).await.unwrap();
+    let event = bench.retry("task/b/T-3");
+    there.commit(changes(|c| c.emit(event))).await.unwrap();
+    // Neither the other schema nor a commit without an event was told before this.
+    let committed = foreign.next().await.unwrap().unwrap();
+    assert_eq!(committed.events[0].sequence, 2);
+    let told = tokio::time::timeout(PATIENCE, own.next()).await;
+    assert!(told.unwrap().unwrap().is_err());
+}
+
+/// Commits one event and one row, under one id, until `count` are answered; an answer must be a success.
+async fn write(bench: &Bench, store: &Store, count: usize) {
+    for _ in 0..count {
+        let event = bench.retry("task/b/T-1");
+        let timer = bench.timer(&event.id.to_string());
+        let both = changes(|c| c.emit(event).insert(&timer));
+        store.commit(both).await.unwrap();
+    }
+}
+
+/// Asserts that there are `count` events, each once and in an order without a gap, each with its row.
+async fn assert_written(store: &Store, count: usize) {
+    let events = store.events(&EventFilter::default()).await.unwrap();
+    let sequences: Vec<i64> = events.iter().map(|event| event.sequence).collect();
+    let expected: Vec<i64> = (1..).take(count).collect();
+    assert_eq!(sequences, expected);
+    let timers = store.list::<Timer>(Query::new()).await.unwrap();
+    let mut named: Vec<String> = timers.iter().map(|timer| timer.name.clone()).collect();
+    let mut ids: Vec<String> = events.iter().map(|e| e.event.id.to_string()).collect();
+    named.sort_unstable();
+    ids.sort_unstable();
+    assert_eq!(named, ids);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashes_and_comes_back_loses_nothing_and_repeats_nothing() {
+    let mut server = PostgresServer::start().unwrap();
+    let bench = Bench::on(&server.url()).await;
+    let stores = [bench.open().await, bench.open().await];
+    let restarts = async {
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            server = tokio::task::spawn_blocking(move || {
+                server.restart().unwrap();
+                server
+            })
+            .await
+            .unwrap();
+        }
+    };
+    let writing = join_all((0..16).map(|number| write(&bench, &stores[number % 2], 100)));
+    tokio::join!(restarts, writing);
+    // The load may be over before the last restart: readers and writers survive that too.
+    write(&bench, &stores[0], 1).await;
+    assert_written(&stores[1], 1_601).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stays_away_is_named_and_what_comes_later_is_answered() {
+    let mut server = PostgresServer::start().unwrap();
+    let bench = Bench::on(&server.url()).await;
+    let store = bench.open().await;
+    server.kill();
+    let refused = Store::open(&bench.location(), bench.clock.clone())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, OpenError::Storage { .. }), "{refused}");
+    let event = bench.retry("task/b/T-1");
+    let refused = store.commit(changes(|c| c.emit(event))).await.unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    server.restart().unwrap();
+    write(&bench, &store, 3).await;
+    assert_written(&store, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_an_administrator_ends_are_made_again() {
+    let server = PostgresServer::start().unwrap();
+    let bench = Bench::on(&server.url()).await;
+    let (here, there) = (bench.open().await, bench.open().await);
+    write(&bench, &here, 1).await;
+    assert_written(&there, 1).await;
+    let mut feed = there.feed();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE application_name LIKE 'ropewalk%'";
+    raw(&bench, end).await;
+    let told = tokio::time::timeout(PATIENCE, feed.next()).await;
+    assert!(
+        told.unwrap().unwrap().is_err(),
+        "it may have missed something"
+    );
+    write(&bench, &here, 1).await;
+    let told = tokio::time::timeout(PATIENCE, feed.next()).await;
+    assert!(told.unwrap().unwrap().is_err(), "it listens again");
+    assert_written(&there, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_instance_consumes_from_a_database_wherever_it_runs() {
+    let bench = Bench::postgres().await;
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let location = bench.location();
+    let first = InstanceLock::acquire_for(&location, here.path())
+        .await
+        .unwrap();
+    let again = InstanceLock::acquire_for(&location, here.path()).await;
+    assert!(matches!(again, Err(InstanceLockError::Held { .. })));
+    let apart = InstanceLock::acquire_for(&location, there.path())
+        .await
+        .unwrap_err();
+    let process = format!("ropewalk {}", std::process::id());
+    assert!(
+        matches!(&apart, InstanceLockError::Taken { holder, .. } if holder.contains(&process)),
+        "{apart}"
+    );
+    let other = Bench::postgres().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    InstanceLock::acquire_for(&other.location(), elsewhere.path())
+        .await
+        .unwrap();
+    drop(first);
+    let free = async {
+        while InstanceLock::acquire_for(&location, there.path())
+            .await
+            .is_err()
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, free).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_or_missing_schema_is_refused() {
+    let bench = Bench::postgres().await;
+    bench.open().await.close().await.unwrap();
+    raw(
+        &bench,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (9999, 'future', TRUE, '', 0)",
+    )
+    .await;
+    let refused = Store::open(&bench.location(), bench.clock.clone())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, OpenError::Newer { found: 9_999, .. }),
+        "{refused}"
+    );
+    raw(
+        &bench,
+        "DO $$ BEGIN EXECUTE 'DROP SCHEMA ' || current_schema() || ' CASCADE'; END $$",
+    )
+    .await;
+    let refused = Store::open(&bench.location(), bench.clock.clone())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, OpenError::Unfit { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_sequence_is_not_given_again_when_the_newest_events_are_gone() {
+    let bench = Bench::postgres().await;
+    let store = bench.open().await;
+    write(&bench, &store, 3).await;
+    raw(&bench, "DELETE FROM events WHERE sequence > 1").await;
+    let event = bench.retry("task/b/T-1");
+    let committed = store.commit(changes(|c| c.emit(event))).await.unwrap();
+    assert_eq!(committed.events[0].sequence, 4);
+}
+
+#[tokio::test]
+async fn a_server_is_backed_up_by_its_own_tools() {
+    let bench = Bench::postgres().await;
+    let store = bench.open().await;
+    let refused = store.backup(bench.directory.path(), 3).await.unwrap_err();
+    assert!(matches!(refused, BackupError::Elsewhere));
+    assert!(store.statistics().await.unwrap().size_bytes > 0);
+}
