@@ -5,6 +5,8 @@
 mod support;
 
 #[cfg(test)]
+mod breaking;
+#[cfg(test)]
 mod commits;
 #[cfg(test)]
 mod crashes;

@@ -1,5 +1,6 @@
 //! What only a server does: it is restarted, it breaks connections, it tells one process of another.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -10,7 +11,7 @@ use ropewalk_store::{
 use ropewalk_tests::servers::PostgresServer;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
-use crate::support::{Bench, changes, subscription};
+use crate::support::{Bench, changes};
 
 /// Long enough for anything that is going to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -75,25 +76,36 @@ async fn assert_written(store: &Store, count: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_crashes_and_comes_back_loses_nothing_and_repeats_nothing() {
+    const CRASHES: usize = 4;
     let mut server = PostgresServer::start().unwrap();
     let bench = Bench::on(&server.url()).await;
     let stores = [bench.open().await, bench.open().await];
-    let restarts = async {
-        for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(400)).await;
-            server = tokio::task::spawn_blocking(move || {
+    let (written, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let crashes = async {
+        for crash in 1..=CRASHES {
+            // Each crash meets commits on their way.
+            while written.load(Ordering::Relaxed) < crash * 200 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let restart = tokio::task::spawn_blocking(move || {
                 server.restart().unwrap();
                 server
-            })
-            .await
-            .unwrap();
+            });
+            server = restart.await.unwrap();
         }
+        over.store(true, Ordering::Relaxed);
+        server
     };
-    let writing = join_all((0..16).map(|number| write(&bench, &stores[number % 2], 100)));
-    tokio::join!(restarts, writing);
-    // The load may be over before the last restart: readers and writers survive that too.
-    write(&bench, &stores[0], 1).await;
-    assert_written(&stores[1], 1_601).await;
+    let writing = join_all((0..16).map(async |number| {
+        while !over.load(Ordering::Relaxed) {
+            write(&bench, &stores[number % 2], 1).await;
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+    }));
+    let (_server, _) = tokio::join!(crashes, writing);
+    let written = written.into_inner();
+    assert!(written > CRASHES * 200);
+    assert_written(&stores[1], written).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
