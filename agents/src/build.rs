@@ -8,6 +8,7 @@ mod ask;
 mod attempt;
 mod claim;
 mod context;
+mod court;
 mod ending;
 mod landing;
 mod lessons;

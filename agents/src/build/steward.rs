@@ -13,6 +13,7 @@ use tracing::warn;
 
 use super::Shop;
 use super::context::builds_in;
+use super::court::Court;
 use super::trouble::Trouble;
 use super::{prime, publish, settle, verify};
 
@@ -36,10 +37,14 @@ pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationTok
     let mut bell = shop.signals.steward();
     let mut chores = Chores::default();
     let mut pause = FIRST_PAUSE;
+    let mut court = Court::default();
     while !stop.is_cancelled() {
         bell.borrow_and_update();
         if let Err(trouble) = look(&shop, &context, &mut chores).await {
             warn!("the builds could not be looked after: {trouble}");
+        }
+        if let Err(trouble) = court.sit(&shop, &context).await {
+            warn!("the locks could not be looked after: {trouble}");
         }
         tokio::select! {
             () = stop.cancelled() => break,
