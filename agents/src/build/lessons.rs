@@ -134,7 +134,7 @@ async fn draft(
 ) -> Result<Draft, Trouble> {
     let block = &rows.task.block;
     let told = report.lesson.clone();
-    let content = told
+    let said = told
         .as_ref()
         .map_or_else(|| lesson_of(&failure.error), |lesson| lesson.text.clone());
     let globs = told
@@ -155,7 +155,7 @@ async fn draft(
         .collect();
     Ok(Draft {
         kind: KnowledgeKind::Gotcha,
-        content: content.chars().take(2_000).collect(),
+        content: said.chars().take(2_000).collect(),
         globs,
         action: Some(block.action),
         topics: vec![block.phase.clone()],

@@ -31,14 +31,14 @@ const LOOKED_AFTER: [BuildState; 6] = [
     BuildState::Stopped,
 ];
 
-/// Works until `stop`.
-pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationToken) {
+/// Works until `ending`.
+pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationToken) {
     let mut feed = context.store.feed();
     let mut bell = shop.signals.steward();
     let mut chores = Chores::default();
     let mut pause = FIRST_PAUSE;
     let mut court = Court::default();
-    while !stop.is_cancelled() {
+    while !ending.is_cancelled() {
         bell.borrow_and_update();
         if let Err(trouble) = look(&shop, &context, &mut chores).await {
             warn!("the builds could not be looked after: {trouble}");
@@ -47,7 +47,7 @@ pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationTok
             warn!("the locks could not be looked after: {trouble}");
         }
         tokio::select! {
-            () = stop.cancelled() => break,
+            () = ending.cancelled() => break,
             _ = bell.changed() => pause = FIRST_PAUSE,
             committed = feed.next() => {
                 if committed.is_none() {

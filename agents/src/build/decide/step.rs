@@ -24,7 +24,7 @@ impl Default for StopLimits {
         Self {
             max_failed: 3,
             critical_phases: vec!["database".to_owned()],
-            working_time: Duration::from_mins(120),
+            working_time: Duration::from_hours(2),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, TestCounts, Verdict};
+use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Action, Expectation, Task};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
@@ -440,28 +440,27 @@ async fn compare(
         if run.tests.is_none() && !looks_like_tests(check.command) {
             continue;
         }
-        let cached = match known.get(check.command) {
-            Some(run) => Some(run.tests.clone()),
-            None => shop.parent_tests(&tree, check.command),
-        };
-        let before = match cached {
-            Some(tests) => tests,
-            None => {
-                if checkout.is_none() {
-                    checkout = Some(Turn::take(shop, candidate.parent).await?);
-                }
-                let Some(turn) = &checkout else { continue };
-                let target = turn.clean.target_directory().to_owned();
-                // How the parent fares is no finding about the candidate.
-                let mut ignored = Findings::default();
-                let ran = execute(shop, &turn.clean, &target, check, cancel, &mut ignored).await?;
-                let Some(ran) = ran else { return Ok(false) };
-                shop.keep_parent_tests(&tree, check.command, ran.tests.clone());
-                ran.tests
+        let kept = known.get(check.command);
+        let cached = kept
+            .map(|run| run.tests.clone().unwrap_or_default())
+            .or_else(|| shop.parent_tests(&tree, check.command));
+        let before = if let Some(tests) = cached {
+            tests
+        } else {
+            if checkout.is_none() {
+                checkout = Some(Turn::take(shop, candidate.parent).await?);
             }
+            let Some(turn) = &checkout else { continue };
+            let target = turn.clean.target_directory().to_owned();
+            // How the parent fares is no finding about the candidate.
+            let mut ignored = Findings::default();
+            let ran = execute(shop, &turn.clean, &target, check, cancel, &mut ignored).await?;
+            let Some(ran) = ran else { return Ok(false) };
+            let tests = ran.tests.unwrap_or_default();
+            shop.keep_parent_tests(&tree, check.command, tests.clone());
+            tests
         };
         let now = run.tests.clone().unwrap_or_default();
-        let before: TestCounts = before.unwrap_or_default();
         for line in weakened::find(&before, &now) {
             findings.add(FailureClass::WeakenedTest, line);
         }
