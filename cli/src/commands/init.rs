@@ -1,0 +1,169 @@
+//! Verb `init`: writes `ropewalk.toml` for the repository in this directory.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
+use ropewalk_schemas::{ProjectName, Slug};
+use ropewalk_workspace::{GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::wiring;
+
+/// What the project is called.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Names the project; by default the directory does.
+    #[arg(long)]
+    name: Option<ProjectName>,
+}
+
+#[derive(Debug, Serialize)]
+struct Initialised {
+    file: PathBuf,
+    name: ProjectName,
+    repository: PathBuf,
+    state: PathBuf,
+    notice: Option<String>,
+}
+
+impl Init {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let directory = app.directory()?;
+        let file = directory.join(PROJECT_FILE);
+        if file.symlink_metadata().is_ok() {
+            let text = format!(
+                "`{}` is there already; edit it, or remove it first",
+                file.display()
+            );
+            return Err(CliError::refused("exists", text));
+        }
+        let git = wiring::git(&app.environment).await?;
+        let user = UserRepository::inspect(&git, &directory).await?;
+        let locations = self.locations(&directory, &app.environment)?;
+        let written = create(&file, &settings(&locations.name))?;
+        let options = LocalCloneOptions {
+            user_repository: user.path,
+            state: locations.state.clone(),
+            identity: Identity::default(),
+        };
+        let looked = match LocalClone::open_or_create(git, options).await {
+            Ok(clone) => wiring::notice(&clone).await,
+            Err(error @ GitError::NoCommit(_)) => Ok(Some(error.to_string())),
+            Err(error) => Err(error.into()),
+        };
+        let notice = match looked {
+            Ok(notice) => notice,
+            Err(error) => {
+                drop(written);
+                // Nothing half-written stays; when even that fails, the first error is the one to tell.
+                drop(std::fs::remove_file(&file));
+                return Err(error);
+            }
+        };
+        let initialised = Initialised {
+            file,
+            name: locations.name,
+            repository: locations.repository,
+            state: locations.state,
+            notice,
+        };
+        if let Some(notice) = &initialised.notice {
+            app.output.note(&format!("note: {notice}"))?;
+        }
+        app.output.show(&initialised, |done| {
+            format!(
+                "wrote {}\nproject     {}\nstate       {}\nnext        set a model key, then `ropewalk idea new \"…\"`; \
+                 `ropewalk doctor` checks everything",
+                done.file.display(),
+                done.name,
+                done.state.display()
+            )
+        })
+    }
+
+    /// Chooses the name, and with it the state directory; one that belongs to another project is left alone.
+    fn locations(self, directory: &Path, environment: &Environment) -> Result<Locations, CliError> {
+        let locate = |name: &str| -> Result<Locations, CliError> {
+            let settings = ["project.repo=.".to_owned(), format!("project.name={name}")];
+            let loaded = Config::load(directory, environment, &settings)?;
+            Ok(loaded.locations(environment)?)
+        };
+        if let Some(name) = &self.name {
+            let locations = locate(name.as_str())?;
+            return match locations.state.exists() {
+                false => Ok(locations),
+                true => Err(CliError::refused(
+                    "exists",
+                    format!(
+                        "a project named `{name}` has its state in `{}`; choose another name",
+                        locations.state.display()
+                    ),
+                )),
+            };
+        }
+        let base = directory
+            .file_name()
+            .and_then(|name| Slug::from_text(name.to_string_lossy().trim_end_matches(".git")))
+            .map_or_else(|| "project".to_owned(), |slug| slug.to_string());
+        for number in 1..1000 {
+            let name = if number == 1 {
+                base.clone()
+            } else {
+                format!("{base}-{number}")
+            };
+            let locations = locate(&name)?;
+            if !locations.state.exists() {
+                return Ok(locations);
+            }
+        }
+        Err(CliError::refused(
+            "exists",
+            format!("too many projects named `{base}`; give one with `--name`"),
+        ))
+    }
+}
+
+fn create(path: &Path, text: &str) -> Result<File, CliError> {
+    let written = File::create_new(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(file)
+    });
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => CliError::refused(
+            "exists",
+            format!("`{}` is there already; edit it", path.display()),
+        ),
+        _ => CliError::file(path, &error),
+    })
+}
+
+fn settings(name: &ProjectName) -> String {
+    format!(
+        r#"# What Ropewalk does in this repository. `ropewalk config show` lists every key with its value and where it was set.
+
+# Commands that a model asks for are not confined yet. This line says that you know and allow them:
+# sandbox = "off"
+
+[project]
+name = "{name}"
+repo = "."
+
+# [models]                                  # `provider/model` by role
+# chat = "anthropic/claude-sonnet-4-5"
+# spec = "anthropic/claude-sonnet-4-5"
+# build = "anthropic/claude-sonnet-4-5"
+# small = "anthropic/claude-haiku-4-5"
+
+# [[gate.commands]]                         # what every change must pass, beside its own check
+# name = "tests"
+# command = "cargo test"
+"#
+    )
+}
