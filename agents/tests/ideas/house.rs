@@ -171,6 +171,20 @@ impl House {
         }
     }
 
+    /// Hands out the first delivery and loses what came of it, as a crash before the commit does.
+    pub(crate) async fn crash(&self) {
+        let open = self.store().open_deliveries(None, 0, 1).await.unwrap();
+        let delivery = open.into_iter().next().unwrap();
+        let subscriber = delivery.key.subscriber;
+        let agent = self
+            .agents
+            .iter()
+            .find(|agent| agent.profile().role == subscriber);
+        let event = Event::try_from(delivery.event).unwrap();
+        let context = Context::new(&self.services, subscriber.clone()).caused_by(&event);
+        drop(agent.unwrap().handle(&event, &context).await.unwrap());
+    }
+
     /// Begins an idea and waits until it is answered.
     pub(crate) async fn begin(&self, slug: &str, text: &str) -> Started {
         let opening = Opening {

@@ -5,8 +5,9 @@ use ropewalk_agents::ideation::{self, ChatError, Opening};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Payload;
 use ropewalk_schemas::idea::{IdeaState, Phase};
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
-use ropewalk_store::EventFilter;
+use ropewalk_store::{EventFilter, Query};
 
 use super::house::{House, user};
 
@@ -327,6 +328,41 @@ async fn a_model_that_cannot_be_asked_is_told_and_loses_no_message() {
     );
     assert_eq!(live.next().await.unwrap().event_type, "ideation.failed");
     assert_eq!(house.messages(started.session).await, [OPENING]);
+}
+
+#[tokio::test]
+async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
+    let all = ["target-user", "problem", "solution-concept"].map(|kind| artifact(kind, 0.7));
+    let mut house = House::new(&script("habits", &[&reply(&all, "")])).await;
+    let opening = Opening {
+        user: user("ann"),
+        title: None,
+        text: OPENING.to_owned(),
+        slug: Some("habits".parse().unwrap()),
+    };
+    let started = ideation::start(&house.person(), opening).await.unwrap();
+    house.crash().await;
+    let before = house.folder("habits").read(README).unwrap();
+    assert!(before.is_some() && house.messages(started.session).await.len() == 1);
+    house.move_in().await;
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.messages(started.session).await, [OPENING, "Go on."]);
+    assert_eq!(house.folder("habits").read(README).unwrap(), before);
+    assert_eq!(
+        house
+            .store()
+            .count::<ModelCall>(Query::new())
+            .await
+            .unwrap(),
+        1
+    );
+    let saved = house
+        .types()
+        .await
+        .into_iter()
+        .filter(|name| *name == "artifact.saved")
+        .count();
+    assert_eq!(saved, 3);
 }
 
 #[tokio::test]
