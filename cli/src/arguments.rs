@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::error::{ContextKind, ErrorKind};
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use ropewalk_config::settings::{StoreLocation, Transport};
+use ropewalk_store::Location;
 
 use crate::commands::{
     self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
@@ -111,9 +112,13 @@ pub fn bus(text: &str) -> Result<String, String> {
     checked::<Transport>(text)
 }
 
-/// Checks the address of a store.
+/// Checks the address of a store; one that this version cannot use is refused before anything is made.
 pub fn store(text: &str) -> Result<String, String> {
-    checked::<StoreLocation>(text)
+    let text = checked::<StoreLocation>(text)?;
+    match Location::parse(&text, Path::new("")) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<String, String> {
@@ -124,7 +129,7 @@ fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<S
 
 /// Reads `arguments`; `None` when the help or the version was asked for and shown.
 pub fn parse(arguments: Vec<OsString>) -> Result<Option<Arguments>, CliError> {
-    match Arguments::try_parse_from(arguments) {
+    match Arguments::try_parse_from(&arguments) {
         Ok(arguments) => Ok(Some(arguments)),
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -138,13 +143,13 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Arguments>, CliError> {
                     "a verb is missing; choose one of the above".to_owned(),
                 ))
             }
-            _ => Err(CliError::Usage(one_line(&error))),
+            _ => Err(CliError::Usage(one_line(&error, &arguments))),
         },
     }
 }
 
 /// Says in one line what clap says in several.
-fn one_line(error: &clap::Error) -> String {
+fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
     let rendered = error.render().to_string();
     let what: Vec<&str> = rendered
         .lines()
@@ -156,26 +161,24 @@ fn one_line(error: &clap::Error) -> String {
     let tip = rendered
         .lines()
         .find_map(|line| line.trim().strip_prefix("tip: "));
-    let advice = tip.map_or_else(|| help_of(error), ToOwned::to_owned);
+    let advice = tip.map_or_else(|| help_of(arguments), ToOwned::to_owned);
     format!("{what}; {advice}")
 }
 
-fn help_of(error: &clap::Error) -> String {
-    let usage = error
-        .get(ContextKind::Usage)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let verb: Vec<&str> = usage
-        .split_whitespace()
-        .skip_while(|word| *word != "ropewalk")
-        .take_while(|word| !word.starts_with(['[', '<', '-']))
-        .collect();
-    let verb = if verb.is_empty() {
-        "ropewalk".to_owned()
-    } else {
-        verb.join(" ")
-    };
-    format!("see `{verb} --help`")
+/// Names the help of the verb that was meant, as far as one was.
+fn help_of(arguments: &[OsString]) -> String {
+    let program = Arguments::command();
+    let (mut verb, mut names) = (&program, vec!["ropewalk"]);
+    for argument in arguments.iter().skip(1) {
+        if let Some(below) = argument
+            .to_str()
+            .and_then(|name| verb.find_subcommand(name))
+        {
+            names.push(below.get_name());
+            verb = below;
+        }
+    }
+    format!("see `{} --help`", names.join(" "))
 }
 
 #[cfg(test)]
@@ -207,6 +210,11 @@ mod tests {
             ("ropewalk up --store redis", "write `sqlite`"),
             ("ropewalk up --colour", "--colour"),
             ("ropewalk spec show not-an-id", "6 digits"),
+            (
+                "ropewalk --json spec show x",
+                "see `ropewalk spec show --help`",
+            ),
+            ("ropewalk up --store postgres://h/d", "postgres"),
             ("ropewalk spec show", "<ID>"),
             ("ropewalk idea show Not_A_Slug", "a-z 0-9"),
         ];
@@ -233,7 +241,6 @@ mod tests {
 
     #[test]
     fn the_arguments_are_sound() {
-        use clap::CommandFactory;
         Arguments::command().debug_assert();
     }
 }

@@ -134,7 +134,12 @@ pub fn table<const N: usize>(
     }
     let lines: Vec<String> = table
         .lines()
-        .map(|line| line.trim_end().to_owned())
+        .map(|line| {
+            line.strip_prefix(' ')
+                .unwrap_or(&line)
+                .trim_end()
+                .to_owned()
+        })
         .collect();
     lines.join("\n")
 }
@@ -194,6 +199,6 @@ mod tests {
     #[test]
     fn a_table_has_a_header_and_no_borders() {
         let rows = [["1".to_owned(), "rope".to_owned()]];
-        assert_eq!(table(&["id", "name"], rows), " ID  NAME\n 1   rope");
+        assert_eq!(table(&["id", "name"], rows), "ID  NAME\n1   rope");
     }
 }

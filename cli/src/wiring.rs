@@ -20,6 +20,7 @@ use crate::project::Project;
 pub use agents::Crew;
 pub(crate) use agents::notice;
 pub use desk::Desk;
+pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::{Reach, Trouble};
@@ -65,9 +66,8 @@ pub fn logging(project: &Project, service: bool) -> Result<(), CliError> {
 }
 
 /// Makes the state directory, for this person alone.
-pub(crate) fn make_state(project: &Project) -> Result<(), CliError> {
+pub(crate) fn make_state(state: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::DirBuilderExt;
-    let state = project.state();
     let made = std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

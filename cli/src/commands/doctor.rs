@@ -4,7 +4,7 @@ use clap::Args;
 use ropewalk_config::Loaded;
 use ropewalk_config::settings::ModelPolicy;
 use ropewalk_runtime::Clock;
-use ropewalk_store::{Health, Location, Store};
+use ropewalk_store::{Health, Store};
 use ropewalk_workspace::UserRepository;
 use serde::Serialize;
 
@@ -131,7 +131,7 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
         findings.push(Finding::new("state", writable_above(project), detail));
         findings.push(Finding::of(
             "store",
-            location(project).map(|_| "made at the first start".to_owned()),
+            wiring::location(project).map(|_| "made at the first start".to_owned()),
         ));
         return findings;
     }
@@ -146,13 +146,8 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
     findings
 }
 
-fn location(project: &Project) -> Result<Location, CliError> {
-    let location = String::from(project.config().store.location.clone());
-    Ok(Location::parse(&location, project.state())?)
-}
-
 async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliError> {
-    let store = Store::open(&location(project)?, clock.clone()).await?;
+    let store = Store::open(&wiring::location(project)?, clock.clone()).await?;
     match store.check().await? {
         Health::Intact => {}
         Health::Damaged(finding) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
 use ropewalk_schemas::{ProjectName, Slug};
-use ropewalk_workspace::{GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
+use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
 use serde::Serialize;
 
 use crate::app::App;
@@ -44,25 +44,17 @@ impl Init {
             return Err(CliError::refused("exists", text));
         }
         let git = wiring::git(&app.environment).await?;
-        let user = UserRepository::inspect(&git, &directory).await?;
+        UserRepository::inspect(&git, &directory).await?;
         let locations = self.locations(&directory, &app.environment)?;
-        let written = create(&file, &settings(&locations.name))?;
-        let options = LocalCloneOptions {
-            user_repository: user.path,
-            state: locations.state.clone(),
-            identity: Identity::default(),
-        };
-        let looked = match LocalClone::open_or_create(git, options).await {
-            Ok(clone) => wiring::notice(&clone).await,
-            Err(error @ GitError::NoCommit(_)) => Ok(Some(error.to_string())),
-            Err(error) => Err(error.into()),
-        };
-        let notice = match looked {
+        // Asked before anything is made; the file itself comes last, since it would make the repository dirty.
+        tempfile::NamedTempFile::new_in(&directory)
+            .map_err(|error| CliError::file(&directory, &error))?;
+        let made = lay(git, &directory, &locations, &file).await;
+        let notice = match made {
             Ok(notice) => notice,
             Err(error) => {
-                drop(written);
-                // Nothing half-written stays; when even that fails, the first error is the one to tell.
-                drop(std::fs::remove_file(&file));
+                // The directory was not there before, so nothing of anybody else is in it.
+                drop(std::fs::remove_dir_all(&locations.state));
                 return Err(error);
             }
         };
@@ -129,11 +121,32 @@ impl Init {
     }
 }
 
-fn create(path: &Path, text: &str) -> Result<File, CliError> {
+/// Makes the state with its local clone, then the file; returns what is unusual about the repository.
+async fn lay(
+    git: Git,
+    directory: &Path,
+    locations: &Locations,
+    file: &Path,
+) -> Result<Option<String>, CliError> {
+    wiring::make_state(&locations.state)?;
+    let options = LocalCloneOptions {
+        user_repository: directory.to_owned(),
+        state: locations.state.clone(),
+        identity: Identity::default(),
+    };
+    let notice = match LocalClone::open_or_create(git, options).await {
+        Ok(clone) => wiring::notice(&clone).await?,
+        Err(error @ GitError::NoCommit(_)) => Some(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    create(file, &settings(&locations.name))?;
+    Ok(notice)
+}
+
+fn create(path: &Path, text: &str) -> Result<(), CliError> {
     let written = File::create_new(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        Ok(file)
+        file.sync_all()
     });
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => CliError::refused(

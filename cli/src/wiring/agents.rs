@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
+use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
+use ropewalk_agents::monitor::{Monitor, MonitorOptions};
+use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
 use ropewalk_engine::Engine;
@@ -50,6 +53,9 @@ pub(super) async fn agents(crew: Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn A
     agents.push(Arc::new(shop.specification(&repository)?));
     if crew == Crew::Everyone {
         agents.push(Arc::new(shop.build(&repository)?));
+        agents.push(Arc::new(shop.improvement(&repository)?));
+        agents.push(Arc::new(shop.monitor()?));
+        agents.push(Arc::new(shop.pm()?));
         agents.extend(shop.person()?);
     }
     Ok(agents)
@@ -137,6 +143,28 @@ impl<'a> Shop<'a> {
             options: BuildOptions::from_config(self.config(), self.deadlines),
         };
         Ok(BuildAgent::new(parts)?)
+    }
+
+    fn improvement(&self, repository: &LocalClone) -> Result<Improvement, CliError> {
+        let options = ImprovementOptions {
+            engine: self.parts.engine.clone(),
+            prompts: self.prompts.clone(),
+            templates: self.templates.clone(),
+            deadlines: self.deadlines,
+            clone: repository.clone(),
+        };
+        Ok(Improvement::new(options)?)
+    }
+
+    fn monitor(&self) -> Result<Monitor, CliError> {
+        let options = MonitorOptions::from(&self.config().monitor);
+        Ok(Monitor::new(options)?)
+    }
+
+    fn pm(&self) -> Result<Pm, CliError> {
+        let (pm, monitor) = (&self.config().pm, &self.config().monitor);
+        let options = PmOptions::new(pm, monitor, self.templates.clone(), self.deadlines);
+        Ok(Pm::new(options)?)
     }
 
     /// Lets the scripted person of a rehearsal take part, where the configuration names one.

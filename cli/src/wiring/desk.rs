@@ -113,8 +113,13 @@ impl Desk {
 
 /// Opens the store of a project.
 pub(super) async fn open_store(project: &Project, clock: &Clock) -> Result<Store, CliError> {
-    let location = project.config().store.location.clone();
-    let location = Location::parse(&String::from(location), project.state())?;
-    make_state(project)?;
+    let location = location(project)?;
+    make_state(project.state())?;
     Ok(Store::open(&location, clock.clone()).await?)
+}
+
+/// Returns where the database of a project lies.
+pub(crate) fn location(project: &Project) -> Result<Location, CliError> {
+    let location = String::from(project.config().store.location.clone());
+    Ok(Location::parse(&location, project.state())?)
 }
