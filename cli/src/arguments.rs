@@ -128,8 +128,8 @@ fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<S
 }
 
 /// Reads `arguments`; `None` when the help or the version was asked for and shown.
-pub fn parse(arguments: Vec<OsString>) -> Result<Option<Arguments>, CliError> {
-    match Arguments::try_parse_from(&arguments) {
+pub fn parse(arguments: &[OsString]) -> Result<Option<Arguments>, CliError> {
+    match Arguments::try_parse_from(arguments) {
         Ok(arguments) => Ok(Some(arguments)),
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -143,7 +143,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Arguments>, CliError> {
                     "a verb is missing; choose one of the above".to_owned(),
                 ))
             }
-            _ => Err(CliError::Usage(one_line(&error, &arguments))),
+            _ => Err(CliError::Usage(one_line(&error, arguments))),
         },
     }
 }
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> String {
-        let arguments = line.split_whitespace().map(OsString::from).collect();
-        let error = parse(arguments).unwrap_err();
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let error = parse(&arguments).unwrap_err();
         assert_eq!(error.exit().code(), 3, "{line}: {error}");
         let text = error.to_string();
         assert!(!text.contains('\n'), "{text}");

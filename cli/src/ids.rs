@@ -29,7 +29,7 @@ impl FromStr for IdText {
             && text
                 .bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        if whole.is_some() || (shape && digits >= FEWEST_DIGITS && digits < 32) {
+        if whole.is_some() || (shape && (FEWEST_DIGITS..32).contains(&digits)) {
             Ok(Self { text, whole })
         } else {
             Err(

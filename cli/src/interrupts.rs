@@ -73,12 +73,11 @@ async fn listen(shutdown: Shutdown, first: Arc<AtomicU8>) {
             _ = interrupt.recv() => INTERRUPT,
             _ = terminate.recv() => TERMINATE,
         };
-        match first.compare_exchange(NONE, heard, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => shutdown.begin(),
-            Err(_) => {
-                shutdown.abort();
-                return;
-            }
+        let earlier = first.compare_exchange(NONE, heard, Ordering::AcqRel, Ordering::Acquire);
+        if earlier.is_err() {
+            shutdown.abort();
+            return;
         }
+        shutdown.begin();
     }
 }

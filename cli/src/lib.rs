@@ -31,7 +31,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // A mistake in the arguments is reported in the form that they ask for.
     let json = arguments.iter().any(|argument| argument == "--json");
-    match run(arguments) {
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::report(&error, json);
@@ -40,7 +40,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(arguments: Vec<OsString>) -> Result<(), CliError> {
+fn run(arguments: &[OsString]) -> Result<(), CliError> {
     let Some(arguments) = arguments::parse(arguments)? else {
         return Ok(());
     };

@@ -11,8 +11,8 @@ use crate::error::CliError;
 /// The widest table when nobody says how wide the paper is.
 const WIDTH_WITHOUT_TERMINAL: u16 = 160;
 
-/// Where answers go, and in which form. Cheap to copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where answers go, and in which form.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     json: bool,
 }
@@ -24,13 +24,13 @@ impl Output {
     }
 
     /// Returns whether answers are JSON.
-    pub const fn is_json(self) -> bool {
+    pub const fn is_json(&self) -> bool {
         self.json
     }
 
     /// Writes a list: a JSON array, or a table of the named columns.
     pub fn list<T: Serialize, const N: usize>(
-        self,
+        &self,
         items: &[T],
         header: [&str; N],
         row: impl Fn(&T) -> [String; N],
@@ -47,7 +47,7 @@ impl Output {
 
     /// Writes one thing: a JSON object, or the text that `human` makes of it.
     pub fn show<T: Serialize>(
-        self,
+        &self,
         item: &T,
         human: impl FnOnce(&T) -> String,
     ) -> Result<(), CliError> {
@@ -59,14 +59,14 @@ impl Output {
     }
 
     /// Writes one thing as JSON, whatever the form.
-    pub fn object<T: Serialize>(self, item: &T) -> Result<(), CliError> {
+    pub fn object<T: Serialize>(&self, item: &T) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(item).map_err(CliError::failed)?;
         write_line(&text)
     }
 
     /// Writes one thing of a stream as one line.
     pub fn stream<T: Serialize>(
-        self,
+        &self,
         item: &T,
         human: impl FnOnce(&T) -> String,
     ) -> Result<(), CliError> {
@@ -78,23 +78,23 @@ impl Output {
     }
 
     /// Writes a line for people.
-    pub fn line(self, text: &str) -> Result<(), CliError> {
+    pub fn line(&self, text: &str) -> Result<(), CliError> {
         write_line(&clean(text))
     }
 
     /// Writes words without ending the line, at once.
-    pub fn words(self, text: &str) -> Result<(), CliError> {
+    pub fn words(&self, text: &str) -> Result<(), CliError> {
         write(&clean(text))
     }
 
     /// Writes to standard error what asks for input.
-    pub fn prompt(self, text: &str) {
+    pub fn prompt(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         drop(write!(stderr, "{}", clean(text)).and_then(|()| stderr.flush()));
     }
 
     /// Writes a remark to standard error.
-    pub fn note(self, text: &str) -> Result<(), CliError> {
+    pub fn note(&self, text: &str) -> Result<(), CliError> {
         // A remark that nobody can read changes nothing.
         drop(writeln!(io::stderr().lock(), "{}", clean(text)));
         Ok(())

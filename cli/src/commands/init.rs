@@ -88,15 +88,16 @@ impl Init {
         };
         if let Some(name) = &self.name {
             let locations = locate(name.as_str())?;
-            return match locations.state.exists() {
-                false => Ok(locations),
-                true => Err(CliError::refused(
+            return if locations.state.exists() {
+                Err(CliError::refused(
                     "exists",
                     format!(
                         "a project named `{name}` has its state in `{}`; choose another name",
                         locations.state.display()
                     ),
-                )),
+                ))
+            } else {
+                Ok(locations)
             };
         }
         let base = directory

@@ -76,7 +76,7 @@ impl Desk {
     }
 
     /// Wakes the process that consumes, or says that none runs.
-    pub fn poke_or_say(&self, output: crate::output::Output) -> Result<bool, CliError> {
+    pub fn poke_or_say(&self, output: &crate::output::Output) -> Result<bool, CliError> {
         let running = self.poke()?;
         if !running {
             output.note("recorded; nothing runs yet: start `ropewalk up`")?;

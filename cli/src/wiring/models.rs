@@ -71,13 +71,12 @@ fn entry(
     environment: &Environment,
     clock: &Clock,
 ) -> Result<ModelEntry, CliError> {
-    let (model, prices) = match built.get(&choice.provider) {
-        Some(known) => known.clone(),
-        None => {
-            let fresh = build(&choice.provider, project, environment, clock)?;
-            built.insert(choice.provider.clone(), fresh.clone());
-            fresh
-        }
+    let (model, prices) = if let Some(known) = built.get(&choice.provider) {
+        known.clone()
+    } else {
+        let fresh = build(&choice.provider, project, environment, clock)?;
+        built.insert(choice.provider.clone(), fresh.clone());
+        fresh
     };
     Ok(ModelEntry {
         model,

@@ -49,20 +49,20 @@ impl Reach {
     pub async fn open(app: &App, crew: Crew) -> Result<Self, CliError> {
         let project = app.project()?;
         if project.state().exists() && ropewalk_bus::Poker::poke(project.state())? {
-            return Self::beside(Desk::open(project).await?);
+            return Ok(Self::beside(Desk::open(project).await?));
         }
         match Host::start_crew(project, &app.environment, crew).await {
             Ok(host) => Ok(Self::Hosted(Box::new(host))),
             // Another process was a moment faster, and listens soon.
             Err(error) if error.report().code == RUNNING => {
-                Self::beside(Desk::open(app.project()?).await?)
+                Ok(Self::beside(Desk::open(app.project()?).await?))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn beside(desk: Desk) -> Result<Self, CliError> {
-        Ok(Self::Beside(Box::new(desk), Interrupts::start()))
+    fn beside(desk: Desk) -> Self {
+        Self::Beside(Box::new(desk), Interrupts::start())
     }
 
     /// Returns the truth.

@@ -62,7 +62,7 @@ impl Retry {
             }),
         ));
         desk.store.commit(changes).await?;
-        desk.poke_or_say(app.output)?;
+        desk.poke_or_say(&app.output)?;
         let done = Done {
             build: build.id,
             task: task.id.clone(),

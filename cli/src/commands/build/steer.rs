@@ -89,7 +89,7 @@ pub(super) async fn steer(
     let mut changes = ChangeSet::new();
     changes.emit(context.event(Subject::build(build.id), wish.payload(request)));
     desk.store.commit(changes).await?;
-    let after = if desk.poke_or_say(app.output)? {
+    let after = if desk.poke_or_say(&app.output)? {
         outcome(&desk, wish, build.id).await?
     } else {
         None

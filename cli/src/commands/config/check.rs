@@ -1,5 +1,6 @@
 //! Verb `config check`: reads the configuration and says what is wrong with it.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -50,7 +51,8 @@ impl Check {
                 checked.state.display()
             );
             for warning in &checked.warnings {
-                text.push_str(&format!("warning: {warning}\n"));
+                // Writing to a String cannot fail.
+                writeln!(text, "warning: {warning}").ok();
             }
             text
         })

@@ -28,7 +28,7 @@ impl Replay {
         let letters = DeadLetters::new(desk.store.clone());
         let found = self.id.find(&letters).await?;
         letters.replay(&found.delivery.key).await?;
-        desk.poke_or_say(app.output)?;
+        desk.poke_or_say(&app.output)?;
         let done = Done {
             id: found.delivery.key.to_string(),
             replayed: true,

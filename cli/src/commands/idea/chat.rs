@@ -49,7 +49,7 @@ impl Chat {
 
     async fn talk(&self, app: &App, reach: &Reach) -> Result<(), CliError> {
         reach.require(ROLE).await?;
-        let mut conversation = Conversation::open(reach, &self.slug, app.output).await?;
+        let mut conversation = Conversation::open(reach, &self.slug, &app.output).await?;
         conversation.begin().await?;
         let terminal = std::io::stdin().is_terminal() && !app.output.is_json();
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -79,7 +79,7 @@ struct Conversation<'a> {
     reach: &'a Reach,
     idea: Slug,
     session: SessionId,
-    output: Output,
+    output: &'a Output,
     live: Option<LiveEvents>,
     /// The messages of the agent that were shown or are history.
     known: BTreeSet<MessageId>,
@@ -87,7 +87,7 @@ struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    async fn open(reach: &'a Reach, slug: &Slug, output: Output) -> Result<Self, CliError> {
+    async fn open(reach: &'a Reach, slug: &Slug, output: &'a Output) -> Result<Self, CliError> {
         let idea = reach
             .store()
             .get::<Idea>(slug.as_str())

@@ -38,7 +38,7 @@ impl List {
             .await?
         {
             let session = desk.store.get::<Session>(&idea.session.to_string()).await?;
-            rows.push(row(idea.record, session.map(|session| session.record)));
+            rows.push(row(idea.record, session.as_deref()));
         }
         app.output.list(
             &rows,
@@ -63,15 +63,13 @@ impl List {
     }
 }
 
-fn row(idea: Idea, session: Option<Session>) -> Row {
-    let signals = session.as_ref().map(|session| &session.signals);
+fn row(idea: Idea, session: Option<&Session>) -> Row {
+    let signals = session.map(|session| &session.signals);
     Row {
-        phase: session.as_ref().map(|session| session.phase),
+        phase: session.map(|session| session.phase),
         confidence: signals.map_or(0.0, |signals| signals.confidence),
         artifacts: signals.map_or(0, |signals| signals.artifacts.len()),
-        waits_for_answer: session
-            .as_ref()
-            .is_some_and(|session| session.waiting_for.is_some()),
+        waits_for_answer: session.is_some_and(|session| session.waiting_for.is_some()),
         slug: idea.slug,
         title: idea.title,
         user: idea.user.to_string(),

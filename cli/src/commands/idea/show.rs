@@ -71,41 +71,41 @@ fn records<R>(rows: Vec<ropewalk_store::Versioned<R>>) -> Vec<R> {
 fn human(shown: &Shown) -> String {
     let mut text = format!("{} ({})\n", shown.idea.title, shown.idea.slug);
     // Writing to a String cannot fail.
-    write!(text, "state       {}\n", shown.idea.state).ok();
+    writeln!(text, "state       {}", shown.idea.state).ok();
     if let Some(session) = &shown.conversation {
         let (phase, signals) = (session.phase, &session.signals);
-        write!(
+        writeln!(
             text,
-            "phase       {phase}, confidence {:.2}\n",
+            "phase       {phase}, confidence {:.2}",
             signals.confidence
         )
         .ok();
         for artifact in &signals.artifacts {
             let line = short(&artifact.summary, 90);
-            write!(
+            writeln!(
                 text,
-                "captured    {} ({:.2}): {line}\n",
+                "captured    {} ({:.2}): {line}",
                 artifact.kind, artifact.confidence
             )
             .ok();
         }
         if let Some(question) = session.waiting_for {
-            write!(text, "waits for   your answer to question {question}\n").ok();
+            writeln!(text, "waits for   your answer to question {question}").ok();
         }
     }
-    write!(text, "folder      {}\n", shown.folder.display()).ok();
+    writeln!(text, "folder      {}", shown.folder.display()).ok();
     for spec in &shown.specifications {
-        write!(
+        writeln!(
             text,
-            "spec        {} {} revision {}\n",
+            "spec        {} {} revision {}",
             spec.id, spec.state, spec.revision
         )
         .ok();
     }
     for build in &shown.builds {
-        write!(
+        writeln!(
             text,
-            "build       {} {} on {}\n",
+            "build       {} {} on {}",
             build.id, build.state, build.branch
         )
         .ok();
@@ -115,9 +115,9 @@ fn human(shown: &Shown) -> String {
             Author::Person => shown.idea.user.as_str(),
             Author::Agent => "ropewalk",
         };
-        write!(
+        writeln!(
             text,
-            "\n{who}, {}\n{}\n",
+            "\n{who}, {}\n{}",
             time(message.at),
             message.text.trim()
         )

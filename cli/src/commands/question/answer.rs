@@ -52,7 +52,7 @@ impl Answer {
             let answered = questions::answer_defaults(&desk.context(), &by, CHANNEL).await?;
             let done: Vec<Done> = answered.into_iter().map(Done::from).collect();
             if !done.is_empty() {
-                desk.poke_or_say(app.output)?;
+                desk.poke_or_say(&app.output)?;
             }
             return app.output.list(&done, ["question", "answer"], |done| {
                 [done.id.to_string(), done.answer.clone()]
@@ -62,12 +62,13 @@ impl Answer {
             .find::<Question>(&desk, "question", "question list")
             .await?
             .record;
-        let text = match self.text.is_empty() {
-            false => self.text.join(" "),
-            true => ask(app, &question)?,
+        let text = if self.text.is_empty() {
+            ask(app, &question)?
+        } else {
+            self.text.join(" ")
         };
         let done = answer(&desk, question.id, &text, &by).await?;
-        desk.poke_or_say(app.output)?;
+        desk.poke_or_say(&app.output)?;
         app.output.show(&done, |done| {
             format!("answered {}: {}", done.id, done.answer)
         })

@@ -57,7 +57,7 @@ impl Approve {
             hash,
             price,
         } = specification::approve(&desk.context(), spec.id, &hash, desk.user()).await?;
-        let build = if desk.poke_or_say(app.output)? {
+        let build = if desk.poke_or_say(&app.output)? {
             build_of(&desk, spec).await?
         } else {
             None
@@ -85,15 +85,13 @@ impl Approve {
 
 /// Shows what an approval means and asks for it; without a person to ask, names what is missing.
 fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
-    let newest = match (&spec.hash, spec.state) {
-        (Some(hash), SpecState::Generated | SpecState::Approved) => hash,
-        _ => {
-            let text = format!(
-                "specification `{}` is {}; only a generated one can be approved",
-                spec.id, spec.state
-            );
-            return Err(CliError::refused("specification", text));
-        }
+    let (Some(newest), SpecState::Generated | SpecState::Approved) = (&spec.hash, spec.state)
+    else {
+        let text = format!(
+            "specification `{}` is {}; only a generated one can be approved",
+            spec.id, spec.state
+        );
+        return Err(CliError::refused("approval", text));
     };
     let price = price(spec.price.as_ref());
     if !app.can_ask() {

@@ -66,7 +66,7 @@ impl Generate {
         progress.finish();
         match end {
             End::Made(spec) if spec.state == SpecState::Generated => {
-                show::show(reach.store(), spec, app.output).await
+                show::show(reach.store(), *spec, &app.output).await
             }
             End::Made(spec) => {
                 let reason = spec
@@ -106,7 +106,7 @@ impl Generate {
 /// How the writing of a specification ended.
 enum End {
     /// It is generated, or refused.
-    Made(Specification),
+    Made(Box<Specification>),
     /// It waits for an answer.
     Asks(Box<Question>),
 }
@@ -120,7 +120,7 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
         let spec = reach.store().get::<Specification>(&id.to_string()).await?;
         let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
         if spec.state != SpecState::Draft {
-            return Ok(End::Made(spec.record));
+            return Ok(End::Made(Box::new(spec.record)));
         }
         if let Some(question) = open_question(reach, &spec.record).await? {
             return Ok(End::Asks(Box::new(question)));

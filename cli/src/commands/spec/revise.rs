@@ -37,7 +37,7 @@ impl Revise {
             .id;
         let feedback = self.feedback.join(" ");
         specification::revise(&desk.context(), spec, desk.user(), &feedback).await?;
-        desk.poke_or_say(app.output)?;
+        desk.poke_or_say(&app.output)?;
         app.output.show(
             &Done {
                 spec,

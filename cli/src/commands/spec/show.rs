@@ -35,7 +35,7 @@ impl Show {
             .id
             .find::<Specification>(&desk, "specification", "spec list")
             .await?;
-        show(&desk.store, spec.record, app.output).await
+        show(&desk.store, spec.record, &app.output).await
     }
 }
 
@@ -43,7 +43,7 @@ impl Show {
 pub(super) async fn show(
     store: &Store,
     specification: Specification,
-    output: Output,
+    output: &Output,
 ) -> Result<(), CliError> {
     let key = revision_key(specification.id, specification.revision);
     let content = store.get::<Revision>(&key).await?.map(|row| row.record);

@@ -1,7 +1,9 @@
 //! Verb `wait graph`: draws who waits for whom.
 
+use std::fmt::Write as _;
+
 use clap::Args;
-use ropewalk_bus::graph::WaitGraph;
+use ropewalk_bus::graph::{Cycle, WaitGraph};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_store::Query;
 use serde::Serialize;
@@ -33,7 +35,7 @@ impl Graph {
             .await?;
         let waits: Vec<Wait> = rows.into_iter().map(|row| row.record).collect();
         let graph = WaitGraph::new(&waits);
-        let rings = graph.cycles().iter().map(|ring| ring.names()).collect();
+        let rings = graph.cycles().iter().map(Cycle::names).collect();
         app.output.show(&Drawn { waits, rings }, |drawn| {
             if self.dot {
                 return graph.to_dot();
@@ -43,7 +45,8 @@ impl Graph {
                 text.push_str("nobody waits\n");
             }
             for ring in &drawn.rings {
-                text.push_str(&format!("ring: {}\n", ring.join(" > ")));
+                // Writing to a String cannot fail.
+                writeln!(text, "ring: {}", ring.join(" > ")).ok();
             }
             text
         })
