@@ -392,7 +392,12 @@ fn note(report: &mut Report, outcome: &Outcome) {
 }
 
 fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
-    let Some(class) = error.failure_class() else {
+    let class = match error {
+        // The same work would use as much again, so waiting for a better time does not help.
+        EngineError::TokenLimit { .. } => Some(FailureClass::NoProgress),
+        other => other.failure_class(),
+    };
+    let Some(class) = class else {
         return Ending::Interrupted(told(error));
     };
     let mut fault = Fault::new(class, told(error));

@@ -187,6 +187,8 @@ async fn failure_changes(
         changes.put(evidence);
     }
     if matches!(answer, Answer::Fail { .. }) {
+        // A claim that was decided before this failure must not go through: the build may have to stop.
+        changes.update(&rows.build, &rows.build.record);
         lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
     }
     if counts {

@@ -6,7 +6,7 @@ use ropewalk_schemas::{ContentHash, Payload, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState};
 use serde_json::{Value, json};
 
-use crate::house::{House, task, writes, writes_slowly};
+use crate::house::{House, request, task, writes, writes_slowly};
 
 fn plan(id: &str, command: &str) -> Value {
     json!({
@@ -67,7 +67,7 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
     let (build, _) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
         .await;
-    let request = open.request(build.id);
+    let request = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildPause(request))
         .await;
     let (build, tasks) = open
@@ -80,7 +80,7 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
         (TaskState::Ready, 0)
     );
     assert!(open.held_locks().await.is_empty());
-    let request = open.request(build.id);
+    let request = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildResume(request))
         .await;
     let (build, tasks) = open.ended(spec).await;
@@ -103,7 +103,7 @@ async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
     let (build, _) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
         .await;
-    let request = open.request(build.id);
+    let request = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildStop(request))
         .await;
     let (build, tasks) = open.ended(spec).await;
@@ -111,7 +111,7 @@ async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
     assert_eq!(build.reason.as_deref(), Some("stop requested by ada"));
     assert!(open.held_locks().await.is_empty());
     assert!(tasks.iter().all(|task| task.state == TaskState::Ready));
-    let request = open.request(build.id);
+    let request = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildResume(request))
         .await;
     let (build, _) = open

@@ -239,15 +239,6 @@ impl Open {
         self.services.store.commit(changes).await.unwrap();
     }
 
-    /// Asks for a pause, a resume or a stop.
-    pub(crate) fn request(&self, build: BuildId) -> BuildRequest {
-        BuildRequest {
-            build_id: build,
-            requested_by: "ada".to_owned(),
-            reason: None,
-        }
-    }
-
     /// Answers the open question about a task.
     pub(crate) async fn answer(&self, task: &str, text: &str) {
         let question = self.open_question(task).await.expect("an open question");
@@ -309,7 +300,7 @@ impl Open {
                 );
             }
             // Not every change emits an event, so a pause without one ends the wait too.
-            let _ = tokio::time::timeout(Duration::from_millis(100), feed.next()).await;
+            drop(tokio::time::timeout(Duration::from_millis(100), feed.next()).await);
         }
     }
 
@@ -409,15 +400,15 @@ impl Open {
     /// Stops in order.
     pub(crate) async fn close(self) {
         self.supervisor.shutdown().begin();
-        let _ = self.supervisor.drain(Duration::from_secs(10)).await;
-        let _ = self.services.store.close().await;
+        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        drop(self.services.store.close().await);
     }
 
     /// Ends everything where it stands, as a crash would.
     pub(crate) async fn crash(self) {
         self.supervisor.shutdown().abort();
-        let _ = self.supervisor.drain(Duration::from_secs(10)).await;
-        let _ = self.services.store.close().await;
+        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        drop(self.services.store.close().await);
     }
 }
 
@@ -441,6 +432,15 @@ pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
 fn write(path: &Path, content: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
+}
+
+/// Asks for a pause, a resume or a stop.
+pub(crate) fn request(build: BuildId) -> BuildRequest {
+    BuildRequest {
+        build_id: build,
+        requested_by: "ada".to_owned(),
+        reason: None,
+    }
 }
 
 /// Finds a task by its id.

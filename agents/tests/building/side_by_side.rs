@@ -1,10 +1,13 @@
 //! Tasks and builds beside each other: overlap, serialisation, landing on a head that moved.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
-use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{ComponentName, RepoPath, TaskId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
@@ -197,5 +200,55 @@ async fn another_build_waits_for_the_owner_of_a_file() {
             .all(|task: &Task| task.state == TaskState::Complete)
     );
     assert_eq!(build.branch, "build/habits-2");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_living_holder_never_loses_its_lock() {
+    let rules = [writes_slowly("A", "a.txt", "A\n", 3_000)];
+    let house =
+        House::new(&rules.concat()).with(|options| options.lease = Duration::from_millis(900));
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("A", "a.txt")])).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "A").attempts, 1);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
+    let house = House::new(&writes("A", "a.txt", "A\n", None))
+        .with(|options| options.lease = Duration::from_millis(900));
+    let open = house.open().await;
+    // Held by an attempt of another process that is gone.
+    let mut changes = ChangeSet::new();
+    changes.grant(Lease {
+        path: RepoPath::parse("a.txt").unwrap(),
+        holder: Holder {
+            build: open.services.ids.next().into(),
+            task: TaskId::parse("X").unwrap(),
+            attempt: open.services.ids.next().into(),
+            loop_name: ComponentName::parse("loop-9").unwrap(),
+        },
+        state: LeaseState::Granted,
+        token: 0,
+        renewals: 0,
+        ttl_ms: 900,
+        reason: "task X".to_owned(),
+        granted_at: open.context.now(),
+    });
+    open.services.store.commit(changes).await.unwrap();
+    let spec = open.approve(json!([plan("A", "a.txt")])).await;
+    let (_, tasks) = open
+        .until(spec, |_, tasks| tasks[0].state == TaskState::Waiting)
+        .await;
+    let reason = task(&tasks, "A").reason.clone().unwrap();
+    assert_eq!(
+        reason,
+        "waits for the lock on `a.txt`, which task `X` holds"
+    );
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     open.close().await;
 }

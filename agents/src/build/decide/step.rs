@@ -84,7 +84,7 @@ pub fn next(build: &Build, tasks: &[Task], limits: &StopLimits, now: DateTime<Ut
 }
 
 /// Says why the build gives up, if it does.
-fn stop_reason(
+pub fn stop_reason(
     build: &Build,
     tasks: &[Task],
     limits: &StopLimits,

@@ -185,14 +185,15 @@ async fn inspect(
     if changed.is_empty() {
         return Ok(Vec::new());
     }
-    let lost = inspect_lines(shop, candidate, changed, findings).await?;
+    let lines = inspect_lines(shop, candidate, changed, findings).await?;
     let commands: Vec<&str> = checks(shop, candidate.task)
         .iter()
         .map(|check| check.command)
         .collect();
-    let protected = tamper::find(changed, &commands, |path| {
-        lost.get(path).copied().unwrap_or(true)
+    let mut protected = tamper::find(changed, &commands, |path| {
+        lines.lost.get(path).copied().unwrap_or(true)
     });
+    protected.extend(lines.scripts);
     if protected.is_empty() || has_consent(context, candidate.task, &protected).await? {
         return Ok(Vec::new());
     }
@@ -202,13 +203,21 @@ async fn inspect(
     Ok(protected)
 }
 
-/// Looks for stubs in the added lines; returns which files lose lines.
+/// What the lines of a difference show beside stubs.
+struct Lines {
+    /// Whether a file loses lines.
+    lost: HashMap<String, bool>,
+    /// The changed scripts of manifests.
+    scripts: Vec<String>,
+}
+
+/// Looks for stubs in the added lines, and at what else the lines show.
 async fn inspect_lines(
     shop: &Shop,
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
     findings: &mut Findings,
-) -> Result<HashMap<String, bool>, Trouble> {
+) -> Result<Lines, Trouble> {
     let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
     let before = shop.clone.read_files(candidate.parent, &paths).await?;
     let after = shop.clone.read_files(candidate.commit, &paths).await?;
@@ -216,6 +225,7 @@ async fn inspect_lines(
         String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
     };
     let mut lost = HashMap::new();
+    let mut scripts = Vec::new();
     for ((path, before), after) in paths.iter().zip(&before).zip(&after) {
         let (before, after) = (text(before), text(after));
         for stub in stubs::find_added(path, &before, &after) {
@@ -225,9 +235,10 @@ async fn inspect_lines(
             );
             findings.add(FailureClass::StubMarker, line);
         }
+        scripts.extend(tamper::changed_scripts(path, &before, &after));
         lost.insert((*path).to_owned(), tamper::loses_lines(&before, &after));
     }
-    Ok(lost)
+    Ok(Lines { lost, scripts })
 }
 
 /// Looks for a person's yes to exactly these changes.
