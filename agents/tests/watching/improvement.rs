@@ -243,12 +243,12 @@ fn near(found: f64, expected: f64) -> bool {
 
 #[tokio::test]
 async fn a_clean_build_is_reviewed_once_and_teaches_patterns_only() {
+    use DivergenceClass::{Enhancement, IntentionalSkip, ScopeCreep};
     let workshop = Workshop::open(FINDINGS).await;
     workshop.built(&[landed(1)]).await;
     let told = workshop.review().await;
     assert_eq!(types(&told), ["knowledge.recorded", "review.completed"]);
     let review = workshop.only_review().await;
-    use DivergenceClass::{Enhancement, IntentionalSkip, ScopeCreep};
     let classes: Vec<DivergenceClass> = review.divergences.iter().map(|one| one.class).collect();
     assert_eq!(
         classes,
