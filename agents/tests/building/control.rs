@@ -67,8 +67,8 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
     let (build, _) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
         .await;
-    let request = request(build.id);
-    open.emit(Subject::build(build.id), Payload::BuildPause(request))
+    let asked = request(build.id);
+    open.emit(Subject::build(build.id), Payload::BuildPause(asked))
         .await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
@@ -80,8 +80,8 @@ async fn a_pause_lets_running_tasks_finish_and_nothing_new_begin() {
         (TaskState::Ready, 0)
     );
     assert!(open.held_locks().await.is_empty());
-    let request = request(build.id);
-    open.emit(Subject::build(build.id), Payload::BuildResume(request))
+    let asked = request(build.id);
+    open.emit(Subject::build(build.id), Payload::BuildResume(asked))
         .await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded);
@@ -103,16 +103,16 @@ async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
     let (build, _) = open
         .until(spec, |_, tasks| tasks[0].state == TaskState::Working)
         .await;
-    let request = request(build.id);
-    open.emit(Subject::build(build.id), Payload::BuildStop(request))
+    let asked = request(build.id);
+    open.emit(Subject::build(build.id), Payload::BuildStop(asked))
         .await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Stopped);
     assert_eq!(build.reason.as_deref(), Some("stop requested by ada"));
     assert!(open.held_locks().await.is_empty());
     assert!(tasks.iter().all(|task| task.state == TaskState::Ready));
-    let request = request(build.id);
-    open.emit(Subject::build(build.id), Payload::BuildResume(request))
+    let asked = request(build.id);
+    open.emit(Subject::build(build.id), Payload::BuildResume(asked))
         .await;
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Succeeded)
