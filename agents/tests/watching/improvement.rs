@@ -81,16 +81,16 @@ fn commit(repo: &Path, files: &[(&str, &str)]) -> CommitId {
     CommitId::parse(&git(repo, &["rev-parse", "HEAD"])).unwrap()
 }
 
-struct Workshop {
+pub(crate) struct Workshop {
     house: House,
     base: CommitId,
     head: CommitId,
-    improvement: Improvement,
+    pub(crate) improvement: Improvement,
 }
 
 impl Workshop {
     /// A repository whose head adds a planned file and one that nobody planned.
-    async fn open(script: &str) -> Self {
+    pub(crate) async fn open(script: &str) -> Self {
         let house = House::open().await;
         let repo = house.directory.path().join("repo");
         std::fs::create_dir_all(&repo).unwrap();

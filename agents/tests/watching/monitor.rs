@@ -23,6 +23,17 @@ pub(crate) fn monitor() -> Monitor {
 }
 
 #[tokio::test]
+async fn every_pattern_of_the_three_agents_takes_events_that_exist() {
+    let workshop = crate::improvement::Workshop::open("[]").await;
+    let profiles = [
+        monitor().profile(),
+        crate::pm::pm().profile(),
+        workshop.improvement.profile(),
+    ];
+    assert_eq!(ropewalk_orchestrator::router::check(&profiles), Ok(()));
+}
+
+#[tokio::test]
 async fn the_shipped_settings_make_two_schedules() {
     let schedules = monitor().profile().schedules;
     let lines: Vec<(&str, &str)> = schedules

@@ -22,7 +22,7 @@ use crate::house::{
 };
 use crate::monitor::{monitor, ring};
 
-fn pm() -> Pm {
+pub(crate) fn pm() -> Pm {
     let shipped = Config::shipped().unwrap();
     let templates = QuestionTemplates::shipped().unwrap();
     let deadlines = Deadlines::default();
