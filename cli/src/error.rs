@@ -205,7 +205,9 @@ plain_errors! {
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
         match error {
-            ConfigError::MissingKey { .. } => Self::Credentials(error.to_string()),
+            ConfigError::MissingKey { provider, variable } => Self::Credentials(format!(
+                "provider `{provider}` needs a key; set the environment variable `{variable}`, or choose another provider in `[models]`"
+            )),
             ConfigError::NotAnOverride(_) => Self::Usage(error.to_string()),
             _ => Self::refused("config", error),
         }

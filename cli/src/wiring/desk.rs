@@ -27,6 +27,7 @@ pub struct Desk {
     /// The time.
     pub clock: Clock,
     services: Services,
+    supervisor: Supervisor,
     source: ComponentName,
 }
 
@@ -40,7 +41,7 @@ impl Desk {
         let bus_services = BusServices {
             clock: clock.clone(),
             ids: ids.clone(),
-            supervisor,
+            supervisor: supervisor.clone(),
         };
         let bus = transport::quiet_bus(&store, bus_services).await?;
         let registry = Registry::new(clock.clone(), SOURCE);
@@ -56,6 +57,7 @@ impl Desk {
             store,
             clock,
             services,
+            supervisor,
             source: ComponentName::parse(SOURCE)?,
         })
     }
@@ -82,6 +84,13 @@ impl Desk {
             output.note("recorded; nothing runs yet: start `ropewalk up`")?;
         }
         Ok(running)
+    }
+
+    /// Closes the store.
+    pub async fn close(self) -> Result<(), CliError> {
+        self.supervisor.shutdown().begin();
+        self.supervisor.drain(LOOK).await?;
+        Ok(self.store.close().await?)
     }
 
     /// Waits a moment before the next look at the store.

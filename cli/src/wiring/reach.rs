@@ -5,7 +5,8 @@ use ropewalk_bus::LiveEvents;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::Component;
-use ropewalk_schemas::{ComponentName, EventPattern, Subject, UserSlug};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject, UserSlug};
 use ropewalk_store::{DeliveryFilter, DeliveryKey, DeliveryState, EventFilter, Query, Store};
 
 use super::desk::{LOOK, SOURCE};
@@ -45,9 +46,17 @@ pub enum Trouble {
 }
 
 impl Reach {
-    /// Runs the agents of `crew` here, unless another process runs agents on the same state.
-    pub async fn open(app: &App, crew: Crew) -> Result<Self, CliError> {
+    /// Runs the agents of `crew` here, unless another process runs agents on the same state; an unknown `idea` is
+    /// refused before that.
+    pub async fn open(app: &App, crew: Crew, idea: &Slug) -> Result<Self, CliError> {
         let project = app.project()?;
+        // Without a state there is nothing to look into, and a look should not make one.
+        if project.state().exists() {
+            let desk = app.desk().await?;
+            let found = desk.store.get::<Idea>(idea.as_str()).await?;
+            desk.close().await?;
+            found.ok_or_else(|| CliError::unknown("idea", idea, "idea list"))?;
+        }
         if project.state().exists() && ropewalk_bus::Poker::poke(project.state())? {
             return Ok(Self::beside(Desk::open(project).await?));
         }

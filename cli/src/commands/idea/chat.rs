@@ -41,7 +41,7 @@ struct Answered {
 impl Chat {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let reach = Reach::open(app, Crew::Ideation).await?;
+        let reach = Reach::open(app, Crew::Ideation, &self.slug).await?;
         let talked = self.talk(app, &reach).await;
         let closed = reach.close().await;
         talked.and(closed)

@@ -50,7 +50,7 @@ pub struct Generate {
 impl Generate {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let reach = Reach::open(app, Crew::Specification).await?;
+        let reach = Reach::open(app, Crew::Specification, &self.slug).await?;
         let made = self.make(app, &reach).await;
         let closed = reach.close().await;
         made.and(closed)
