@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_engine::{EngineError, Outcome, Workbench, WorkbenchOptions, build_tools};
-use ropewalk_llm::ModelError;
+use ropewalk_engine::llm::ModelError;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::payload::TaskStarted;

@@ -14,7 +14,7 @@ use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};

@@ -9,7 +9,7 @@ use ropewalk_agents::improvement::{Improvement, ImprovementOptions, WEEKLY};
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_knowledge::{Draft, record};
-use ropewalk_llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
