@@ -1,6 +1,7 @@
 //! Wires concrete backends together: the one place that knows which store, bus, models and agents there are.
 
 mod agents;
+mod backups;
 mod desk;
 mod host;
 mod models;

@@ -14,7 +14,7 @@ use ropewalk_store::{InstanceLock, StartAt, Subscription};
 use tracing::warn;
 
 use super::agents::{self, Crew, Parts};
-use super::{desk, make_state, models, transport};
+use super::{backups, desk, make_state, models, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::project::Project;
@@ -140,6 +140,12 @@ async fn begin(
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
     Poker::listen(&services.bus, project.state(), supervisor)?;
+    backups::daily(
+        services.store.clone(),
+        project.state(),
+        services.clock.clone(),
+        supervisor,
+    );
     Ok((services, lock))
 }
 
