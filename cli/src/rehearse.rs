@@ -12,6 +12,7 @@ use ropewalk_schemas::Slug;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::{EventFilter, ReadError, Store};
 use serde::Serialize;
+use serde_json::Value;
 
 pub use person::{Person, Script, ScriptError};
 use report::IdeaReport;
@@ -20,6 +21,9 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::wiring::Host;
+
+/// The most characters of a line of progress.
+const LINE: usize = 140;
 
 /// What `rehearse` was asked for.
 #[derive(Debug, Clone, clap::Args)]
@@ -131,13 +135,52 @@ async fn show_events(store: &Store, shown: i64, progress: &Progress) -> Result<i
     };
     let mut last = shown;
     for stored in store.events(&filter).await? {
-        progress.say(&format!(
-            "{} {}",
-            stored.event.event_type, stored.event.subject
-        ));
+        if let Some(headline) = headline(
+            &stored.event.event_type,
+            stored.event.subject.as_str(),
+            &stored.event.data,
+        ) {
+            progress.say(&headline);
+        }
         last = stored.sequence;
     }
     Ok(last)
+}
+
+/// Says what happened in one line for people; `None` for what only the machinery cares about.
+fn headline(event_type: &str, subject: &str, data: &Value) -> Option<String> {
+    let text = |name: &str| {
+        data.get(name)
+            .and_then(Value::as_str)
+            .map(|text| text.lines().next().unwrap_or(text))
+    };
+    let detail = match event_type {
+        "lock.released" | "schedule.due" | "ideation.started" | "knowledge.reinforced" => {
+            return None;
+        }
+        "ideation.phase_changed" => text("to"),
+        "artifact.saved" => text("path"),
+        "question.asked" => text("text"),
+        "question.answered" => text("answer"),
+        "knowledge.recorded" => text("content"),
+        "task.failed" => text("category"),
+        "build.completed" => text("status"),
+        _ => None,
+    };
+    let about = text("idea_slug")
+        .or_else(|| subject.rsplit('/').next())
+        .unwrap_or_default();
+    let task = text("task_id")
+        .map(|task| format!(" {task}"))
+        .unwrap_or_default();
+    let detail = detail
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
+    let short: String = format!("{event_type} {about}{task}{detail}")
+        .chars()
+        .take(LINE)
+        .collect();
+    Some(short)
 }
 
 async fn host_report(store: &Store, slugs: &[Slug]) -> Result<Vec<IdeaReport>, ReadError> {
@@ -180,7 +223,7 @@ fn tell(report: &Report, output: &Output) -> Result<(), CliError> {
         output.line(&format!(
             "{} events in {:.1} s; look around with `cd {}`, then `ropewalk build list` or `ropewalk event list`",
             report.events,
-            report.duration_ms as f64 / 1000.0,
+            seconds(report.duration_ms),
             report.dir.display()
         ))?;
     }
@@ -205,4 +248,43 @@ fn summary(idea: &IdeaReport) -> String {
         build.commits.len(),
         build.attempts
     )
+}
+
+fn seconds(milliseconds: u128) -> f64 {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX)).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn progress_names_the_idea_the_task_and_what_matters() {
+        let failed =
+            json!({ "idea_slug": "habits", "task_id": "T-002", "category": "VALIDATION_FAILED" });
+        let asked = json!({ "idea_slug": "habits", "text": "How?\nPlease say." });
+        let cases = [
+            (
+                "task.failed",
+                &failed,
+                Some("task.failed habits T-002: VALIDATION_FAILED"),
+            ),
+            (
+                "question.asked",
+                &asked,
+                Some("question.asked habits: How?"),
+            ),
+            ("build.started", &json!({}), Some("build.started 1")),
+            ("lock.released", &failed, None),
+        ];
+        for (event_type, data, expected) in cases {
+            assert_eq!(
+                headline(event_type, "build/1", data).as_deref(),
+                expected,
+                "{event_type}"
+            );
+        }
+    }
 }
