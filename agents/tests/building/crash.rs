@@ -122,3 +122,19 @@ async fn crashed_between_landing_and_publishing() {
     assert_eq!(open.git(&["rev-parse", "build/habits"]), head.as_str());
     open.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_a_killed_push_left_is_cleared() {
+    let house = house();
+    let lock = house.repo().join(".git/refs/heads/build/habits.lock");
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let file = std::fs::File::create(&lock).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(build.published, build.head);
+    open.close().await;
+}

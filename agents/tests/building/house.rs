@@ -8,8 +8,8 @@ use std::time::Duration;
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::{Prompts, QuestionTemplates};
-use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
@@ -287,9 +287,7 @@ impl Open {
                 }
                 assert!(
                     tokio::time::Instant::now() < deadline,
-                    "never as wanted:\n{build:#?}\nLOCKS {:?} PUB {:?}\n{:#?}",
-                    Command::new("find").arg(self.repo.parent().unwrap()).args(["-name", "*.lock"]).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()),
-                    Command::new("git").current_dir(&self.repo).args(["log","--all","--oneline"]).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()),
+                    "never as wanted:\n{build:#?}\n{:#?}",
                     tasks
                         .iter()
                         .map(|task| (
