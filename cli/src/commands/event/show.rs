@@ -115,6 +115,9 @@ fn delivery(row: DeliveryRow) -> Delivery {
 fn human(shown: &Shown) -> String {
     let mut text = serde_json::to_string_pretty(&shown.event).unwrap_or_default();
     text.push('\n');
+    if shown.deliveries.is_empty() {
+        text.push_str("nobody subscribes to it\n");
+    }
     for delivery in &shown.deliveries {
         let error = delivery
             .error

@@ -51,7 +51,7 @@ impl Chat {
         reach.require(ROLE).await?;
         let mut conversation = Conversation::open(reach, &self.slug, &app.output).await?;
         conversation.begin().await?;
-        let terminal = std::io::stdin().is_terminal() && !app.output.is_json();
+        let terminal = conversation.terminal;
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         loop {
             if terminal {
@@ -81,6 +81,8 @@ struct Conversation<'a> {
     session: SessionId,
     output: &'a Output,
     live: Option<LiveEvents>,
+    /// Whether a person types, who likes to see whose turn it is.
+    terminal: bool,
     /// The messages of the agent that were shown or are history.
     known: BTreeSet<MessageId>,
     phase: Phase,
@@ -95,6 +97,7 @@ impl<'a> Conversation<'a> {
             .ok_or_else(|| CliError::unknown("idea", slug, "idea list"))?;
         Ok(Self {
             live: reach.live(),
+            terminal: std::io::stdin().is_terminal() && !output.is_json(),
             reach,
             idea: slug.clone(),
             session: idea.session,
@@ -147,6 +150,9 @@ impl<'a> Conversation<'a> {
     async fn reply(&mut self, after: i64) -> Result<(), CliError> {
         let mut spoken = String::new();
         let mut retries = 0;
+        if self.terminal {
+            self.output.prompt("\nropewalk> ");
+        }
         let message = loop {
             if let Some(message) = self.new_message().await? {
                 break message;
