@@ -8,6 +8,7 @@ mod ask;
 mod attempt;
 mod claim;
 mod context;
+mod court;
 mod ending;
 mod landing;
 mod lessons;
@@ -112,19 +113,19 @@ pub(crate) struct Shop {
     /// One process writes a tasks.md at a time.
     task_files: tokio::sync::Mutex<()>,
     /// What the tests of a tree showed, by tree and command, where no evidence says it.
-    parents: Mutex<HashMap<(String, String), Option<TestCounts>>>,
+    parents: Mutex<HashMap<(String, String), TestCounts>>,
 }
 
 impl Shop {
     /// Returns what the tests of a tree showed, if they were run there.
-    fn parent_tests(&self, tree: &str, command: &str) -> Option<Option<TestCounts>> {
+    fn parent_tests(&self, tree: &str, command: &str) -> Option<TestCounts> {
         let key = (tree.to_owned(), command.to_owned());
         let parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
         parents.get(&key).cloned()
     }
 
     /// Remembers what the tests of a tree showed.
-    fn keep_parent_tests(&self, tree: &str, command: &str, tests: Option<TestCounts>) {
+    fn keep_parent_tests(&self, tree: &str, command: &str, tests: TestCounts) {
         let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
         if parents.len() >= REMEMBERED_RUNS {
             parents.clear();

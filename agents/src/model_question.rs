@@ -34,7 +34,7 @@ pub struct ModelQuestion {
     #[serde(default)]
     pub default: Option<String>,
     /// Whether any text is an answer.
-    #[serde(default, rename = "allowFreeText")]
+    #[serde(default, rename = "allowFreeText", alias = "allow_free_text")]
     pub allow_free_text: bool,
 }
 

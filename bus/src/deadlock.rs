@@ -268,21 +268,8 @@ async fn reachable(store: &Store, from: &[Wait]) -> Result<Vec<Wait>, ReadError>
         .collect();
     while !open.is_empty() {
         let mut found = Vec::new();
-        let builds: Vec<String> = open
-            .iter()
-            .filter_map(|party| match party {
-                Party::Build { build } => Some(build.to_string()),
-                Party::Task { .. } => None,
-            })
-            .collect();
-        let tasks: Vec<String> = open
-            .iter()
-            .filter(|party| matches!(party, Party::Task { .. }))
-            .map(ToString::to_string)
-            .collect();
-        for (column, names) in [("build", builds), ("waiter", tasks)] {
-            for names in names.chunks(NAMES) {
-                let query = Query::new().one_of(column, names.iter().cloned());
+        for parties in open.chunks(NAMES) {
+            for query in queries(parties) {
                 found.extend(store.list::<Wait>(query).await?);
             }
         }
@@ -294,6 +281,27 @@ async fn reachable(store: &Store, from: &[Wait]) -> Result<Vec<Wait>, ReadError>
         waits.extend(found.into_iter().map(Versioned::into_inner));
     }
     Ok(waits)
+}
+
+/// Returns what reads the waits of these parties; a build waits with all its tasks. Waits are indexed by build.
+fn queries(parties: &[Party]) -> Vec<Query> {
+    let (builds, tasks): (Vec<&Party>, Vec<&Party>) = parties
+        .iter()
+        .partition(|party| matches!(party, Party::Build { .. }));
+    let ids = |parties: &[&Party]| -> HashSet<String> {
+        let ids = parties.iter().map(|party| build_of(party).to_string());
+        ids.collect()
+    };
+    let mut queries = Vec::new();
+    if !builds.is_empty() {
+        queries.push(Query::new().one_of("build", ids(&builds)));
+    }
+    if !tasks.is_empty() {
+        let names = tasks.iter().map(ToString::to_string);
+        let of_builds = Query::new().one_of("build", ids(&tasks));
+        queries.push(of_builds.one_of("waiter", names));
+    }
+    queries
 }
 
 async fn describe(store: &Store, cycle: Cycle, now: DateTime<Utc>) -> Result<Deadlock, ReadError> {

@@ -129,7 +129,8 @@ impl WaitGraph {
 
     /// Finds a ring that one of `new_edges` closes together with the waits of the graph; the shortest of the first.
     ///
-    /// Looks only at what can be reached from the new edges.
+    /// Looks only at what can be reached from the new edges. Edges that are not in the graph yet are added to a copy of
+    /// it: insert them first where the graph is large.
     pub fn cycle_with(&self, new_edges: &[Wait]) -> Option<Cycle> {
         let mut graph = std::borrow::Cow::Borrowed(self);
         if new_edges.iter().any(|wait| !self.contains(wait)) {

@@ -191,7 +191,10 @@ pub async fn all_held(store: &Store) -> Result<Vec<Versioned<Lease>>, ReadError>
 
 /// Reads what `waiter` waits for.
 pub async fn waits_of(store: &Store, waiter: &Party) -> Result<Vec<Versioned<Wait>>, ReadError> {
-    let query = Query::new().equal("waiter", waiter.to_string());
+    let (Party::Task { build, .. } | Party::Build { build }) = waiter;
+    let query = Query::new()
+        .equal("build", *build)
+        .equal("waiter", waiter.to_string());
     store.list(query).await
 }
 

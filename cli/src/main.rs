@@ -1,3 +1,7 @@
-//! The ropewalk binary.
+//! The `ropewalk` binary; everything is in the library beside it.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ropewalk::main(std::env::args_os())
+}

@@ -74,6 +74,7 @@ impl Engine {
                 let reply = ask(entry, &request, cancel, observer).await?;
                 journal.record(turn, reply).await?
             };
+            observer.replied();
             observer.progress();
             match conversation.hear(reply, cancel, observer).await? {
                 Next::Ask => {}

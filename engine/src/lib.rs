@@ -19,6 +19,9 @@ pub mod submission;
 pub mod tool;
 pub mod tools;
 
+/// The words of models that jobs are made of, for agents, which do not import that crate themselves.
+pub use ropewalk_llm as llm;
+
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
 pub use engine::Engine;
 pub use error::EngineError;

@@ -21,6 +21,9 @@ pub trait Observer: Send + Sync {
         let _ = (call, output);
     }
 
+    /// The model has ended a reply; what it writes after that belongs to the next one.
+    fn replied(&self) {}
+
     /// Something moved: a sign of life, perhaps many in a second.
     fn progress(&self) {}
 }

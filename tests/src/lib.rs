@@ -8,4 +8,5 @@
 //! choose its own port, and how the line reads that names this port; have `./check` install it.
 
 mod process;
+pub mod program;
 pub mod servers;

@@ -80,6 +80,11 @@ impl LocalClone {
     /// Brings the commits of the user's branches in and returns where the user's `HEAD` is.
     pub async fn fetch(&self) -> Result<UserHead, GitError> {
         let _alone = self.inner.fetching.lock().await;
+        // Every ref of the clone is ours, and a killed git leaves its locks behind.
+        crate::stale::clear_below(&self.inner.directory.join("refs"));
+        for name in ["packed-refs.lock", "shallow.lock"] {
+            crate::stale::clear(&self.inner.directory.join(name));
+        }
         let head = self.user_head().await?;
         let server = format!("--upload-pack={}", Git::server("upload-pack"));
         let call = self

@@ -9,6 +9,7 @@
 //! only `-z` or plumbing output. A verb that could lose work stores it under a preserve ref first.
 
 mod checkout;
+mod stale;
 
 pub mod clone;
 pub mod command;

@@ -3,7 +3,7 @@
 use ropewalk_schemas::CommitId;
 
 use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
-use crate::{Git, GitError, LocalClone};
+use crate::{Git, GitError, LocalClone, stale};
 
 /// What became of a publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,9 @@ impl LocalClone {
             });
         }
         let reference = format!("refs/heads/{branch}");
+        // A push that was killed leaves the lock of its ref behind, and the branch is ours.
+        let lock = format!("{reference}.lock");
+        stale::clear(&self.user().git_directory.join(lock));
         let old = expected_old.map_or("", CommitId::as_str);
         let call = self
             .call([

@@ -61,7 +61,8 @@ async fn changes(shop: &Shop, event: &Event, context: &Context) -> Result<Change
                 (Verdict::Grant | Verdict::Preempt, Some(task), Some(file)) => {
                     files::hand_over(shop, context, build, task, file, reason).await
                 }
-                (Verdict::Deny, Some(task), _) => files::deny(context, build, task, reason).await,
+                // A file that stays with its owner is waited for, as the task does already; only a refused
+                // change request blocks it.
                 _ => Ok(ChangeSet::new()),
             }
         }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_engine::{EngineError, Outcome, Workbench, WorkbenchOptions, build_tools};
-use ropewalk_llm::ModelError;
+use ropewalk_engine::llm::ModelError;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::payload::TaskStarted;
@@ -123,7 +123,10 @@ async fn record(
         Err(trouble) => {
             warn!(task.id = %work.claim.task.id, "attempt {} at `{}` could not go on: {trouble}",
                 work.claim.attempt.number, work.claim.task.id);
-            let pause = Some(shop.options.tries.backoff);
+            // Longer and longer, so that what does not mend by itself does not spin.
+            let doublings = work.claim.attempt.number.min(6);
+            let tries = &shop.options.tries;
+            let pause = Some((tries.backoff * (1 << doublings)).min(tries.backoff_cap));
             ending::interrupted(context, work.ids(), &trouble.to_string(), pause, report).await
         }
     }
@@ -150,8 +153,14 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
     }
     let ending = in_slot(work, &mut slot, report).await;
     // What no ref holds yet is kept first, so that nothing the agent made is lost.
-    slot.restore(work.context.now()).await?;
-    slot.release(work.context.now()).await?;
+    // What is left in the slot when that fails is kept by whoever takes the slot next, and hides no ending.
+    let cleaned = match slot.restore(work.context.now()).await {
+        Ok(()) => slot.release(work.context.now()).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = cleaned {
+        warn!(task.id = %claim.task.id, "the slot of `{}` could not be given back: {error}", claim.task.id);
+    }
     ending
 }
 
@@ -392,7 +401,12 @@ fn note(report: &mut Report, outcome: &Outcome) {
 }
 
 fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
-    let Some(class) = error.failure_class() else {
+    let class = match error {
+        // The same work would use as much again, so waiting for a better time does not help.
+        EngineError::TokenLimit { .. } => Some(FailureClass::NoProgress),
+        other => other.failure_class(),
+    };
+    let Some(class) = class else {
         return Ending::Interrupted(told(error));
     };
     let mut fault = Fault::new(class, told(error));

@@ -15,6 +15,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 use super::Shop;
 use super::context::{Plan, builds_in, granted_lease, of_build, owner_of, waits_of};
 use super::decide::order::claimable;
+use super::decide::step::stop_reason;
 use super::settle::go;
 use super::trouble::Trouble;
 
@@ -41,6 +42,11 @@ pub(crate) async fn next(shop: &Shop, context: &Context) -> Result<Option<Claim>
             continue;
         };
         let tasks = plan.records();
+        // The steward will stop this build; until then nothing new begins.
+        if stop_reason(&plan.build, &tasks, &shop.options.stop, context.now()).is_some() {
+            shop.signals.ring_steward();
+            continue;
+        }
         for task in claimable(&tasks, context.source(), context.now()) {
             let Some(task) = plan.tasks.iter().find(|row| row.id == task.id) else {
                 continue;

@@ -17,6 +17,7 @@ use super::Shop;
 use super::ask;
 use super::context::{self, CONFLICTS, of_build};
 use super::decide::failure::{self, Answer, Happened};
+use super::lessons;
 use super::settle::go;
 use super::trouble::Trouble;
 
@@ -184,6 +185,11 @@ async fn failure_changes(
     );
     if let Some(evidence) = &fault.evidence {
         changes.put(evidence);
+    }
+    if matches!(answer, Answer::Fail { .. }) {
+        // A claim that was decided before this failure must not go through: the build may have to stop.
+        changes.update(&rows.build, &rows.build.record);
+        lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
     }
     if counts {
         changes.emit(context.event(

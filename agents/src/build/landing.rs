@@ -126,7 +126,9 @@ async fn onto(
 fn conflict(files: &[ConflictFile]) -> Fault {
     let mut text = String::from("the head changed the same lines\n");
     for file in files {
-        text.push_str(&format!("\n--- {} ---\n", file.path));
+        text.push_str("\n--- ");
+        text.push_str(&file.path);
+        text.push_str(" ---\n");
         text.push_str(file.merged.as_deref().unwrap_or("[one side deleted it]"));
     }
     let mut fault = Fault::new(FailureClass::Conflict, text);

@@ -14,11 +14,11 @@ use super::{attempt, claim};
 /// How often a loop looks without being called, for tasks that come due and for work of other processes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Works until `stop`; an attempt in hand is finished after that.
-pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationToken) {
+/// Works until `ending`; an attempt in hand is finished after that.
+pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationToken) {
     let name = context.source().clone();
     let mut bell = shop.signals.loops();
-    while !stop.is_cancelled() {
+    while !ending.is_cancelled() {
         // Marked as heard before looking, so that a bell during the look is not missed.
         bell.borrow_and_update();
         match claim::next(&shop, &context).await {
@@ -35,7 +35,7 @@ pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationTok
             Err(trouble) => warn!("loop `{name}` could not look for tasks: {trouble}"),
         }
         tokio::select! {
-            () = stop.cancelled() => break,
+            () = ending.cancelled() => break,
             _ = bell.changed() => {}
             () = context.clock.sleep(LOOK_EVERY) => {}
         }

@@ -52,7 +52,7 @@ impl Default for BuildOptions {
     fn default() -> Self {
         Self {
             loops: 2,
-            lease: Duration::from_secs(60),
+            lease: Duration::from_mins(1),
             tries: Limits::default(),
             stop: StopLimits::default(),
             gate: Vec::new(),

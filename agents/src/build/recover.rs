@@ -67,25 +67,23 @@ async fn put_back(
     };
     for _ in 0..CONFLICTS {
         let mut changes = ChangeSet::new();
-        match Rows::load(context, attempt.build, &attempt.task, attempt.id).await? {
-            Some(rows) => {
-                let context = of_build(context, &rows.build);
-                let reason = "the program was ended while it ran";
-                ending::requeue(&context, &mut changes, &rows, reason, None, &report).await?;
-            }
-            None => {
-                // The task went on without it; only its own row is left open.
-                let key = attempt.id.to_string();
-                let Some(row) = context.store.get::<Attempt>(&key).await? else {
-                    return Ok(());
-                };
-                let after = Attempt {
-                    state: AttemptState::Interrupted,
-                    ended_at: Some(context.now()),
-                    ..row.record.clone()
-                };
-                changes.update(&row, &after);
-            }
+        let rows = Rows::load(context, attempt.build, &attempt.task, attempt.id).await?;
+        if let Some(rows) = rows {
+            let context = of_build(context, &rows.build);
+            let reason = "the program was ended while it ran";
+            ending::requeue(&context, &mut changes, &rows, reason, None, &report).await?;
+        } else {
+            // The task went on without it; only its own row is left open.
+            let key = attempt.id.to_string();
+            let Some(row) = context.store.get::<Attempt>(&key).await? else {
+                return Ok(());
+            };
+            let after = Attempt {
+                state: AttemptState::Interrupted,
+                ended_at: Some(context.now()),
+                ..row.record.clone()
+            };
+            changes.update(&row, &after);
         }
         match context.store.commit(changes).await {
             Ok(_) => {

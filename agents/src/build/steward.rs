@@ -13,6 +13,7 @@ use tracing::warn;
 
 use super::Shop;
 use super::context::builds_in;
+use super::court::Court;
 use super::trouble::Trouble;
 use super::{prime, publish, settle, verify};
 
@@ -30,19 +31,23 @@ const LOOKED_AFTER: [BuildState; 6] = [
     BuildState::Stopped,
 ];
 
-/// Works until `stop`.
-pub(crate) async fn run(shop: Arc<Shop>, context: Context, stop: CancellationToken) {
+/// Works until `ending`.
+pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationToken) {
     let mut feed = context.store.feed();
     let mut bell = shop.signals.steward();
     let mut chores = Chores::default();
     let mut pause = FIRST_PAUSE;
-    while !stop.is_cancelled() {
+    let mut court = Court::default();
+    while !ending.is_cancelled() {
         bell.borrow_and_update();
         if let Err(trouble) = look(&shop, &context, &mut chores).await {
             warn!("the builds could not be looked after: {trouble}");
         }
+        if let Err(trouble) = court.sit(&shop, &context).await {
+            warn!("the locks could not be looked after: {trouble}");
+        }
         tokio::select! {
-            () = stop.cancelled() => break,
+            () = ending.cancelled() => break,
             _ = bell.changed() => pause = FIRST_PAUSE,
             committed = feed.next() => {
                 if committed.is_none() {

@@ -1,9 +1,11 @@
 //! Answers a message and says what changes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_config::Trigger;
 use ropewalk_engine::{EngineError, Observer};
-use ropewalk_llm::Reply as ModelReply;
+use ropewalk_engine::llm::Reply as ModelReply;
 use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::idea::{
@@ -95,8 +97,13 @@ async fn answer_open_question(
 ) -> Result<(), AgentError> {
     match questions::answer(context, question, text, user.as_str(), CHAT).await {
         // Closed by another channel, or by this very message before a crash: the words count as a message.
-        Ok(_) | Err(AnswerError::Closed { .. } | AnswerError::Unknown(_)) => Ok(()),
-        Err(AnswerError::Empty | AnswerError::NotAChoice { .. }) => Ok(()),
+        Ok(_)
+        | Err(
+            AnswerError::Closed { .. }
+            | AnswerError::Unknown(_)
+            | AnswerError::Empty
+            | AnswerError::NotAChoice { .. },
+        ) => Ok(()),
         Err(AnswerError::Read(error)) => Err(error.into()),
         Err(AnswerError::Commit(error)) => Err(error.into()),
     }
@@ -113,10 +120,7 @@ async fn ask_the_model(
     heard: &Heard,
 ) -> Result<Reply, AgentError> {
     let job = prompt::job(&options.prompts, heard)?;
-    let watcher = Watcher {
-        live: context.bus.live().clone(),
-        heard,
-    };
+    let watcher = Watcher::new(context.bus.live().clone(), heard);
     let (text, submitted) = match options
         .engine
         .run(&job, &CancellationToken::new(), &watcher)
@@ -163,13 +167,25 @@ async fn plain_words(store: &Store, journal_key: &str) -> Result<Option<String>,
     Ok(spoken.or(submitted))
 }
 
-/// Shows the words of the model while they come.
+/// Shows the words of the model while they come; those of its first reply that has any, since later ones only repeat
+/// them around a submission that was sent back.
 struct Watcher<'a> {
     live: Live,
     heard: &'a Heard,
+    speaking: AtomicBool,
+    done: AtomicBool,
 }
 
-impl Watcher<'_> {
+impl<'a> Watcher<'a> {
+    fn new(live: Live, heard: &'a Heard) -> Self {
+        Self {
+            live,
+            heard,
+            speaking: AtomicBool::new(false),
+            done: AtomicBool::new(false),
+        }
+    }
+
     fn publish(&self, event_type: &str, mut data: serde_json::Value) {
         data["session_id"] = json!(self.heard.session.id);
         data["message_id"] = json!(self.heard.message.id);
@@ -183,9 +199,15 @@ impl Watcher<'_> {
 
 impl Observer for Watcher<'_> {
     fn delta(&self, text: &str) {
-        if !text.is_empty() {
+        if !text.is_empty() && !self.done.load(Ordering::Relaxed) {
+            self.speaking.store(true, Ordering::Relaxed);
             self.publish("ideation.delta", json!({ "text": text }));
         }
+    }
+
+    fn replied(&self) {
+        self.done
+            .store(self.speaking.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

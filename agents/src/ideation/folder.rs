@@ -148,65 +148,51 @@ fn heading(kind: &str) -> String {
 }
 
 fn readme(title: &str, signals: &Signals) -> String {
-    let mut text = format!("# {title}\n");
+    let mut blocks = vec![format!("# {title}")];
     for artifact in saved(signals) {
         let document = document_of(&artifact.kind);
-        let heading = heading(&artifact.kind);
-        let body = if document == README {
-            &artifact.content
+        blocks.push(format!("## {}", heading(&artifact.kind)));
+        if document == README {
+            blocks.push(artifact.content.clone());
         } else {
-            &artifact.summary
-        };
-        text.push_str(&format!("\n## {heading}\n\n{body}\n"));
-        if document != README {
-            text.push_str(&format!("\nSee [{document}]({document}).\n"));
+            blocks.push(artifact.summary.clone());
+            blocks.push(format!("See [{document}]({document})."));
         }
     }
-    text.push_str(&lines(signals));
-    text
+    blocks.extend(lines(signals));
+    blocks.join("\n\n")
 }
 
 fn brief(title: &str, signals: &Signals) -> String {
-    let mut text = format!("# Brief: {title}\n");
+    let mut blocks = vec![format!("# Brief: {title}")];
     for artifact in &signals.artifacts {
-        text.push_str(&format!(
-            "\n## {}\n\n{}\n",
-            heading(&artifact.kind),
-            artifact.content
-        ));
+        blocks.push(format!("## {}", heading(&artifact.kind)));
+        blocks.push(artifact.content.clone());
     }
-    text.push_str(&lines(signals));
-    text.push_str(&format!(
-        "\nConfidence: {:.0} %\n",
-        signals.confidence * 100.0
-    ));
-    text
+    blocks.extend(lines(signals));
+    blocks.push(format!("Confidence: {:.0} %", signals.confidence * 100.0));
+    blocks.join("\n\n")
 }
 
-fn lines(signals: &Signals) -> String {
-    let mut text = String::new();
-    if !signals.decisions.is_empty() {
-        text.push_str("\n## Decisions\n\n");
-        for decision in &signals.decisions {
-            text.push_str(&format!(
-                "- {}: {}\n",
-                heading(&decision.kind),
-                decision.summary
-            ));
-        }
-    }
-    if !signals.risks.is_empty() {
-        text.push_str("\n## Risks\n\n");
-        for risk in &signals.risks {
-            let source = risk
-                .source
-                .as_ref()
-                .map(|source| format!(" ({source})"))
-                .unwrap_or_default();
-            text.push_str(&format!("- {}{source}\n", risk.summary));
-        }
-    }
-    text
+fn lines(signals: &Signals) -> Vec<String> {
+    let decisions: Vec<String> = signals
+        .decisions
+        .iter()
+        .map(|decision| format!("- {}: {}", heading(&decision.kind), decision.summary))
+        .collect();
+    let risks: Vec<String> = signals
+        .risks
+        .iter()
+        .map(|risk| {
+            let source = risk.source.as_ref().map(|source| format!(" ({source})"));
+            format!("- {}{}", risk.summary, source.unwrap_or_default())
+        })
+        .collect();
+    [("## Decisions", decisions), ("## Risks", risks)]
+        .into_iter()
+        .filter(|(_, lines)| !lines.is_empty())
+        .flat_map(|(heading, lines)| [heading.to_owned(), lines.join("\n")])
+        .collect()
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub(super) async fn write(
     match submission::read(&submitted, &material.facts) {
         Ok(Submitted::Question(question)) => ask_first(options, context, &material, question).await,
         Ok(Submitted::Plan(plan)) => generate(options, context, &material, *plan).await,
-        // The head may have moved since the model was asked, and with it what the plan is checked against.
+        // The engine took it by the same check; should that not hold, the reason is not lost.
         Err(errors) => Ok(refuse(context, &material.spec, &errors.join("; "))),
     }
 }

@@ -23,7 +23,9 @@ pub(super) fn numbered(file: &RepoPath) -> Option<(&str, u32)> {
 }
 
 /// Collects the numbers that are taken, by directory.
-pub(super) fn taken<'a>(files: impl IntoIterator<Item = &'a RepoPath>) -> BTreeMap<String, BTreeSet<u32>> {
+pub(super) fn taken<'a>(
+    files: impl IntoIterator<Item = &'a RepoPath>,
+) -> BTreeMap<String, BTreeSet<u32>> {
     let mut taken: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for (directory, number) in files.into_iter().filter_map(numbered) {
         taken

@@ -6,7 +6,7 @@ use ropewalk_config::{Prompt, Prompts};
 use ropewalk_engine::{
     ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, Toolbox, UsageScope,
 };
-use ropewalk_llm::{Message, ScriptKey};
+use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::Complexity;

@@ -8,25 +8,26 @@ use std::time::Duration;
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_llm::{PriceTable, Script, Scripted};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document;
+use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::payload::{BuildRequest, SpecApproved};
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock};
 use ropewalk_schemas::{
-    BuildId, ComponentName, Event, Payload, Slug, SpecId, Subject, TaskId, UserSlug,
+    BuildId, ComponentName, ContentHash, Event, Payload, Slug, SpecId, Subject, TaskId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The longest that any of these builds may take.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -134,6 +135,25 @@ impl House {
         }
     }
 
+    /// Forgets that a build was published.
+    pub(crate) async fn unpublish(&self, build: BuildId) {
+        let location = Location::parse("sqlite", &self.state()).unwrap();
+        let store = Store::open(&location, Clock::system()).await.unwrap();
+        let row = store
+            .get::<Build>(&build.to_string())
+            .await
+            .unwrap()
+            .unwrap();
+        let after = Build {
+            published: None,
+            ..row.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&row, &after);
+        store.commit(changes).await.unwrap();
+        store.close().await.unwrap();
+    }
+
     async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
         let variables: Vec<_> = std::env::vars_os().collect();
         let environment = Environment::from_pairs(variables);
@@ -169,6 +189,11 @@ impl House {
 impl Open {
     /// Approves a plan for the idea `habits` and returns the specification.
     pub(crate) async fn approve(&self, tasks: Value) -> SpecId {
+        self.store_plan(tasks, None).await
+    }
+
+    /// Stores a plan and approves it, by another hash than its own if one is given.
+    pub(crate) async fn store_plan(&self, tasks: Value, other: Option<ContentHash>) -> SpecId {
         let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
         let text = Document {
             title: "Habits".to_owned(),
@@ -187,12 +212,12 @@ impl Open {
         };
         let mut changes = ChangeSet::new();
         changes.insert(&revision);
-        changes.emit(self.approval(spec, hash));
+        changes.emit(self.approval(spec, other.unwrap_or(hash)));
         self.services.store.commit(changes).await.unwrap();
         spec
     }
 
-    pub(crate) fn approval(&self, spec: SpecId, hash: ropewalk_schemas::ContentHash) -> Event {
+    pub(crate) fn approval(&self, spec: SpecId, hash: ContentHash) -> Event {
         self.context.event(
             Subject::specification(spec),
             Payload::SpecApproved(SpecApproved {
@@ -214,27 +239,25 @@ impl Open {
         self.services.store.commit(changes).await.unwrap();
     }
 
-    /// Asks for a pause, a resume or a stop.
-    pub(crate) fn request(&self, build: BuildId) -> BuildRequest {
-        BuildRequest {
-            build_id: build,
-            requested_by: "ada".to_owned(),
-            reason: None,
-        }
-    }
-
     /// Answers the open question about a task.
     pub(crate) async fn answer(&self, task: &str, text: &str) {
         let question = self.open_question(task).await.expect("an open question");
-        ropewalk_orchestrator::questions::answer(
-            &self.context,
-            question.id,
-            text,
-            "ada",
-            "cli",
-        )
-        .await
-        .unwrap();
+        ropewalk_orchestrator::questions::answer(&self.context, question.id, text, "ada", "cli")
+            .await
+            .unwrap();
+    }
+
+    /// Answers the open question about a whole build.
+    pub(crate) async fn answer_about_build(&self, text: &str) {
+        let query = Query::new().equal("state", "pending");
+        let open = self.services.store.list::<Question>(query).await.unwrap();
+        let question = open
+            .iter()
+            .find(|question| matches!(question.about, About::Build { .. }))
+            .expect("an open question about a build");
+        ropewalk_orchestrator::questions::answer(&self.context, question.id, text, "ada", "cli")
+            .await
+            .unwrap();
     }
 
     /// Returns the open question about a task.
@@ -277,7 +300,7 @@ impl Open {
                 );
             }
             // Not every change emits an event, so a pause without one ends the wait too.
-            let _ = tokio::time::timeout(Duration::from_millis(100), feed.next()).await;
+            drop(tokio::time::timeout(Duration::from_millis(100), feed.next()).await);
         }
     }
 
@@ -303,6 +326,40 @@ impl Open {
             .equal("build", build.to_string())
             .order_by("number");
         let found = self.services.store.list::<Task>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    /// Counts the builds.
+    pub(crate) async fn builds(&self) -> u64 {
+        self.services
+            .store
+            .count::<Build>(Query::new())
+            .await
+            .unwrap()
+    }
+
+    /// Waits until no delivery is open.
+    pub(crate) async fn settled(&self) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let open = self
+                .services
+                .store
+                .open_deliveries(None, 0, 1)
+                .await
+                .unwrap();
+            if open.is_empty() {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{open:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Lists the locks that are held.
+    pub(crate) async fn held_locks(&self) -> Vec<Lease> {
+        let query = Query::new().equal("state", "granted");
+        let found = self.services.store.list::<Lease>(query).await.unwrap();
         found.into_iter().map(Versioned::into_inner).collect()
     }
 
@@ -343,15 +400,15 @@ impl Open {
     /// Stops in order.
     pub(crate) async fn close(self) {
         self.supervisor.shutdown().begin();
-        let _ = self.supervisor.drain(Duration::from_secs(10)).await;
-        let _ = self.services.store.close().await;
+        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        drop(self.services.store.close().await);
     }
 
     /// Ends everything where it stands, as a crash would.
     pub(crate) async fn crash(self) {
         self.supervisor.shutdown().abort();
-        let _ = self.supervisor.drain(Duration::from_secs(10)).await;
-        let _ = self.services.store.close().await;
+        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        drop(self.services.store.close().await);
     }
 }
 
@@ -377,8 +434,51 @@ fn write(path: &Path, content: &str) {
     std::fs::write(path, content).unwrap();
 }
 
+/// Asks for a pause, a resume or a stop.
+pub(crate) fn request(build: BuildId) -> BuildRequest {
+    BuildRequest {
+        build_id: build,
+        requested_by: "ada".to_owned(),
+        reason: None,
+    }
+}
+
 /// Finds a task by its id.
 pub(crate) fn task<'a>(tasks: &'a [Task], id: &str) -> &'a Task {
     let id = TaskId::parse(id).unwrap();
     tasks.iter().find(|task| task.id == id).unwrap()
+}
+
+/// Makes the rules of a task whose agent writes one file and says it is done; with `told`, only if its prompt says so.
+///
+/// It writes by a shell, which is not held to the files of the task.
+pub(crate) fn writes(task: &str, path: &str, content: &str, told: Option<&str>) -> String {
+    let told = told.map_or_else(String::new, |text| format!("  contains: {}\n", json!(text)));
+    let command = json!({ "command": format!("mkdir -p $(dirname {path}); printf %s {} > {path}", quoted(content)) });
+    format!(
+        "- agent: build\n  task: {task}\n  turn: 1\n{told}  reply:\n    tools:\n      - name: bash\n        input: {command}\n\
+         - agent: build\n  task: {task}\n  turn: 2\n  reply:\n    tools:\n      - name: finish\n        input: {{ summary: \"Done.\" }}\n"
+    )
+}
+
+/// As [`writes`], and it takes so many milliseconds to do so.
+pub(crate) fn writes_slowly(task: &str, path: &str, content: &str, milliseconds: u64) -> String {
+    let quick = writes(task, path, content, None);
+    quick.replacen(
+        "turn: 1\n  reply:",
+        &format!("turn: 1\n  reply:\n    delay_ms: {milliseconds}"),
+        1,
+    )
+}
+
+/// Makes the rule of a task whose agent only says that it is done.
+pub(crate) fn finishes(task: &str, summary: &str) -> String {
+    let input = json!({ "summary": summary });
+    format!(
+        "- agent: build\n  task: {task}\n  reply:\n    tools:\n      - name: finish\n        input: {input}\n"
+    )
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -1,4 +1,14 @@
 //! Builds approved plans with a scripted model, a real store and real git.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what cannot be set up or found has to fail the test right there"
+)]
 
+mod control;
+mod crash;
+mod failures;
 mod house;
+mod liars;
 mod lifecycle;
+mod side_by_side;

@@ -14,7 +14,7 @@ use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
@@ -23,8 +23,8 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, Revision, Specification};
 use ropewalk_schemas::{ComponentName, Event, Payload, SessionId, Slug, SpecId, UserSlug};
 use ropewalk_store::{
-    CommitError, EventFilter, Location, Outcome, Query, StartAt, Store, Subscription, Versioned,
-    revision_key,
+    ChangeSet, CommitError, EventFilter, Location, Outcome, Query, StartAt, Store, Subscription,
+    Versioned, revision_key,
 };
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 use tempfile::TempDir;
@@ -53,8 +53,14 @@ impl House {
         let clock = Clock::manual(start);
         let ids = Ids::seeded(7, clock.clone());
         let services = services(directory.path(), &clock, ids).await;
-        let mut house =
-            Self { directory, clock, services, agents: Vec::new(), script: script.to_owned(), auto_generate };
+        let mut house = Self {
+            directory,
+            clock,
+            services,
+            agents: Vec::new(),
+            script: script.to_owned(),
+            auto_generate,
+        };
         house.move_in().await;
         house
     }
@@ -80,13 +86,23 @@ impl House {
             places,
             auto_generate: self.auto_generate,
             repairs: 1,
-            lessons: LessonOptions { minimum: 0.7, per_task: 5, hold_out: false },
+            lessons: LessonOptions {
+                minimum: 0.7,
+                per_task: 5,
+                hold_out: false,
+            },
         });
-        self.agents = vec![Arc::new(ideation.unwrap()), Arc::new(specification.unwrap())];
+        self.agents = vec![
+            Arc::new(ideation.unwrap()),
+            Arc::new(specification.unwrap()),
+        ];
         for agent in &self.agents {
             let profile = agent.profile();
-            let subscription =
-                Subscription { name: profile.role, patterns: profile.patterns, from: StartAt::Now };
+            let subscription = Subscription {
+                name: profile.role,
+                patterns: profile.patterns,
+                from: StartAt::Now,
+            };
             self.store().subscribe(&subscription).await.unwrap();
         }
     }
@@ -102,7 +118,10 @@ impl House {
     }
 
     fn places(&self) -> Places {
-        Places { repo: self.directory.path().join("repo"), state: self.directory.path().join("state") }
+        Places {
+            repo: self.directory.path().join("repo"),
+            state: self.directory.path().join("state"),
+        }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -119,8 +138,13 @@ impl House {
         let mut failures = Vec::new();
         loop {
             let open = self.store().open_deliveries(None, 0, 1).await.unwrap();
-            let Some(delivery) = open.into_iter().next() else { return failures };
-            let agent = self.agents.iter().find(|agent| agent.profile().role == delivery.key.subscriber);
+            let Some(delivery) = open.into_iter().next() else {
+                return failures;
+            };
+            let agent = self
+                .agents
+                .iter()
+                .find(|agent| agent.profile().role == delivery.key.subscriber);
             let event = Event::try_from(delivery.event).unwrap();
             let context =
                 Context::new(&self.services, delivery.key.subscriber.clone()).caused_by(&event);
@@ -129,7 +153,12 @@ impl House {
                     Ok(changes) => (changes, Outcome::Done),
                     Err(error) => {
                         failures.push(error.clone());
-                        (Default::default(), Outcome::Dead { error: error.to_string() })
+                        (
+                            ChangeSet::default(),
+                            Outcome::Dead {
+                                error: error.to_string(),
+                            },
+                        )
                     }
                 };
                 changes.close(&delivery.key, outcome);
@@ -140,6 +169,20 @@ impl House {
                 }
             }
         }
+    }
+
+    /// Hands out the first delivery and loses what came of it, as a crash before the commit does.
+    pub(crate) async fn crash(&self) {
+        let open = self.store().open_deliveries(None, 0, 1).await.unwrap();
+        let delivery = open.into_iter().next().unwrap();
+        let subscriber = delivery.key.subscriber;
+        let agent = self
+            .agents
+            .iter()
+            .find(|agent| agent.profile().role == subscriber);
+        let event = Event::try_from(delivery.event).unwrap();
+        let context = Context::new(&self.services, subscriber.clone()).caused_by(&event);
+        drop(agent.unwrap().handle(&event, &context).await.unwrap());
     }
 
     /// Begins an idea and waits until it is answered.
@@ -157,7 +200,9 @@ impl House {
 
     /// Says something and waits until it is answered.
     pub(crate) async fn say(&self, session: SessionId, text: &str) {
-        ideation::say(&self.person(), session, &user("ann"), text).await.unwrap();
+        ideation::say(&self.person(), session, &user("ann"), text)
+            .await
+            .unwrap();
         assert_eq!(self.settle().await, []);
     }
 
@@ -170,12 +215,13 @@ impl House {
         let opening = Opening {
             user: user("ann"),
             title: Some(slug.to_owned()),
-            text: "An idea whose documents were written by hand before anybody talked about it.".to_owned(),
+            text: "An idea whose documents were written by hand before anybody talked about it."
+                .to_owned(),
             slug: Some(Slug::parse(slug).unwrap()),
         };
         let started = ideation::start(&self.person(), opening).await.unwrap();
         let open = self.store().open_deliveries(None, 0, 100).await.unwrap();
-        let mut changes = ropewalk_store::ChangeSet::new();
+        let mut changes = ChangeSet::new();
         for delivery in open {
             changes.close(&delivery.key, Outcome::Discarded);
         }
@@ -185,35 +231,62 @@ impl House {
 
     /// Asks for a specification and waits for what comes of it.
     pub(crate) async fn specify(&self, idea: &Slug) -> SpecId {
-        let spec = specification::request(&self.person(), idea, &user("ann"), Complexity::Simple).await;
+        let spec =
+            specification::request(&self.person(), idea, &user("ann"), Complexity::Simple).await;
         assert_eq!(self.settle().await, []);
         spec.unwrap()
     }
 
     pub(crate) fn folder(&self, slug: &str) -> IdeaFolder {
-        IdeaFolder::new(self.places().idea_folder(&user("ann"), &Slug::parse(slug).unwrap()))
+        IdeaFolder::new(
+            self.places()
+                .idea_folder(&user("ann"), &Slug::parse(slug).unwrap()),
+        )
     }
 
     pub(crate) async fn session(&self, id: SessionId) -> Session {
-        self.store().get::<Session>(&id.to_string()).await.unwrap().unwrap().into_inner()
+        self.store()
+            .get::<Session>(&id.to_string())
+            .await
+            .unwrap()
+            .unwrap()
+            .into_inner()
     }
 
     pub(crate) async fn idea_record(&self, slug: &str) -> Idea {
-        self.store().get::<Idea>(slug).await.unwrap().unwrap().into_inner()
+        self.store()
+            .get::<Idea>(slug)
+            .await
+            .unwrap()
+            .unwrap()
+            .into_inner()
     }
 
     pub(crate) async fn spec(&self, id: SpecId) -> Specification {
-        self.store().get::<Specification>(&id.to_string()).await.unwrap().unwrap().into_inner()
+        self.store()
+            .get::<Specification>(&id.to_string())
+            .await
+            .unwrap()
+            .unwrap()
+            .into_inner()
     }
 
     pub(crate) async fn revision(&self, id: SpecId, number: u32) -> Revision {
-        self.store().get::<Revision>(&revision_key(id, number)).await.unwrap().unwrap().into_inner()
+        self.store()
+            .get::<Revision>(&revision_key(id, number))
+            .await
+            .unwrap()
+            .unwrap()
+            .into_inner()
     }
 
     pub(crate) async fn messages(&self, session: SessionId) -> Vec<String> {
         let query = Query::new().equal("session", session.to_string());
         let messages = self.store().list::<Message>(query).await.unwrap();
-        messages.into_iter().map(|message| message.record.text).collect()
+        messages
+            .into_iter()
+            .map(|message| message.record.text)
+            .collect()
     }
 
     pub(crate) async fn open_questions(&self) -> Vec<Versioned<Question>> {
@@ -224,13 +297,19 @@ impl House {
     /// Lists the payloads of every event, in order.
     pub(crate) async fn payloads(&self) -> Vec<Payload> {
         let events = self.store().events(&EventFilter::default()).await.unwrap();
-        let decoded = events.into_iter().map(|stored| Event::try_from(stored.event).unwrap().payload);
+        let decoded = events
+            .into_iter()
+            .map(|stored| Event::try_from(stored.event).unwrap().payload);
         decoded.collect()
     }
 
     /// Lists the types of every event, in order.
     pub(crate) async fn types(&self) -> Vec<&'static str> {
-        self.payloads().await.iter().map(Payload::event_type).collect()
+        self.payloads()
+            .await
+            .iter()
+            .map(Payload::event_type)
+            .collect()
     }
 }
 
@@ -244,9 +323,18 @@ async fn services(directory: &Path, clock: &Clock, ids: Ids) -> Services {
     let location = Location::Sqlite(state.join("ropewalk.db"));
     let store = Store::open(&location, clock.clone()).await.unwrap();
     let supervisor = Supervisor::new(Shutdown::new());
-    let for_bus = ropewalk_bus::Services { clock: clock.clone(), ids: ids.clone(), supervisor };
-    let bus =
-        Bus::start(store.clone(), TransportOptions::Embedded, for_bus, BusOptions::default()).await;
+    let for_bus = ropewalk_bus::Services {
+        clock: clock.clone(),
+        ids: ids.clone(),
+        supervisor,
+    };
+    let bus = Bus::start(
+        store.clone(),
+        TransportOptions::Embedded,
+        for_bus,
+        BusOptions::default(),
+    )
+    .await;
     Services {
         store,
         bus: bus.unwrap(),
@@ -280,12 +368,23 @@ fn make_repository(path: &PathBuf, files: &[(&str, &str)]) {
     }
     let git = |arguments: &[&str]| {
         let done = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"])
+            .args([
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@localhost",
+                "-c",
+                "commit.gpgsign=false",
+            ])
             .args(arguments)
             .current_dir(path)
             .output()
             .unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     };
     git(&["init", "--quiet", "--initial-branch=main"]);
     git(&["add", "--all"]);

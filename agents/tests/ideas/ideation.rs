@@ -5,11 +5,14 @@ use ropewalk_agents::ideation::{self, ChatError, Opening};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Payload;
 use ropewalk_schemas::idea::{IdeaState, Phase};
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
+use ropewalk_store::{EventFilter, Query};
 
 use super::house::{House, user};
 
-const OPENING: &str = "I want to build a habit tracking app for people who lose count of their streaks every month.";
+const OPENING: &str =
+    "I want to build a habit tracking app for people who lose count of their streaks every month.";
 
 /// Writes a script in which the replies to the messages of `idea` are these JSON objects, in order.
 fn script(idea: &str, replies: &[&str]) -> String {
@@ -27,11 +30,16 @@ fn script(idea: &str, replies: &[&str]) -> String {
 }
 
 fn artifact(kind: &str, confidence: f64) -> String {
-    format!(r#"{{"kind": "{kind}", "summary": "about {kind}", "content": "All about {kind}.", "confidence": {confidence}}}"#)
+    format!(
+        r#"{{"kind": "{kind}", "summary": "about {kind}", "content": "All about {kind}.", "confidence": {confidence}}}"#
+    )
 }
 
 fn reply(artifacts: &[String], rest: &str) -> String {
-    format!(r#"{{"text": "Go on.", "artifacts": [{}]{rest}}}"#, artifacts.join(", "))
+    format!(
+        r#"{{"text": "Go on.", "artifacts": [{}]{rest}}}"#,
+        artifacts.join(", ")
+    )
 }
 
 #[tokio::test]
@@ -48,7 +56,10 @@ async fn a_phase_is_left_only_when_its_gate_is_met_and_one_at_a_time() {
         reply(&[], ""),
         reply(&[artifact("problem", 0.65)], ""),
         reply(&[], &validated(1)),
-        reply(&[], r#", "decisions": [{"kind": "validation", "summary": "fact 2"}], "risks": [{"summary": "crowded"}]"#),
+        reply(
+            &[],
+            r#", "decisions": [{"kind": "validation", "summary": "fact 2"}], "risks": [{"summary": "crowded"}]"#,
+        ),
         reply(&[], &validated(3)),
         reply(&[], r#", "confidence": 0.75"#),
         reply(&[], r#", "confidence": 0.76"#),
@@ -74,9 +85,20 @@ async fn a_phase_is_left_only_when_its_gate_is_met_and_one_at_a_time() {
         seen.push(house.session(session).await.phase);
     }
     assert_eq!(seen, expected);
-    let entered: Vec<Phase> = house.session(session).await.phases.iter().map(|entry| entry.phase).collect();
+    let entered: Vec<Phase> = house
+        .session(session)
+        .await
+        .phases
+        .iter()
+        .map(|entry| entry.phase)
+        .collect();
     assert_eq!(entered, Phase::ALL, "each phase is entered once, in order");
-    let changes = house.types().await.into_iter().filter(|name| *name == "ideation.phase_changed").count();
+    let changes = house
+        .types()
+        .await
+        .into_iter()
+        .filter(|name| *name == "ideation.phase_changed")
+        .count();
     assert_eq!(changes, 4);
 }
 
@@ -92,36 +114,82 @@ async fn the_next_reply_is_told_the_new_phase() {
     let house = House::new(&script).await;
     let session = house.begin("habits", OPENING).await.session;
     house.say(session, "What now?").await;
-    assert_eq!(house.messages(session).await, [OPENING, "Go on.", "What now?", "ok"]);
+    assert_eq!(
+        house.messages(session).await,
+        [OPENING, "Go on.", "What now?", "ok"]
+    );
 }
 
 #[tokio::test]
 async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
-    let all = ["target-user", "problem", "solution-concept", "mvp-features", "differentiator"];
-    let first = reply(&all.map(|kind| artifact(kind, 0.7)), r#", "confidence": 0.4"#);
+    let all = [
+        "target-user",
+        "problem",
+        "solution-concept",
+        "mvp-features",
+        "differentiator",
+    ];
+    let first = reply(
+        &all.map(|kind| artifact(kind, 0.7)),
+        r#", "confidence": 0.4"#,
+    );
     let lines = r#", "decisions": [{"kind": "validation", "summary": "a"}, {"kind": "validation", "summary": "b"}, {"kind": "validation", "summary": "c"}], "risks": [{"summary": "r"}]"#;
     let brief = reply(&[artifact("brief", 0.7)], r#", "confidence": 0.8"#);
-    let house = House::new(&script("habits", &[&first, &reply(&[], ""), &reply(&[], lines), &brief])).await;
+    let house = House::new(&script(
+        "habits",
+        &[&first, &reply(&[], ""), &reply(&[], lines), &brief],
+    ))
+    .await;
     let started = house.begin("habits", OPENING).await;
-    assert_eq!(house.idea_record("habits").await.state, IdeaState::Candidate);
+    assert_eq!(
+        house.idea_record("habits").await.state,
+        IdeaState::Candidate
+    );
     for text in ["two", "three", "four"] {
         house.say(started.session, text).await;
     }
-    for document in [README, BRIEF, "target-users.md", "problem-solution.md", "planning/mvp-scope.md"] {
-        assert!(house.folder("habits").read(document).unwrap().is_some(), "{document}");
+    for document in [
+        README,
+        BRIEF,
+        "target-users.md",
+        "problem-solution.md",
+        "planning/mvp-scope.md",
+    ] {
+        assert!(
+            house.folder("habits").read(document).unwrap().is_some(),
+            "{document}"
+        );
     }
     assert_eq!(house.idea_record("habits").await.state, IdeaState::Captured);
     let payloads = house.payloads().await;
     let Some(Payload::IdeationCompleted(completed)) = payloads.last() else {
         panic!("the last event is {:?}", payloads.last())
     };
-    assert_eq!((completed.brief_path.as_str(), completed.confidence, completed.ready_for_spec), (BRIEF, 0.8, true));
+    assert_eq!(
+        (
+            completed.brief_path.as_str(),
+            completed.confidence,
+            completed.ready_for_spec
+        ),
+        (BRIEF, 0.8, true)
+    );
     let types = house.types().await;
     let once = |wanted: &str| types.iter().filter(|name| **name == wanted).count();
-    assert_eq!((once("ideation.started"), once("candidate.created"), once("ideation.completed")), (1, 1, 1));
+    assert_eq!(
+        (
+            once("ideation.started"),
+            once("candidate.created"),
+            once("ideation.completed")
+        ),
+        (1, 1, 1)
+    );
     assert_eq!(once("artifact.saved"), 6);
-    let events = house.store().events(&Default::default()).await.unwrap();
-    assert!(events.iter().all(|stored| stored.event.correlationid == started.correlation));
+    let events = house.store().events(&EventFilter::default()).await.unwrap();
+    assert!(
+        events
+            .iter()
+            .all(|stored| stored.event.correlationid == started.correlation)
+    );
 }
 
 #[tokio::test]
@@ -133,29 +201,58 @@ async fn a_vague_idea_asks_and_the_next_message_answers() {
     );
     let house = House::new(&script).await;
     house.folder("sun").write(README, "# Sun\n\nA solar phone charger for hikers.\n\n## Problem\n\n[Describe the problem]\n\n## Users\n- User type 1\n").unwrap();
-    let session = house.begin("sun", "a solar phone charger for hikers").await.session;
+    let session = house
+        .begin("sun", "a solar phone charger for hikers")
+        .await
+        .session;
 
     let open = house.open_questions().await;
     assert_eq!(open.len(), 1);
     let question = &open[0];
-    assert_eq!((question.kind, question.trigger.as_str()), (QuestionKind::Blocking, "problem_statement_vague"));
-    assert!(question.text.contains("\"a solar phone charger for hikers\""), "{}", question.text);
+    assert_eq!(
+        (question.kind, question.trigger.as_str()),
+        (QuestionKind::Blocking, "problem_statement_vague")
+    );
+    assert!(
+        question
+            .text
+            .contains("\"a solar phone charger for hikers\""),
+        "{}",
+        question.text
+    );
     assert!(question.free_text && !question.context.is_empty());
-    assert_eq!((question.about.clone(), question.agent.as_str()), (About::Session { session }, "ideation"));
+    assert_eq!(
+        (question.about.clone(), question.agent.as_str()),
+        (About::Session { session }, "ideation")
+    );
     assert_eq!(house.session(session).await.waiting_for, Some(question.id));
 
     // The agent is free: another session is served while this one waits.
     let other = house.begin("habits", OPENING).await.session;
     assert_eq!(house.messages(other).await[1], "Served meanwhile.");
 
-    house.say(session, "Their phones die on the second day, and they carry three power banks.").await;
-    let answered = house.store().get::<ropewalk_schemas::question::Question>(&question.id.to_string()).await;
+    house
+        .say(
+            session,
+            "Their phones die on the second day, and they carry three power banks.",
+        )
+        .await;
+    let answered = house
+        .store()
+        .get::<ropewalk_schemas::question::Question>(&question.id.to_string())
+        .await;
     let answered = answered.unwrap().unwrap();
     assert_eq!(answered.state, QuestionState::Answered);
     assert_eq!(answered.answer.as_ref().unwrap().channel, "chat");
     let session = house.session(session).await;
-    assert_eq!((session.waiting_for, session.phase), (None, Phase::Exploring));
-    assert!(session.signals.artifacts.is_empty(), "placeholders are no artifacts");
+    assert_eq!(
+        (session.waiting_for, session.phase),
+        (None, Phase::Exploring)
+    );
+    assert!(
+        session.signals.artifacts.is_empty(),
+        "placeholders are no artifacts"
+    );
 }
 
 #[tokio::test]
@@ -179,29 +276,93 @@ async fn a_question_of_the_model_may_be_answered_anywhere_and_once() {
     let house = House::new(&script).await;
     let session = house.begin("habits", OPENING).await.session;
     let question = house.session(session).await.waiting_for.unwrap();
-    questions::answer(&house.person(), question, "2", "ann", "cli").await.unwrap();
+    questions::answer(&house.person(), question, "2", "ann", "cli")
+        .await
+        .unwrap();
     assert_eq!(house.settle().await, []);
     assert_eq!(house.session(session).await.waiting_for, None);
-    assert_eq!(house.messages(session).await, [OPENING, "One thing first.", "Desktop", "Desktop it is."]);
+    assert_eq!(
+        house.messages(session).await,
+        [OPENING, "One thing first.", "Desktop", "Desktop it is."]
+    );
 }
 
 #[tokio::test]
-async fn a_model_that_never_submits_still_answers() {
+async fn a_model_that_never_submits_still_answers_and_is_heard_once() {
     let house = House::new("- {agent: ideation, reply: {text: 'Just words.'}}").await;
+    let mut live = house.services.bus.live().subscribe();
     let session = house.begin("habits", OPENING).await.session;
     assert_eq!(house.messages(session).await, [OPENING, "Just words."]);
+    house.say(session, "And now?").await;
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let event = live.next().await.unwrap();
+        heard.push((
+            event.event_type,
+            event.data["text"].as_str().map(str::to_owned),
+        ));
+    }
+    let delta = ("ideation.delta".to_owned(), Some("Just words.".to_owned()));
+    assert_eq!(heard, [delta.clone(), delta], "one for each message");
+    assert_eq!(
+        house.types().await,
+        ["ideation.message", "ideation.started", "ideation.message"]
+    );
 }
 
 #[tokio::test]
 async fn a_model_that_cannot_be_asked_is_told_and_loses_no_message() {
     let house = House::new("- {agent: nobody, reply: {text: x}}").await;
     let mut live = house.services.bus.live().subscribe();
-    let opening = Opening { user: user("ann"), title: None, text: OPENING.to_owned(), slug: None };
+    let opening = Opening {
+        user: user("ann"),
+        title: None,
+        text: OPENING.to_owned(),
+        slug: None,
+    };
     let started = ideation::start(&house.person(), opening).await.unwrap();
     let failures = house.settle().await;
-    assert!(failures[0].to_string().contains("no rule of the script"), "{failures:?}");
+    assert!(
+        failures[0].to_string().contains("no rule of the script"),
+        "{failures:?}"
+    );
     assert_eq!(live.next().await.unwrap().event_type, "ideation.failed");
     assert_eq!(house.messages(started.session).await, [OPENING]);
+}
+
+#[tokio::test]
+async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
+    let all = ["target-user", "problem", "solution-concept"].map(|kind| artifact(kind, 0.7));
+    let mut house = House::new(&script("habits", &[&reply(&all, "")])).await;
+    let opening = Opening {
+        user: user("ann"),
+        title: None,
+        text: OPENING.to_owned(),
+        slug: Some("habits".parse().unwrap()),
+    };
+    let started = ideation::start(&house.person(), opening).await.unwrap();
+    house.crash().await;
+    let before = house.folder("habits").read(README).unwrap();
+    assert!(before.is_some() && house.messages(started.session).await.len() == 1);
+    house.move_in().await;
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.messages(started.session).await, [OPENING, "Go on."]);
+    assert_eq!(house.folder("habits").read(README).unwrap(), before);
+    assert_eq!(
+        house
+            .store()
+            .count::<ModelCall>(Query::new())
+            .await
+            .unwrap(),
+        1
+    );
+    let saved = house
+        .types()
+        .await
+        .into_iter()
+        .filter(|name| *name == "artifact.saved")
+        .count();
+    assert_eq!(saved, 3);
 }
 
 #[tokio::test]
@@ -216,12 +377,27 @@ async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
     let person = house.person();
     let mut names = Vec::new();
     for _ in 0..3 {
-        names.push(ideation::start(&person, opening(OPENING, None)).await.unwrap().idea.to_string());
+        names.push(
+            ideation::start(&person, opening(OPENING, None))
+                .await
+                .unwrap()
+                .idea
+                .to_string(),
+        );
     }
-    assert_eq!(names, ["habit-tracker", "habit-tracker-2", "habit-tracker-3"]);
+    assert_eq!(
+        names,
+        ["habit-tracker", "habit-tracker-2", "habit-tracker-3"]
+    );
     let taken = ideation::start(&person, opening(OPENING, Some("habit-tracker"))).await;
     assert!(matches!(taken, Err(ChatError::Taken(_))));
-    assert!(matches!(ideation::start(&person, opening(" \n", None)).await, Err(ChatError::Empty)));
+    assert!(matches!(
+        ideation::start(&person, opening(" \n", None)).await,
+        Err(ChatError::Empty)
+    ));
     let long = "x".repeat(64 * 1024 + 1);
-    assert!(matches!(ideation::start(&person, opening(&long, None)).await, Err(ChatError::TooLong(_))));
+    assert!(matches!(
+        ideation::start(&person, opening(&long, None)).await,
+        Err(ChatError::TooLong(_))
+    ));
 }

@@ -1,0 +1,595 @@
+//! Specification: documents, tasks, lessons, approval, questions.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use ropewalk_agents::specification::{self, ApproveError, RequestError};
+use ropewalk_orchestrator::questions;
+use ropewalk_schemas::document::{spec_md, tasks_md};
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
+use ropewalk_schemas::specification::{Complexity, SpecState};
+use ropewalk_schemas::task::Action;
+use ropewalk_schemas::{
+    BuildId, ComponentName, ContentHash, KnowledgeId, Payload, RepoPath, SpecId,
+};
+use ropewalk_store::{ChangeSet, Query, Versioned};
+use serde_json::{Value, json};
+
+use super::house::{House, user};
+
+const README: (&str, &str) = (
+    "README.md",
+    "# Pets\n\nOwners find sitters for their pets nearby.\n",
+);
+const BRIEF: (&str, &str) = (
+    "planning/brief.md",
+    "# Brief\n\nA marketplace where owners book sitters.\n",
+);
+
+fn requirement(id: &str) -> Value {
+    json!({ "id": id, "text": format!("{id} holds"), "priority": "must", "acceptance": "it does", "source": "planning/brief.md" })
+}
+
+fn task(id: &str, phase: &str, action: &str, file: &str, depends_on: &[&str]) -> Value {
+    json!({
+        "id": id, "phase": phase, "action": action, "file": file, "depends_on": depends_on,
+        "requirements": [{ "id": "FR-1", "text": "it holds" }],
+        "validation": { "command": "true", "expected": "exit 0" },
+    })
+}
+
+fn plan(title: &str, tasks: &[Value]) -> Value {
+    json!({
+        "document": {
+            "title": title, "objective": "Owners book sitters", "success_criteria": ["a booking is kept"],
+            "requirements": [requirement("FR-1")],
+        },
+        "tasks": tasks,
+    })
+}
+
+fn small_plan(title: &str) -> Value {
+    let files = ["src/a.rs", "src/b.rs", "src/c.rs"];
+    let tasks: Vec<Value> = files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| task(&format!("T-00{}", index + 1), "types", "CREATE", file, &[]))
+        .collect();
+    plan(title, &tasks)
+}
+
+/// Writes a rule that submits `value` when the rest of the rule matches.
+fn rule(condition: &str, value: &Value) -> String {
+    format!(
+        "- {{agent: specification, {condition}, reply: {{tools: [{{name: specification, input: {value}}}]}}}}\n"
+    )
+}
+
+fn lesson(number: u128, glob: &str, confidence: f64) -> KnowledgeItem {
+    let at = chrono::DateTime::UNIX_EPOCH;
+    KnowledgeItem {
+        id: KnowledgeId(uuid::Uuid::from_u128(number)),
+        kind: KnowledgeKind::Gotcha,
+        content: format!("lesson {number} at {confidence}"),
+        globs: vec![glob.to_owned()],
+        action: Some(Action::Create),
+        topics: Vec::new(),
+        confidence,
+        executions: BTreeSet::new(),
+        ideas: BTreeSet::new(),
+        evidence: Vec::new(),
+        discovered_by: ComponentName::parse("build").unwrap(),
+        state: KnowledgeState::Confirmed,
+        superseded_by: None,
+        injections: 0,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+fn hash(text: &str) -> ContentHash {
+    ContentHash::of(text.as_bytes())
+}
+
+#[tokio::test]
+async fn without_readme_and_brief_there_is_no_specification_and_it_says_so() {
+    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = house
+        .idea("pets", &[README, ("development.md", "Written in Rust.\n")])
+        .await;
+    let refused = house.spec(house.specify(&idea).await).await;
+    assert_eq!(refused.state, SpecState::Rejected);
+    let reason = refused.reason.unwrap();
+    assert!(
+        reason.contains("needs planning/brief.md;") && !reason.contains("README"),
+        "{reason}"
+    );
+    assert!(!house.folder("pets").root().join("build").exists());
+    assert!(!house.types().await.contains(&"spec.generated"));
+
+    house
+        .folder("pets")
+        .write(
+            "planning/brief.md",
+            "# Brief\n\n## Problem\n\n[Describe it]\n",
+        )
+        .unwrap();
+    let refused = house.spec(house.specify(&idea).await).await;
+    assert_eq!(
+        refused.state,
+        SpecState::Rejected,
+        "an untouched template is no brief"
+    );
+
+    house.folder("pets").write(BRIEF.0, BRIEF.1).unwrap();
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    let text = house.folder("pets").read("build/spec.md").unwrap().unwrap();
+    let (header, document) = spec_md::parse(&text).unwrap();
+    assert_eq!(
+        (header.id, header.revision, header.status),
+        (spec, 1, SpecState::Generated)
+    );
+    assert_eq!(
+        document.context_read,
+        ["README.md", "planning/brief.md", "development.md"]
+    );
+    for absent in [
+        "target-users.md",
+        "problem-solution.md",
+        "planning/mvp-scope.md",
+        "research/market.md",
+    ] {
+        assert!(
+            document.missing_inputs.contains(&absent.to_owned()),
+            "{absent}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
+    let house = House::new(&rule("turn: 1", &small_plan("unknown"))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let script = format!(
+        "{}{}",
+        rule("turn: 1", &small_plan("unknown")),
+        rule(
+            "turn: 2, contains: 'a title of its own'",
+            &small_plan("Pets")
+        )
+    );
+    let mended = House::new(&script).await;
+    let mended_idea = mended.idea("pets", &[README, BRIEF]).await;
+    let spec = mended.specify(&mended_idea).await;
+    assert_eq!(mended.revision(spec, 1).await.document.title, "Pets");
+
+    // Turn 2 has no answer in the script of the first house: what cannot be made is refused with a reason.
+    let spec = house.spec(house.specify(&idea).await).await;
+    assert_eq!(spec.state, SpecState::Rejected);
+    assert!(spec.reason.unwrap().contains("no rule of the script"));
+}
+
+/// The build that owns the router in [`sitters`].
+const OWNER: BuildId = BuildId(uuid::Uuid::from_u128(99));
+
+/// A plan with one stored entity, one API and tests, written out of order.
+fn sitters_plan() -> Value {
+    let mut submitted = plan(
+        "Sitters",
+        &[
+            task(
+                "T-api",
+                "api",
+                "CREATE",
+                "server/routes/sitters.ts",
+                &["T-types"],
+            ),
+            task("T-router", "api", "UPDATE", "server/api.ts", &["T-api"]),
+            task("T-types", "types", "CREATE", "types/sitters.ts", &["T-sql"]),
+            task(
+                "T-tests",
+                "tests",
+                "CREATE",
+                "tests/sitters.test.ts",
+                &["T-api"],
+            ),
+            task(
+                "T-sql",
+                "database",
+                "CREATE",
+                "database/migrations/003_sitters.sql",
+                &[],
+            ),
+            task(
+                "T-sql-2",
+                "database",
+                "CREATE",
+                "database/migrations/004_bookings.sql",
+                &["T-router"],
+            ),
+        ],
+    );
+    submitted["document"]["modified_files"] =
+        json!([{ "path": "server/api.ts", "purpose": "Mount the routes" }]);
+    submitted["tasks"][0]["gotchas"] = json!([{ "text": "made up by the model" }]);
+    submitted
+}
+
+/// A web project with a foreign build on its router and thirteen lessons, and its specification.
+async fn sitters() -> (House, SpecId) {
+    let script = rule(
+        "contains: ['web-ts', 'has the number 003']",
+        &sitters_plan(),
+    );
+    let files = [
+        ("package.json", "{}"),
+        ("tsconfig.json", "{}"),
+        ("server/api.ts", "export {}\n"),
+        ("database/migrations/002_pets.sql", "select 1;\n"),
+    ];
+    let house = House::with(&script, &files, false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let mut changes = ChangeSet::new();
+    for number in 1..=9_u32 {
+        changes.insert(&lesson(
+            u128::from(number),
+            "*.sql",
+            0.7 + f64::from(number) / 100.0,
+        ));
+    }
+    changes.insert(&lesson(10, "*.sql", 0.65));
+    for number in 11..=13 {
+        changes.insert(&lesson(number, "*.py", 0.95));
+    }
+    let path = RepoPath::parse("server/api.ts").unwrap();
+    changes.insert(&Ownership {
+        path,
+        build: OWNER,
+        since: house.clock.now(),
+    });
+    house.store().commit(changes).await.unwrap();
+    let spec = house.specify(&idea).await;
+    (house, spec)
+}
+
+#[tokio::test]
+async fn tasks_come_in_order_and_name_the_owner_of_a_shared_file() {
+    let (house, spec) = sitters().await;
+    let revision = house.revision(spec, 1).await;
+    let order: Vec<&str> = revision.tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(
+        order,
+        [
+            "T-sql", "T-types", "T-api", "T-router", "T-sql-2", "T-tests"
+        ]
+    );
+    let router = revision
+        .tasks
+        .iter()
+        .find(|task| task.id.as_str() == "T-router")
+        .unwrap();
+    assert_eq!(router.action, Action::Update);
+    assert!(router.notes.as_ref().unwrap().contains(&OWNER.to_string()));
+    let modified = &revision.document.modified_files[0];
+    assert_eq!(modified.owner, Some(OWNER.to_string()));
+}
+
+#[tokio::test]
+async fn a_task_carries_the_five_surest_lessons_that_match_and_no_other() {
+    let (house, spec) = sitters().await;
+    for task in house.revision(spec, 1).await.tasks {
+        let ids: Vec<u128> = task
+            .gotchas
+            .iter()
+            .map(|lesson| lesson.id.unwrap().0.as_u128())
+            .collect();
+        let expected: &[u128] = if task.phase == "database" {
+            &[9, 8, 7, 6, 5]
+        } else {
+            &[]
+        };
+        assert_eq!(ids, expected, "{}", task.id);
+    }
+    let of_spec = Query::new().equal("spec", spec.to_string());
+    let uses = house.store().list::<Injection>(of_spec).await.unwrap();
+    assert_eq!(uses.len(), 10);
+    let surest = lesson(9, "", 0.0).id.to_string();
+    let item = house
+        .store()
+        .get::<KnowledgeItem>(&surest)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(item.injections, 2);
+}
+
+#[tokio::test]
+async fn tasks_md_survives_a_round_trip_and_agrees_with_the_event() {
+    let (house, spec) = sitters().await;
+    let text = house
+        .folder("pets")
+        .read("build/tasks.md")
+        .unwrap()
+        .unwrap();
+    let read = tasks_md::parse(&text).unwrap();
+    assert_eq!(read.to_string(), text);
+    let generated = house
+        .payloads()
+        .await
+        .into_iter()
+        .find_map(|payload| match payload {
+            Payload::SpecGenerated(generated) => Some(generated),
+            _ => None,
+        });
+    let generated = generated.unwrap();
+    assert_eq!(
+        (
+            generated.task_count,
+            generated.gotchas_injected,
+            generated.revision
+        ),
+        (6, 10, 1)
+    );
+    assert_eq!(read.header().total, 6);
+    assert_eq!(Some(generated.hash), house.spec(spec).await.hash);
+}
+
+/// A specification whose second revision was asked for, and the hashes of both.
+async fn revised() -> (House, SpecId, [ContentHash; 2]) {
+    let script = format!(
+        "{}{}",
+        rule("task: revision-1", &small_plan("Pets")),
+        rule(
+            r#"task: revision-2, contains: ['Fewer words', '"title":"Pets"']"#,
+            &small_plan("Pets again")
+        )
+    );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let first = house.spec(spec).await.hash.unwrap();
+    specification::revise(&house.person(), spec, &user("ann"), "Fewer words")
+        .await
+        .unwrap();
+    assert!(
+        house.open_questions().await.is_empty(),
+        "what was asked about revision 1 is closed"
+    );
+    assert_eq!(house.settle().await, []);
+    let second = house.spec(spec).await.hash.unwrap();
+    (house, spec, [first, second])
+}
+
+#[tokio::test]
+async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
+    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let person = house.person();
+    let (ann, bob) = (user("ann"), user("bob"));
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let nothing = SpecId(uuid::Uuid::nil());
+    let unknown = specification::approve(&person, nothing, &hash("x"), &ann).await;
+    assert!(matches!(unknown, Err(ApproveError::Unknown(_))));
+    let (one, other) = tokio::join!(
+        specification::request(&person, &idea, &ann, Complexity::Simple),
+        specification::request(&person, &idea, &bob, Complexity::Simple),
+    );
+    let (spec, refused) = match (one, other) {
+        (Ok(spec), Err(refused)) | (Err(refused), Ok(spec)) => (spec, refused),
+        both => panic!("exactly one is taken: {both:?}"),
+    };
+    assert!(matches!(refused, RequestError::OnItsWay { .. }));
+    let early = specification::approve(&person, spec, &hash("x"), &ann)
+        .await
+        .unwrap_err();
+    assert!(
+        early.to_string().contains("is draft; only a generated one"),
+        "{early}"
+    );
+}
+
+#[tokio::test]
+async fn only_the_newest_hash_is_approved_and_only_once() {
+    let (house, spec, [first, second]) = revised().await;
+    let person = house.person();
+    let (ann, bob) = (user("ann"), user("bob"));
+    assert_ne!(first, second);
+    let stale = specification::approve(&person, spec, &first, &ann)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        stale.contains(second.as_str()) && stale.contains("revision 2"),
+        "{stale}"
+    );
+
+    let (one, other) = tokio::join!(
+        specification::approve(&person, spec, &second, &ann),
+        specification::approve(&person, spec, &second, &bob),
+    );
+    let (approved, refused) = match (one, other) {
+        (Ok(approved), Err(refused)) | (Err(refused), Ok(approved)) => (approved, refused),
+        both => panic!("exactly one is accepted: {both:?}"),
+    };
+    let record = house.spec(spec).await;
+    let approval = record.approval.unwrap();
+    assert!(
+        refused
+            .to_string()
+            .contains(&format!("already approved by {}", approval.by))
+    );
+    assert_eq!((record.state, approval.revision), (SpecState::Approved, 2));
+    assert_eq!(approval.hash, second);
+    assert!(approval.price.unwrap().basis.contains("no task has landed"));
+    let events = house.payloads().await;
+    let approvals: Vec<&Payload> = events
+        .iter()
+        .filter(|payload| payload.event_type() == "spec.approved")
+        .collect();
+    assert!(matches!(
+        approvals[..],
+        [Payload::SpecApproved(event)] if event.hash == second && event.price == approved.price
+    ));
+    assert!(house.open_questions().await.is_empty());
+    let late = specification::reject(&person, spec, &ann, "changed my mind")
+        .await
+        .unwrap_err();
+    assert!(late.to_string().contains("cannot be rejected"), "{late}");
+}
+
+#[tokio::test]
+async fn a_yes_to_the_question_approves_the_hash_that_it_showed() {
+    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let open = house.open_questions().await;
+    let [question] = &open[..] else {
+        panic!("one question is expected: {open:?}")
+    };
+    let record = house.spec(spec).await;
+    assert!(question.consequential && question.default.is_none());
+    assert!(
+        question
+            .context
+            .contains(record.hash.as_ref().unwrap().as_str())
+    );
+    assert!(
+        question.context.contains("15000 to 180000 tokens"),
+        "{}",
+        question.context
+    );
+    let defaults = questions::answer_defaults(&house.person(), "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(defaults, [], "no default approves");
+
+    questions::answer(&house.person(), question.id, "1", "bob", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Approved);
+    assert_eq!(record.approval.unwrap().by, user("bob"));
+    assert!(house.types().await.contains(&"spec.approved"));
+}
+
+#[tokio::test]
+async fn a_blocking_question_holds_one_specification_and_its_answer_goes_on() {
+    let question = json!({ "question": {
+        "type": "blocking", "text": "One process or two?", "context": "It shapes everything.",
+        "options": [{ "label": "One", "recommended": true }, { "label": "Two" }], "allowFreeText": true,
+    } });
+    let script = format!(
+        "{}{}{}",
+        rule("idea: pets, absent: 'The answer: Two'", &question),
+        rule("idea: pets", &small_plan("Pets")),
+        rule("idea: boats", &small_plan("Boats"))
+    );
+    let mut house = House::new(&script).await;
+    let pets = house.idea("pets", &[README, BRIEF]).await;
+    let boats = house.idea("boats", &[README, BRIEF]).await;
+    let spec = house.specify(&pets).await;
+    let open = house.open_questions().await;
+    let [asked] = &open[..] else {
+        panic!("one question is expected: {open:?}")
+    };
+    assert_eq!(
+        (asked.kind, asked.trigger.as_str()),
+        (QuestionKind::Blocking, "multiple_architectures")
+    );
+    assert_eq!(
+        (asked.about.clone(), asked.idea.as_ref()),
+        (About::Specification { spec }, Some(&pets))
+    );
+    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
+
+    let meanwhile = house.specify(&boats).await;
+    assert_eq!(
+        house.spec(meanwhile).await.state,
+        SpecState::Generated,
+        "the agent is free"
+    );
+
+    house.clock.advance(TimeDelta::hours(14).to_std().unwrap());
+    house.move_in().await;
+    questions::answer_defaults(&house.person(), "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
+    let still: Versioned<ropewalk_schemas::question::Question> = house
+        .store()
+        .get(&asked.id.to_string())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(still.state, QuestionState::Pending);
+
+    questions::answer(&house.person(), asked.id, "two", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Generated, 1));
+}
+
+#[tokio::test]
+async fn a_model_that_asks_again_what_was_answered_is_refused() {
+    let question = json!({ "question": { "type": "blocking", "text": "Why?" } });
+    let house = House::new(&rule("idea: pets", &question)).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let asked = house.open_questions().await.remove(0);
+    assert_eq!(asked.trigger, "requirement_ambiguous");
+    questions::answer(&house.person(), asked.id, "Because.", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Rejected);
+    assert!(record.reason.unwrap().contains("`Because.`"));
+}
+
+#[tokio::test]
+async fn the_rehearsal_goes_from_the_first_word_to_a_plan_by_itself() {
+    let script = ropewalk_config::rehearsal::file("model.yaml").unwrap();
+    let house = House::with(script, &[], true).await;
+    for (slug, tasks) in [("habit-streaks", 8), ("bill-calendar", 6)] {
+        let opening =
+            "I keep a few things in a text file by hand and always get the end of February wrong.";
+        let session = house.begin(slug, opening).await.session;
+        for text in ["first features", "evidence", "write the brief"] {
+            house.say(session, text).await;
+        }
+        for question in house.open_questions().await {
+            if question.trigger == "multiple_architectures" {
+                questions::answer(&house.person(), question.id, "Plain text", "ann", "script")
+                    .await
+                    .unwrap();
+            }
+        }
+        assert_eq!(house.settle().await, []);
+        let specs = house
+            .store()
+            .list(Query::new().equal("idea", slug))
+            .await
+            .unwrap();
+        let spec: &ropewalk_schemas::specification::Specification = &specs[0];
+        assert_eq!(
+            spec.state,
+            SpecState::Generated,
+            "{slug}: {:?}",
+            spec.reason
+        );
+        let revision = house.revision(spec.id, 1).await;
+        assert_eq!(revision.tasks.len(), tasks, "{slug}");
+        let steps = revision
+            .tasks
+            .iter()
+            .map(|task| task.id.as_str())
+            .collect::<Vec<_>>();
+        assert!(steps.is_sorted(), "{slug}: {steps:?}");
+    }
+}

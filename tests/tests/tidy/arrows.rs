@@ -45,6 +45,9 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
 const HARNESS: &str = "tests";
 const HARNESS_IMPORTS: &[&str] = &["schemas", "runtime"];
 
+/// Benchmarks start the servers that they measure.
+const MEASURER: &str = "benches";
+
 /// These see the whole house.
 const ROOFS: &[&str] = &["cli", "benches"];
 
@@ -84,7 +87,7 @@ fn is_allowed(directory: &str, imported: &str, kind: Kind) -> bool {
         return in_tests || HARNESS_IMPORTS.contains(&imported);
     }
     if imported == HARNESS {
-        return in_tests;
+        return in_tests || directory == MEASURER;
     }
     ROOFS.contains(&directory)
         || ARROWS.iter().any(|(name, floor, above)| {
@@ -111,6 +114,8 @@ mod tests {
             ("bus", "dev-dependencies", "ropewalk-tests", true),
             ("bus", "dependencies", "ropewalk-tests", false),
             ("cli", "dependencies", "ropewalk-tests", false),
+            ("benches", "dependencies", "ropewalk-tests", true),
+            ("benches", "dependencies", "ropewalk-orchestrator", true),
             ("tests", "dependencies", "ropewalk-bus", false),
             ("tests", "dev-dependencies", "ropewalk-bus", true),
             ("utils", "dependencies", "serde", false),

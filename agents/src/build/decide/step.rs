@@ -24,7 +24,7 @@ impl Default for StopLimits {
         Self {
             max_failed: 3,
             critical_phases: vec!["database".to_owned()],
-            working_time: Duration::from_mins(120),
+            working_time: Duration::from_hours(2),
         }
     }
 }
@@ -84,7 +84,7 @@ pub fn next(build: &Build, tasks: &[Task], limits: &StopLimits, now: DateTime<Ut
 }
 
 /// Says why the build gives up, if it does.
-fn stop_reason(
+pub fn stop_reason(
     build: &Build,
     tasks: &[Task],
     limits: &StopLimits,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, TestCounts, Verdict};
+use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Action, Expectation, Task};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
@@ -185,14 +185,15 @@ async fn inspect(
     if changed.is_empty() {
         return Ok(Vec::new());
     }
-    let lost = inspect_lines(shop, candidate, changed, findings).await?;
+    let lines = inspect_lines(shop, candidate, changed, findings).await?;
     let commands: Vec<&str> = checks(shop, candidate.task)
         .iter()
         .map(|check| check.command)
         .collect();
-    let protected = tamper::find(changed, &commands, |path| {
-        lost.get(path).copied().unwrap_or(true)
+    let mut protected = tamper::find(changed, &commands, |path| {
+        lines.lost.get(path).copied().unwrap_or(true)
     });
+    protected.extend(lines.scripts);
     if protected.is_empty() || has_consent(context, candidate.task, &protected).await? {
         return Ok(Vec::new());
     }
@@ -202,13 +203,21 @@ async fn inspect(
     Ok(protected)
 }
 
-/// Looks for stubs in the added lines; returns which files lose lines.
+/// What the lines of a difference show beside stubs.
+struct Lines {
+    /// Whether a file loses lines.
+    lost: HashMap<String, bool>,
+    /// The changed scripts of manifests.
+    scripts: Vec<String>,
+}
+
+/// Looks for stubs in the added lines, and at what else the lines show.
 async fn inspect_lines(
     shop: &Shop,
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
     findings: &mut Findings,
-) -> Result<HashMap<String, bool>, Trouble> {
+) -> Result<Lines, Trouble> {
     let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
     let before = shop.clone.read_files(candidate.parent, &paths).await?;
     let after = shop.clone.read_files(candidate.commit, &paths).await?;
@@ -216,6 +225,7 @@ async fn inspect_lines(
         String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
     };
     let mut lost = HashMap::new();
+    let mut scripts = Vec::new();
     for ((path, before), after) in paths.iter().zip(&before).zip(&after) {
         let (before, after) = (text(before), text(after));
         for stub in stubs::find_added(path, &before, &after) {
@@ -225,9 +235,10 @@ async fn inspect_lines(
             );
             findings.add(FailureClass::StubMarker, line);
         }
+        scripts.extend(tamper::changed_scripts(path, &before, &after));
         lost.insert((*path).to_owned(), tamper::loses_lines(&before, &after));
     }
-    Ok(lost)
+    Ok(Lines { lost, scripts })
 }
 
 /// Looks for a person's yes to exactly these changes.
@@ -440,28 +451,27 @@ async fn compare(
         if run.tests.is_none() && !looks_like_tests(check.command) {
             continue;
         }
-        let cached = match known.get(check.command) {
-            Some(run) => Some(run.tests.clone()),
-            None => shop.parent_tests(&tree, check.command),
-        };
-        let before = match cached {
-            Some(tests) => tests,
-            None => {
-                if checkout.is_none() {
-                    checkout = Some(Turn::take(shop, candidate.parent).await?);
-                }
-                let Some(turn) = &checkout else { continue };
-                let target = turn.clean.target_directory().to_owned();
-                // How the parent fares is no finding about the candidate.
-                let mut ignored = Findings::default();
-                let ran = execute(shop, &turn.clean, &target, check, cancel, &mut ignored).await?;
-                let Some(ran) = ran else { return Ok(false) };
-                shop.keep_parent_tests(&tree, check.command, ran.tests.clone());
-                ran.tests
+        let kept = known.get(check.command);
+        let cached = kept
+            .map(|run| run.tests.clone().unwrap_or_default())
+            .or_else(|| shop.parent_tests(&tree, check.command));
+        let before = if let Some(tests) = cached {
+            tests
+        } else {
+            if checkout.is_none() {
+                checkout = Some(Turn::take(shop, candidate.parent).await?);
             }
+            let Some(turn) = &checkout else { continue };
+            let target = turn.clean.target_directory().to_owned();
+            // How the parent fares is no finding about the candidate.
+            let mut ignored = Findings::default();
+            let ran = execute(shop, &turn.clean, &target, check, cancel, &mut ignored).await?;
+            let Some(ran) = ran else { return Ok(false) };
+            let tests = ran.tests.unwrap_or_default();
+            shop.keep_parent_tests(&tree, check.command, tests.clone());
+            tests
         };
         let now = run.tests.clone().unwrap_or_default();
-        let before: TestCounts = before.unwrap_or_default();
         for line in weakened::find(&before, &now) {
             findings.add(FailureClass::WeakenedTest, line);
         }

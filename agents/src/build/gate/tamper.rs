@@ -77,6 +77,25 @@ fn is_run_by(path: &str, commands: &[&str]) -> bool {
     })
 }
 
+/// Returns the scripts of a package.json that were changed or taken away, a line each; a new one is welcome.
+pub fn changed_scripts(path: &str, before: &str, after: &str) -> Vec<String> {
+    if path.rsplit('/').next() != Some("package.json") {
+        return Vec::new();
+    }
+    let scripts = |text: &str| -> serde_json::Map<String, serde_json::Value> {
+        serde_json::from_str::<serde_json::Value>(text)
+            .ok()
+            .and_then(|manifest| manifest.get("scripts")?.as_object().cloned())
+            .unwrap_or_default()
+    };
+    let now = scripts(after);
+    scripts(before)
+        .into_iter()
+        .filter(|(name, command)| now.get(name) != Some(command))
+        .map(|(name, _)| format!("`{path}` changes the script `{name}`"))
+        .collect()
+}
+
 /// Says whether a path is a test by the customs of its language.
 pub fn is_test(path: &str) -> bool {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -142,6 +161,17 @@ mod tests {
             assert!(found(path, Added, false), "{path}");
         }
         assert!(!found("src/check", Added, false));
+    }
+
+    #[test]
+    fn a_script_may_be_added_but_not_changed() {
+        let before = r#"{"scripts": {"test": "node --test"}}"#;
+        let more = r#"{"scripts": {"test": "node --test", "start": "node ."}}"#;
+        let less = r#"{"scripts": {"test": "echo ok"}}"#;
+        assert!(changed_scripts("web/package.json", before, more).is_empty());
+        assert_eq!(changed_scripts("package.json", before, less).len(), 1);
+        assert_eq!(changed_scripts("package.json", before, "").len(), 1);
+        assert!(changed_scripts("other.json", before, less).is_empty());
     }
 
     #[test]

@@ -162,89 +162,67 @@ fn each_fault_of_a_document_is_named() {
     }
 }
 
+/// Checks each list of tasks and looks for what must be said of it.
+fn check_errors(cases: Vec<(Vec<TaskBlock>, &str)>) {
+    for (tasks, named) in cases {
+        let errors = check(&document(), &tasks, &facts()).errors.join("; ");
+        assert!(errors.contains(named), "{named}: {errors}");
+    }
+}
+
 #[test]
 fn each_fault_of_a_task_is_named() {
-    let good = || task("A", &[]);
-    let unknown = RequirementLine {
-        id: RequirementId::parse("FR-9").ok(),
-        text: String::new(),
+    let with = |change: fn(&mut TaskBlock)| {
+        let mut task = task("A", &[]);
+        change(&mut task);
+        vec![task]
     };
-    let cases = [
+    check_errors(vec![
+        (
+            with(|task| task.more_files = ["a", "b", "c"].map(path).to_vec()),
+            "2 is the most",
+        ),
+        (
+            with(|task| task.more_files = vec![path("SRC/a.rs")]),
+            "twice",
+        ),
+        (
+            with(|task| task.requirements[0].id = RequirementId::parse("FR-9").ok()),
+            "`FR-9`, which is not there",
+        ),
+        (
+            with(|task| task.file = path("src/LIB.rs")),
+            "make it an UPDATE",
+        ),
+        (
+            with(|task| task.file = path("db/migrations/007_x.sql")),
+            "number 7 is taken",
+        ),
+        (with(|task| task.priority = Some(11)), "1 to 10"),
+        (
+            with(|task| task.validation.command = " ".to_owned()),
+            "no validation command",
+        ),
+    ]);
+}
+
+#[test]
+fn each_fault_between_tasks_is_named() {
+    let same_file = TaskBlock {
+        file: path("src/A.rs"),
+        ..task("B", &[])
+    };
+    check_errors(vec![
         (vec![], "`tasks` is empty"),
-        (vec![good(), good()], "`A` is there twice"),
+        (vec![task("A", &[]), task("A", &[])], "`A` is there twice"),
         (vec![task("A", &["A"])], "`A` depends on itself"),
         (vec![task("A", &["Z"])], "`Z`, which is not there"),
         (
             vec![task("A", &["B"]), task("B", &["A"])],
             "`A`, `B` depend on each other",
         ),
-        (
-            vec![TaskBlock {
-                more_files: vec![path("a"), path("b"), path("c")],
-                ..good()
-            }],
-            "2 is the most",
-        ),
-        (
-            vec![TaskBlock {
-                more_files: vec![path("SRC/a.rs")],
-                ..good()
-            }],
-            "twice",
-        ),
-        (
-            vec![TaskBlock {
-                requirements: vec![unknown],
-                ..good()
-            }],
-            "`FR-9`, which is not there",
-        ),
-        (
-            vec![TaskBlock {
-                file: path("src/LIB.rs"),
-                ..good()
-            }],
-            "make it an UPDATE",
-        ),
-        (
-            vec![TaskBlock {
-                file: path("db/migrations/007_x.sql"),
-                ..good()
-            }],
-            "number 7 is taken",
-        ),
-        (
-            vec![
-                good(),
-                TaskBlock {
-                    file: path("src/A.rs"),
-                    ..task("B", &[])
-                },
-            ],
-            "both create",
-        ),
-        (
-            vec![TaskBlock {
-                priority: Some(11),
-                ..good()
-            }],
-            "1 to 10",
-        ),
-        (
-            vec![TaskBlock {
-                validation: Validation {
-                    command: " ".to_owned(),
-                    expected: Expectation::ExitZero,
-                },
-                ..good()
-            }],
-            "no validation command",
-        ),
-    ];
-    for (tasks, named) in cases {
-        let errors = check(&document(), &tasks, &facts()).errors.join("; ");
-        assert!(errors.contains(named), "{named}: {errors}");
-    }
+        (vec![task("A", &[]), same_file], "both create"),
+    ]);
 }
 
 #[test]

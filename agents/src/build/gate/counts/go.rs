@@ -43,7 +43,7 @@ fn json(line: &str) -> Option<(String, String)> {
     }
     let event: serde_json::Value = serde_json::from_str(line).ok()?;
     let text = |key: &str| event.get(key).and_then(serde_json::Value::as_str);
-    let test = text("Test")?;
+    let name = text("Test")?;
     let package = text("Package").unwrap_or_default();
-    Some((text("Action")?.to_owned(), format!("{package}/{test}")))
+    Some((text("Action")?.to_owned(), format!("{package}/{name}")))
 }

@@ -1,0 +1,136 @@
+//! Confirms, weighs and drops lessons.
+
+use chrono::{DateTime, Utc};
+use ropewalk_config::Trigger;
+use ropewalk_knowledge::{Effect, confirm as confirmed, deprecate, reinforce};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::KnowledgeId;
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind};
+use ropewalk_schemas::payload::QuestionAnswered;
+use ropewalk_schemas::question::About;
+use ropewalk_store::ChangeSet;
+
+use super::ledger::Ledger;
+use crate::improvement::context::Reviewed;
+use crate::improvement::decide::{self, KnowledgeReply};
+
+/// Confirms the lessons that a build recorded or saw again; returns its gotchas.
+pub(super) fn confirm(
+    ledger: &mut Ledger,
+    reviewed: &Reviewed,
+    now: DateTime<Utc>,
+) -> Vec<KnowledgeId> {
+    let mut gotchas = Vec::new();
+    for lesson in &reviewed.lessons {
+        ledger.step(lesson.id, |row| confirmed(row, now).ok());
+        if lesson.kind == KnowledgeKind::Gotcha {
+            gotchas.push(lesson.id);
+        }
+    }
+    gotchas
+}
+
+/// Weighs the lessons that the tasks carried by how the tasks fared; returns how many tasks were kept from a failure.
+pub(super) fn weigh(
+    ledger: &mut Ledger,
+    reviewed: &Reviewed,
+    now: DateTime<Utc>,
+    notes: &mut Vec<String>,
+) -> usize {
+    let uses = decide::uses(reviewed.injections.iter().map(|row| {
+        let task = reviewed.task(&row.task).map(|task| reviewed.facts(task));
+        (&row.record, task)
+    }));
+    let mut prevented = 0;
+    for (item, seen) in uses {
+        let Some(effect) = decide::effect(seen) else {
+            continue;
+        };
+        let tasks = tasks_with(reviewed, item);
+        let reason = match effect {
+            Effect::PreventedFailure => {
+                prevented += seen.helped;
+                let source = reviewed.carried.iter().find(|row| row.id == item);
+                let source = source
+                    .map(|row| row.evidence.join(", "))
+                    .unwrap_or_default();
+                notes.push(format!(
+                    "gotcha `{item}` (from {source}) kept {tasks} from failing"
+                ));
+                format!("{tasks} carried it and passed at the first try")
+            }
+            Effect::DidNotHelp => format!("{tasks} carried it and failed all the same"),
+        };
+        ledger.step(item, |row| {
+            row.is_usable()
+                .then(|| reinforce(row, effect, &reason, now))
+        });
+    }
+    prevented
+}
+
+fn tasks_with(reviewed: &Reviewed, item: KnowledgeId) -> String {
+    let rows = reviewed.injections.iter();
+    let tasks: Vec<String> = rows
+        .filter(|row| row.item == item && !row.held_out)
+        .map(|row| format!("`{}`", row.task))
+        .collect();
+    tasks.join(", ")
+}
+
+/// Writes down how uses turned out that the build has not written down itself.
+pub(super) fn write_down_uses(changes: &mut ChangeSet, reviewed: &Reviewed) {
+    for row in reviewed
+        .injections
+        .iter()
+        .filter(|row| row.helped.is_none())
+    {
+        let facts = reviewed.task(&row.task).map(|task| reviewed.facts(task));
+        if let Some(facts) = facts
+            && facts.state.is_final()
+        {
+            let after = Injection {
+                build: Some(reviewed.build.id),
+                helped: Some(facts.passed_first()),
+                ..row.record.clone()
+            };
+            changes.update(row, &after);
+        }
+    }
+}
+
+/// Does what people said about a lesson.
+pub(super) async fn answered(
+    answer: &QuestionAnswered,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let ours = matches!(
+        Trigger::parse(&answer.trigger),
+        Some(Trigger::GotchaCandidate | Trigger::PatternDetected)
+    );
+    let About::Knowledge { item } = answer.about else {
+        return Ok(changes);
+    };
+    let Some(row) = context
+        .store
+        .get::<KnowledgeItem>(&item.to_string())
+        .await?
+    else {
+        return Ok(changes);
+    };
+    if !ours {
+        return Ok(changes);
+    }
+    let mut ledger = Ledger::open([&row]);
+    let (now, by) = (context.now(), &answer.answered_by);
+    match decide::knowledge_reply(&answer.answer) {
+        KnowledgeReply::Keep => ledger.step(item, |row| confirmed(row, now).ok()),
+        KnowledgeReply::Drop => {
+            ledger.step(item, |row| deprecate(row, &answer.answer, by, now).ok());
+        }
+        KnowledgeReply::Unclear => {}
+    }
+    ledger.close(&mut changes, context)?;
+    Ok(changes)
+}

@@ -1,0 +1,251 @@
+//! Reviews a build, once.
+
+use std::time::Duration;
+
+use ropewalk_engine::Silent;
+use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::knowledge::KnowledgeKind;
+use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
+use ropewalk_schemas::{BuildId, KnowledgeId, ReviewId, Subject, TaskId};
+use ropewalk_store::ChangeSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::ledger::Ledger;
+use super::{completed, lessons};
+use crate::improvement::context::{self, Changed, Reviewed};
+use crate::improvement::decide::{self, TaskFacts};
+use crate::improvement::findings::{self, Difference, Findings, Lesson};
+use crate::improvement::{ImprovementOptions, prompt};
+
+/// A lesson that one build taught is not surer than this.
+const SUREST_PATTERN: f64 = 0.85;
+/// The confidence of a gotcha nobody has confirmed.
+const CANDIDATE: f64 = 0.7;
+
+/// Reviews a build; one that has a review gets no second one.
+pub(super) async fn build(
+    options: &ImprovementOptions,
+    build: BuildId,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    if context::is_reviewed(&context.store, build).await? {
+        return Ok(changes);
+    }
+    let Some(reviewed) = context::build(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let mut notes: Vec<String> = reviewed.whole_check().into_iter().collect();
+    let difference = difference(options, &reviewed, &mut notes).await;
+    let findings = interpretation(options, &reviewed, difference.as_ref(), &mut notes).await;
+    let mut ledger = Ledger::open(reviewed.lessons.iter().chain(&reviewed.carried));
+    let gotchas = lessons::confirm(&mut ledger, &reviewed, context.now());
+    let prevented = lessons::weigh(&mut ledger, &reviewed, context.now(), &mut notes);
+    lessons::write_down_uses(&mut changes, &reviewed);
+    let mut review = Review {
+        id: ReviewId(context.ids.next()),
+        kind: ReviewKind::Build,
+        idea: reviewed.build.idea.clone(),
+        build: Some(build),
+        spec: Some(reviewed.build.spec),
+        gotchas,
+        patterns: Vec::new(),
+        divergences: divergences(&reviewed, difference.as_ref(), &findings),
+        metrics: metrics(&reviewed, prevented),
+        notes,
+        at: context.now(),
+    };
+    learn(&mut ledger, &mut review, &reviewed, findings, context).await?;
+    compare(&mut review, &reviewed);
+    let improvements = ledger.close(&mut changes, context)?;
+    completed(
+        &mut changes,
+        context,
+        Subject::build(build),
+        &review,
+        improvements,
+    );
+    info!(build.id = %build, "reviewed build `{build}`: {improvements} lessons changed");
+    Ok(changes)
+}
+
+/// Reads what changed; a build without commits, or a clone that cannot be read, is noted and no more.
+async fn difference(
+    options: &ImprovementOptions,
+    reviewed: &Reviewed,
+    notes: &mut Vec<String>,
+) -> Option<Changed> {
+    match context::changed(&options.clone, &reviewed.build).await {
+        Ok(Some(changed)) => Some(changed),
+        Ok(None) => {
+            notes.push("the build made no commits".to_owned());
+            None
+        }
+        Err(error) => {
+            notes.push(format!("what changed could not be read: {error}"));
+            None
+        }
+    }
+}
+
+/// Asks a model what rules cannot see. No failure of it may lose the review.
+async fn interpretation(
+    options: &ImprovementOptions,
+    reviewed: &Reviewed,
+    changed: Option<&Changed>,
+    notes: &mut Vec<String>,
+) -> Findings {
+    let asked = async {
+        let job = prompt::job(&options.prompts, reviewed, changed)?;
+        let outcome = options
+            .engine
+            .run(&job, &CancellationToken::new(), &Silent)
+            .await;
+        let outcome = outcome.map_err(|error| error.to_string())?;
+        findings::read(&outcome.submission.unwrap_or_default()).map_err(|errors| errors.join("; "))
+    };
+    match asked.await {
+        Ok(findings) => findings,
+        Err(reason) => {
+            notes.push(format!(
+                "reviewed by rules alone, without a model: {reason}"
+            ));
+            Findings::default()
+        }
+    }
+}
+
+fn divergences(
+    reviewed: &Reviewed,
+    changed: Option<&Changed>,
+    findings: &Findings,
+) -> Vec<Divergence> {
+    let files = changed.map_or(&[][..], |changed| changed.files.as_slice());
+    let mut plan = reviewed.plan();
+    if changed.is_none() {
+        // Nothing is known of the files, so only what became of the tasks is told.
+        plan.retain(|task| task.state != ropewalk_schemas::task::TaskState::Complete);
+    }
+    let seen = findings.divergences.iter().map(divergence).collect();
+    decide::interpreted(decide::divergences(&plan, files), seen)
+}
+
+fn divergence(seen: &Difference) -> Divergence {
+    Divergence {
+        class: seen.class,
+        file: seen.file.clone(),
+        task: seen
+            .task
+            .as_deref()
+            .and_then(|task| TaskId::parse(task).ok()),
+        planned: seen.planned.clone(),
+        actual: seen.actual.clone(),
+    }
+}
+
+fn metrics(reviewed: &Reviewed, prevented: usize) -> std::collections::BTreeMap<String, f64> {
+    let build = &reviewed.build;
+    let facts: Vec<TaskFacts> = reviewed
+        .tasks
+        .iter()
+        .map(|task| reviewed.facts(task))
+        .collect();
+    let elapsed = build
+        .started_at
+        .zip(build.completed_at)
+        .and_then(|(start, end)| (end - start).to_std().ok())
+        .unwrap_or_default();
+    decide::metrics(
+        &facts,
+        elapsed,
+        Duration::from_millis(build.working_ms),
+        prevented,
+    )
+}
+
+/// Records what the model found. A build in which nothing failed teaches no mistakes.
+async fn learn(
+    ledger: &mut Ledger,
+    review: &mut Review,
+    reviewed: &Reviewed,
+    findings: Findings,
+    context: &Context,
+) -> Result<(), AgentError> {
+    let failed = reviewed
+        .tasks
+        .iter()
+        .any(|task| reviewed.failed(&task.id).next().is_some());
+    let mut told: Vec<String> = Vec::new();
+    let gotchas = findings.gotchas.into_iter().filter(|_| failed);
+    let gotchas = gotchas.map(|lesson| (KnowledgeKind::Gotcha, lesson, CANDIDATE));
+    let patterns = findings.patterns.into_iter();
+    let patterns = patterns.map(|lesson| (KnowledgeKind::Pattern, lesson, SUREST_PATTERN));
+    for (kind, lesson, most) in gotchas.chain(patterns) {
+        let words = similarity::normalise(&lesson.content);
+        if told.contains(&words) {
+            continue;
+        }
+        told.push(words);
+        let draft = draft(reviewed, kind, lesson, most, context);
+        let id = KnowledgeId(context.ids.next());
+        let recorded = record(&context.store, draft, id, context.now()).await?;
+        match (&recorded.outcome, kind) {
+            (RecordOutcome::Refused(why), _) => review.notes.push(format!("not remembered: {why}")),
+            (outcome, KnowledgeKind::Pattern) => add(&mut review.patterns, outcome.item()),
+            (outcome, _) => add(&mut review.gotchas, outcome.item()),
+        }
+        ledger.record(recorded);
+    }
+    review.notes.extend(findings.notes);
+    Ok(())
+}
+
+fn add(ids: &mut Vec<KnowledgeId>, id: Option<KnowledgeId>) {
+    if let Some(id) = id.filter(|id| !ids.contains(id)) {
+        ids.push(id);
+    }
+}
+
+fn draft(
+    reviewed: &Reviewed,
+    kind: KnowledgeKind,
+    lesson: Lesson,
+    most: f64,
+    context: &Context,
+) -> Draft {
+    let build = &reviewed.build;
+    Draft {
+        kind,
+        content: lesson.content,
+        globs: lesson.globs,
+        action: lesson.action,
+        topics: lesson.topics,
+        confidence: lesson.confidence.min(most),
+        execution: build.id.to_string(),
+        idea: Some(build.idea.clone()),
+        evidence: vec![format!("build/{}", build.id)],
+        discovered_by: context.source().clone(),
+        from_person: false,
+    }
+}
+
+/// Notes how the build compares with those before it.
+fn compare(review: &mut Review, reviewed: &Reviewed) {
+    const SHARE: &str = "first_pass_success";
+    let before: Vec<f64> = reviewed
+        .earlier
+        .iter()
+        .filter_map(|earlier| earlier.metrics.get(SHARE).copied())
+        .collect();
+    let Ok(count) = u32::try_from(before.len()) else {
+        return;
+    };
+    if let (1.., Some(now)) = (count, review.metrics.get(SHARE)) {
+        let average = before.iter().sum::<f64>() / f64::from(count);
+        review.notes.push(format!(
+            "first-pass success {now:.2}, against {average:.2} on average in the {count} builds before"
+        ));
+    }
+}

@@ -1,0 +1,311 @@
+//! Loads what a review is made of.
+
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence, Verdict};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
+use ropewalk_schemas::review::{Review, ReviewKind};
+use ropewalk_schemas::specification::Revision;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, CommitId, Slug, SpecId, TaskId};
+use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key};
+use ropewalk_workspace::{ChangedFile, LocalClone};
+
+use super::decide::{Planned, TaskFacts};
+
+/// How many earlier reviews are looked at.
+const EARLIER: u32 = 10;
+/// How many known lessons a model is shown.
+const KNOWN: u32 = 40;
+/// The most knowledge items that are searched for those of a build.
+const SEARCHED: u32 = 5_000;
+
+/// How many failures are searched for one of the same kind.
+const FAILURES: u32 = 1_000;
+
+/// A build with everything it left.
+pub(super) struct Reviewed {
+    pub(super) build: Build,
+    pub(super) tasks: Vec<Task>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) evidence: Vec<Evidence>,
+    pub(super) revision: Option<Revision>,
+    pub(super) injections: Vec<Versioned<Injection>>,
+    /// The lessons that this build recorded or saw again.
+    pub(super) lessons: Vec<Versioned<KnowledgeItem>>,
+    /// The lessons that its tasks carried.
+    pub(super) carried: Vec<Versioned<KnowledgeItem>>,
+    /// The latest lessons of all.
+    pub(super) known: Vec<KnowledgeItem>,
+    pub(super) earlier: Vec<Review>,
+}
+
+/// What changed from the base of a build to its head.
+pub(super) struct Changed {
+    pub(super) files: Vec<ChangedFile>,
+    pub(super) diff: String,
+}
+
+/// Returns whether a review of this kind exists for a build.
+pub(super) async fn is_reviewed(store: &Store, build: BuildId) -> Result<bool, ReadError> {
+    let query = Query::new()
+        .equal("kind", "build")
+        .equal("build", build.to_string());
+    Ok(store.count::<Review>(query).await? > 0)
+}
+
+/// Loads a build with everything it left.
+pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>, ReadError> {
+    let Some(build) = store.get::<Build>(&id.to_string()).await? else {
+        return Ok(None);
+    };
+    let build = build.record;
+    let of_build = || Query::new().equal("build", id.to_string());
+    let tasks = records(store.list::<Task>(of_build().order_by("number")).await?);
+    let attempts = records(store.list::<Attempt>(of_build()).await?);
+    let evidence = records(store.list::<Evidence>(of_build()).await?);
+    let revision = store
+        .get::<Revision>(&revision_key(build.spec, build.revision))
+        .await?;
+    let spec = Query::new().equal("spec", build.spec.to_string());
+    let mut injections = store.list::<Injection>(spec).await?;
+    injections.retain(|row| row.build.is_none_or(|of| of == id));
+    let items = items(store).await?;
+    let is_carried = |item: &KnowledgeItem| injections.iter().any(|row| row.item == item.id);
+    let carried = items
+        .iter()
+        .filter(|row| is_carried(row))
+        .cloned()
+        .collect();
+    let known = items.iter().filter(|row| row.is_usable());
+    let known = known
+        .take(KNOWN as usize)
+        .map(|row| row.record.clone())
+        .collect();
+    let evidences: Vec<String> = attempts
+        .iter()
+        .map(|attempt| format!("attempt/{}", attempt.id))
+        .collect();
+    let lessons = items
+        .into_iter()
+        .filter(|row| row.is_usable() && is_of(row, &id.to_string(), &evidences))
+        .collect();
+    Ok(Some(Reviewed {
+        tasks,
+        attempts,
+        evidence,
+        revision: revision.map(|row| row.record),
+        injections,
+        lessons,
+        carried,
+        known,
+        earlier: earlier(store, &build).await?,
+        build,
+    }))
+}
+
+/// Loads the latest knowledge items, those out of use included.
+async fn items(store: &Store) -> Result<Vec<Versioned<KnowledgeItem>>, ReadError> {
+    let query = Query::new()
+        .order_by("updated_at")
+        .descending()
+        .limit(SEARCHED);
+    store.list::<KnowledgeItem>(query).await
+}
+
+fn is_of(item: &KnowledgeItem, execution: &str, evidence: &[String]) -> bool {
+    item.executions.contains(execution) || item.evidence.iter().any(|one| evidence.contains(one))
+}
+
+async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError> {
+    let query = Query::new()
+        .equal("kind", "build")
+        .order_by("at")
+        .descending()
+        .limit(EARLIER);
+    let mut reviews = records(store.list::<Review>(query).await?);
+    reviews.retain(|review| review.build != Some(build.id));
+    Ok(reviews)
+}
+
+/// Reads what changed from the base of the build to its head; `None` when nothing was committed.
+pub(super) async fn changed(clone: &LocalClone, build: &Build) -> Result<Option<Changed>, String> {
+    let ends: Option<(&CommitId, &CommitId)> = build.base.as_ref().zip(build.head.as_ref());
+    let Some((base, head)) = ends.filter(|(base, head)| base != head) else {
+        return Ok(None);
+    };
+    let (base, head) = (base.as_str(), head.as_str());
+    let files = clone.changed_files(base, head).await;
+    let diff = clone.diff(base, head).await;
+    match (files, diff) {
+        (Ok(files), Ok(diff)) => Ok(Some(Changed {
+            files,
+            diff: diff.text,
+        })),
+        (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
+    }
+}
+
+impl Reviewed {
+    /// Returns what the metrics need to know of a task.
+    pub(super) fn facts(&self, task: &Task) -> TaskFacts {
+        let failures = self.failed(&task.id).count();
+        TaskFacts {
+            state: task.state,
+            failures: u32::try_from(failures).unwrap_or(u32::MAX),
+            has_gotchas: !task.block.gotchas.is_empty() || self.carried_lessons(&task.id),
+        }
+    }
+
+    /// Lists the failed attempts at a task.
+    pub(super) fn failed(&self, task: &TaskId) -> impl Iterator<Item = &Attempt> {
+        self.attempts
+            .iter()
+            .filter(move |attempt| attempt.task == *task && attempt.state == AttemptState::Failed)
+    }
+
+    fn carried_lessons(&self, task: &TaskId) -> bool {
+        self.attempts
+            .iter()
+            .any(|attempt| attempt.task == *task && !attempt.gotchas.is_empty())
+    }
+
+    /// Returns the plan as the divergences are told from it.
+    pub(super) fn plan(&self) -> Vec<Planned> {
+        self.tasks.iter().map(|task| self.planned(task)).collect()
+    }
+
+    fn planned(&self, task: &Task) -> Planned {
+        let block = &task.block;
+        let lines: Vec<&str> = block
+            .requirements
+            .iter()
+            .map(|line| line.text.as_str())
+            .collect();
+        let attempts = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.task == task.id);
+        Planned {
+            task: task.id.clone(),
+            action: block.action,
+            files: block.files().map(ToString::to_string).collect(),
+            text: lines.join("; "),
+            state: task.state,
+            reason: task.reason.clone().unwrap_or_default(),
+            granted: attempts
+                .flat_map(|attempt| attempt.granted.iter().map(ToString::to_string))
+                .collect(),
+        }
+    }
+
+    /// Says in one line how the gate of the whole build ended.
+    pub(super) fn whole_check(&self) -> Option<String> {
+        let whole = self
+            .evidence
+            .iter()
+            .filter(|evidence| evidence.task.is_none());
+        let last = whole.max_by_key(|evidence| evidence.at)?;
+        Some(match last.verdict {
+            Verdict::Passed => format!("the whole-build check passed at {}", last.commit.short()),
+            Verdict::Failed => {
+                format!("the whole-build check failed: {}", last.findings.join("; "))
+            }
+            Verdict::Held => format!(
+                "the whole-build check could not run: {}",
+                last.findings.join("; ")
+            ),
+        })
+    }
+
+    /// Returns how a task ended, by its id.
+    pub(super) fn task(&self, id: &TaskId) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.id == *id)
+    }
+}
+
+/// A task that failed for good or passed at last, with its failed attempts.
+pub(super) struct FailedTask {
+    pub(super) task: Task,
+    pub(super) failed: Vec<Attempt>,
+    /// The lessons that speak of one of those attempts.
+    pub(super) lessons: Vec<Versioned<KnowledgeItem>>,
+    /// Whether another task failed in the same way.
+    pub(super) seen_before: bool,
+}
+
+/// Loads a task with its failed attempts; `None` when it never failed.
+pub(super) async fn failed_task(
+    store: &Store,
+    build: BuildId,
+    task: &TaskId,
+) -> Result<Option<FailedTask>, ReadError> {
+    let Some(task) = store.get::<Task>(&task_key(build, task)).await? else {
+        return Ok(None);
+    };
+    // Keys grow with time, so these are the latest.
+    let query = Query::new()
+        .equal("state", AttemptState::Failed.as_str())
+        .descending()
+        .limit(FAILURES);
+    let all = records(store.list::<Attempt>(query).await?);
+    let is_ours = |attempt: &Attempt| attempt.build == build && attempt.task == task.id;
+    let (mut failed, others): (Vec<Attempt>, Vec<Attempt>) = all.into_iter().partition(is_ours);
+    failed.sort_by_key(|attempt| attempt.number);
+    let Some(failure) = failed.last().and_then(|attempt| attempt.failure.as_ref()) else {
+        return Ok(None);
+    };
+    let seen_before = others
+        .iter()
+        .filter_map(|attempt| attempt.failure.as_ref())
+        .any(|other| other.fingerprint == failure.fingerprint);
+    let evidence: Vec<String> = failed
+        .iter()
+        .map(|attempt| format!("attempt/{}", attempt.id))
+        .collect();
+    let mut lessons = items(store).await?;
+    lessons.retain(|row| row.evidence.iter().any(|one| evidence.contains(one)));
+    Ok(Some(FailedTask {
+        task: task.record,
+        failed,
+        lessons,
+        seen_before,
+    }))
+}
+
+impl FailedTask {
+    /// Returns whether the task passed after its failures.
+    pub(super) fn self_corrected(&self) -> bool {
+        self.task.state == TaskState::Complete
+    }
+
+    /// Lists its lessons that no review has confirmed yet.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = &Versioned<KnowledgeItem>> {
+        self.lessons
+            .iter()
+            .filter(|row| row.state == KnowledgeState::Candidate)
+    }
+}
+
+/// Returns the reviews of a kind about an idea and, if given, a specification.
+pub(super) async fn reviews(
+    store: &Store,
+    kind: ReviewKind,
+    idea: &Slug,
+    spec: Option<SpecId>,
+) -> Result<Vec<Review>, ReadError> {
+    let query = Query::new().equal("idea", idea.as_str());
+    let mut reviews = records(store.list::<Review>(query).await?);
+    reviews.retain(|review| review.kind == kind && (spec.is_none() || review.spec == spec));
+    Ok(reviews)
+}
+
+/// Counts values by name.
+pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String, f64> {
+    values.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
+    rows.into_iter().map(|row| row.record).collect()
+}

@@ -1,0 +1,11 @@
+//! Decides what a build teaches. Pure (seed pipeline §6.3, design §12).
+
+mod divergence;
+mod effect;
+mod failure;
+mod metrics;
+
+pub use divergence::{Planned, divergences, interpreted};
+pub use effect::{Use, effect, uses};
+pub use failure::{FailureFacts, KnowledgeReply, knowledge_reply, lesson_of, should_record_gotcha};
+pub use metrics::{TaskFacts, metrics};

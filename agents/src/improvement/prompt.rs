@@ -1,0 +1,141 @@
+//! Builds the job in which a model reads a build.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use ropewalk_config::Prompt;
+use ropewalk_config::Prompts;
+use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
+use ropewalk_engine::llm::{Message, ScriptKey};
+use ropewalk_schemas::task::Task;
+use serde_json::{Value, json};
+
+use super::context::{Changed, Reviewed};
+use super::findings::{self, Findings};
+use crate::model_question::schema_of;
+
+/// The tool that ends the job.
+const SUBMIT: &str = "review";
+/// How often a wrong submission is sent back.
+const REPAIRS: u32 = 2;
+/// So much of the change is shown.
+const DIFF_LETTERS: usize = 48_000;
+/// So much of one failure is shown.
+const FAILURE_LETTERS: usize = 1_500;
+
+/// Builds the job; the error says why there is none.
+pub(super) fn job(
+    prompts: &Prompts,
+    reviewed: &Reviewed,
+    changed: Option<&Changed>,
+) -> Result<Job, String> {
+    let build = &reviewed.build;
+    let values = json!({
+        "build": format!("{} of {}", build.id, build.idea),
+        "outcome": outcome(reviewed),
+        "plan": plan(reviewed),
+        "tasks": reviewed.tasks.iter().map(|task| told(reviewed, task)).collect::<Vec<_>>(),
+        "diff": changed.map_or_else(|| "(nothing)".to_owned(), |changed| cut(&changed.diff, DIFF_LETTERS)),
+        "known": known(reviewed),
+        "submit_tool": SUBMIT,
+    });
+    let system = prompts
+        .render(Prompt::Improvement, &values)
+        .map_err(|error| error.to_string())?;
+    Ok(Job {
+        journal_key: format!("review/{}", build.id),
+        role: ModelRole::Small,
+        script: ScriptKey {
+            agent: "improvement".to_owned(),
+            idea: build.idea.to_string(),
+            task: "review".to_owned(),
+            attempt: 1,
+            turn: 1,
+        },
+        scope: UsageScope {
+            idea: Some(build.idea.clone()),
+            build: Some(build.id),
+            task: None,
+        },
+        system,
+        messages: vec![Message::user("Review the build.")],
+        tools: Toolbox::default(),
+        submission: Some(Submission {
+            name: SUBMIT.to_owned(),
+            description: "Records what the build teaches: patterns, gotchas, divergences, notes."
+                .to_owned(),
+            schema: schema_of::<Findings>(),
+            check: Arc::new(|value: &Value| findings::read(value).map(|_| ())),
+            repairs: REPAIRS,
+        }),
+        limits: Limits::default(),
+    })
+}
+
+fn outcome(reviewed: &Reviewed) -> String {
+    let build = &reviewed.build;
+    let mut outcome = build.state.to_string();
+    if let Some(reason) = &build.reason {
+        outcome = format!("{outcome}: {reason}");
+    }
+    if let Some(check) = reviewed.whole_check() {
+        outcome = format!("{outcome}; {check}");
+    }
+    outcome
+}
+
+fn plan(reviewed: &Reviewed) -> String {
+    let mut plan = String::new();
+    if let Some(revision) = &reviewed.revision {
+        let document = &revision.document;
+        // Writing to a String cannot fail.
+        writeln!(plan, "{}: {}", document.title, document.objective).ok();
+        for requirement in &document.requirements {
+            writeln!(
+                plan,
+                "- {} ({}): {}",
+                requirement.id, requirement.priority, requirement.text
+            )
+            .ok();
+        }
+    }
+    for task in reviewed.plan() {
+        let files = task.files.join(", ");
+        writeln!(
+            plan,
+            "- {} {:?} {files}: {}",
+            task.task, task.action, task.text
+        )
+        .ok();
+    }
+    plan
+}
+
+fn told(reviewed: &Reviewed, task: &Task) -> Value {
+    let failures: Vec<Value> = reviewed
+        .failed(&task.id)
+        .filter_map(|attempt| attempt.failure.as_ref())
+        .map(|failure| json!({ "class": failure.class, "output": cut(&failure.error, FAILURE_LETTERS) }))
+        .collect();
+    json!({
+        "id": task.id,
+        "state": task.state,
+        "attempts": task.attempts,
+        "failures": failures,
+    })
+}
+
+fn known(reviewed: &Reviewed) -> Vec<Value> {
+    let known = reviewed.known.iter();
+    known
+        .map(|item| json!({ "kind": item.kind, "text": item.content }))
+        .collect()
+}
+
+fn cut(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(letters).collect();
+    format!("{kept}\n… (cut)")
+}

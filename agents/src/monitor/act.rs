@@ -1,0 +1,230 @@
+//! Raises, escalates and clears alerts.
+
+use chrono::{DateTime, Utc};
+use ropewalk_bus::deadlock::{self, Deadlock};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_schemas::payload::AlertCleared;
+use ropewalk_schemas::wait::Party;
+use ropewalk_schemas::{BuildId, ComponentName, Payload, Subject};
+use ropewalk_store::{ChangeSet, Versioned};
+
+use super::decide::{self, COMPONENT, Cause, DEADLOCK, Finding, Move, STUCK, StuckCause};
+use super::{MonitorOptions, context as load};
+
+/// Looks for stuck tasks and rings of waits.
+pub(super) async fn look_at_work(
+    options: &MonitorOptions,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let open = load::open_alerts(&context.store).await?;
+    let mut desk = Desk::new(context, &open);
+    look_at_tasks(options, &mut desk).await?;
+    look_at_waits(&mut desk).await?;
+    Ok(desk.changes)
+}
+
+async fn look_at_tasks(options: &MonitorOptions, desk: &mut Desk<'_>) -> Result<(), AgentError> {
+    let (context, open) = (desk.context, desk.open);
+    let tasks = load::work(&context.store).await?;
+    let attempts = load::attempts(&context.store, open).await?;
+    let causes = decide::stuck(&tasks, &options.stuck_minutes, context.now());
+    for step in decide::moves(causes, open.iter().map(|row| &row.record), STUCK) {
+        let gone = |key: &str| {
+            let cause = StuckCause::parse(key)?;
+            let message = decide::cleared_attempt(attempts.get(&cause.attempt));
+            let payload = AlertCleared {
+                cause: key.to_owned(),
+                message,
+            };
+            let subject = Subject::task(cause.build, &cause.task);
+            Some((subject, Payload::StuckTaskCleared(payload)))
+        };
+        desk.take(step, gone).await?;
+    }
+    Ok(())
+}
+
+/// The second net: rings are found when their last edge appears, and here if that failed.
+async fn look_at_waits(desk: &mut Desk<'_>) -> Result<(), AgentError> {
+    let (context, open) = (desk.context, desk.open);
+    let rings = deadlock::find_all(&context.store, context.now()).await?;
+    let causes: Vec<String> = rings.iter().map(Deadlock::cause).collect();
+    for ring in &rings {
+        let first = ring.cycle.links.first().map(|link| &link.waiter);
+        let context = match first {
+            Some(Party::Task { build, .. } | Party::Build { build }) => {
+                desk.of_build(Some(*build)).await?
+            }
+            None => context.clone(),
+        };
+        ring.report(&mut desk.changes, context.now(), &|subject, payload| {
+            context.event(subject, payload)
+        });
+    }
+    let standing: Vec<&str> = causes.iter().map(String::as_str).collect();
+    for key in decide::gone(&standing, open.iter().map(|row| &row.record), DEADLOCK) {
+        desk.clear(&key, None).await?;
+    }
+    Ok(())
+}
+
+/// Looks for components without a sign of life.
+pub(super) async fn look_at_components(
+    options: &MonitorOptions,
+    listening_since: DateTime<Utc>,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let components = load::components(&context.store).await?;
+    let open = load::open_alerts(&context.store).await?;
+    let limit = options.component_down_after;
+    let silent = decide::silent(&components, limit, context.now());
+    let causes = decide::down(&components, limit, listening_since, context.now());
+    let mut desk = Desk::new(context, &open);
+    for step in decide::moves(causes, open.iter().map(|row| &row.record), COMPONENT) {
+        if let Move::Clear { key } = &step
+            && silent
+                .iter()
+                .any(|component| key.strip_prefix(COMPONENT) == Some(component.name.as_str()))
+        {
+            // Not heard again, only not listened to for long enough.
+            continue;
+        }
+        let gone = |key: &str| {
+            let name = key.strip_prefix(COMPONENT)?;
+            let component = components.iter().find(|row| row.name.as_str() == name);
+            let payload = AlertCleared {
+                cause: key.to_owned(),
+                message: decide::cleared_component(name, component),
+            };
+            let subject = Subject::component(&ComponentName::parse(name).ok()?);
+            Some((subject, Payload::ComponentDownCleared(payload)))
+        };
+        desk.take(step, gone).await?;
+    }
+    Ok(desk.changes)
+}
+
+/// Writes what becomes of alerts into one change set.
+struct Desk<'a> {
+    context: &'a Context,
+    open: &'a [Versioned<Alert>],
+    changes: ChangeSet,
+}
+
+impl<'a> Desk<'a> {
+    fn new(context: &'a Context, open: &'a [Versioned<Alert>]) -> Self {
+        Self {
+            context,
+            open,
+            changes: ChangeSet::new(),
+        }
+    }
+
+    /// Takes one step; `gone` makes the event that tells of a cause that is gone, where there is one.
+    async fn take(
+        &mut self,
+        step: Move,
+        gone: impl Fn(&str) -> Option<(Subject, Payload)>,
+    ) -> Result<(), AgentError> {
+        match step {
+            Move::Raise(cause) => self.raise(cause).await,
+            Move::Escalate {
+                key,
+                severity,
+                message,
+            } => {
+                self.escalate(&key, severity, message);
+                Ok(())
+            }
+            Move::Clear { key } => self.clear(&key, gone(&key)).await,
+        }
+    }
+
+    async fn raise(&mut self, cause: Cause) -> Result<(), AgentError> {
+        let (subject, build, payload) = told(cause.finding);
+        let alert = Alert {
+            cause: cause.key,
+            severity: cause.severity,
+            message: cause.message,
+            build,
+            raised_at: self.context.now(),
+            escalations: 0,
+            acknowledged_by: None,
+            cleared_at: None,
+        };
+        match self.context.store.get::<Alert>(&alert.cause).await? {
+            // The same cause, gone once and back: the same row.
+            Some(earlier) => self.changes.update(&earlier, &alert),
+            None => self.changes.insert(&alert),
+        };
+        self.emit(build, subject, payload).await
+    }
+
+    fn escalate(&mut self, key: &str, severity: Severity, message: String) {
+        if let Some(row) = self.open.iter().find(|row| row.cause == key) {
+            let alert = Alert {
+                severity,
+                message,
+                escalations: row.escalations + 1,
+                ..row.record.clone()
+            };
+            self.changes.update(row, &alert);
+        }
+    }
+
+    async fn clear(
+        &mut self,
+        key: &str,
+        told: Option<(Subject, Payload)>,
+    ) -> Result<(), AgentError> {
+        let Some(row) = self.open.iter().find(|row| row.cause == key) else {
+            return Ok(());
+        };
+        let alert = Alert {
+            cleared_at: Some(self.context.now()),
+            ..row.record.clone()
+        };
+        self.changes.update(row, &alert);
+        match told {
+            Some((subject, payload)) => self.emit(alert.build, subject, payload).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn emit(
+        &mut self,
+        build: Option<BuildId>,
+        subject: Subject,
+        payload: Payload,
+    ) -> Result<(), AgentError> {
+        let event = self.of_build(build).await?.event(subject, payload);
+        self.changes.emit(event);
+        Ok(())
+    }
+
+    /// Returns the context of an event; one about a build belongs to the chain of that build.
+    async fn of_build(&self, build: Option<BuildId>) -> Result<Context, AgentError> {
+        let build = match build {
+            Some(build) => load::build(&self.context.store, build).await?,
+            None => None,
+        };
+        Ok(match build {
+            Some(build) => self.context.for_claim(build.correlation_id, build.priority),
+            None => self.context.clone(),
+        })
+    }
+}
+
+fn told(finding: Finding) -> (Subject, Option<BuildId>, Payload) {
+    match finding {
+        Finding::Stuck(stuck) => {
+            let subject = Subject::task(stuck.build_id, &stuck.task_id);
+            (subject, Some(stuck.build_id), Payload::StuckTask(stuck))
+        }
+        Finding::Down(down) => {
+            let subject = Subject::component(&down.component);
+            (subject, None, Payload::ComponentDown(down))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Names causes of alerts, so that one cause has one alert.
+
+use std::fmt;
+
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::alert::Severity;
+use ropewalk_schemas::payload::{ComponentDown, StuckTask};
+use ropewalk_schemas::{AttemptId, BuildId, TaskId};
+
+use super::WatchedTask;
+
+/// Begins the cause of a stuck task.
+pub const STUCK: &str = "stuck/";
+/// Begins the cause of a silent component.
+pub const COMPONENT: &str = "component/";
+/// Begins the cause of a ring of waits, as the bus names it.
+pub const DEADLOCK: &str = "deadlock/";
+
+/// Something that is wrong now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// Names it; the key of its alert.
+    pub key: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line for people.
+    pub message: String,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finding {
+    /// A task makes no progress.
+    Stuck(StuckTask),
+    /// A component gives no sign of life.
+    Down(ComponentDown),
+}
+
+/// The attempt that an alert about a stuck task speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckCause {
+    /// The build.
+    pub build: BuildId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: AttemptId,
+}
+
+impl StuckCause {
+    /// Reads the cause of an alert; `None` for a cause of another kind.
+    pub fn parse(cause: &str) -> Option<Self> {
+        let mut parts = cause.strip_prefix(STUCK)?.split('/');
+        let parsed = Self {
+            build: parts.next()?.parse().ok()?,
+            task: parts.next()?.parse().ok()?,
+            attempt: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(parsed)
+    }
+}
+
+impl fmt::Display for StuckCause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{STUCK}{}/{}/{}",
+            self.build, self.task, self.attempt
+        )
+    }
+}
+
+impl Cause {
+    /// Describes a stuck task.
+    pub(super) fn stuck(task: &WatchedTask, idle_minutes: u64, severity: Severity) -> Self {
+        let key = StuckCause {
+            build: task.build,
+            task: task.task.clone(),
+            attempt: task.attempt,
+        };
+        Self {
+            key: key.to_string(),
+            severity,
+            message: format!(
+                "task `{}` has made no progress for {idle_minutes} minutes on `{}`",
+                task.task, task.loop_name
+            ),
+            finding: Finding::Stuck(StuckTask {
+                build_id: task.build,
+                task_id: task.task.clone(),
+                attempt_id: task.attempt,
+                loop_name: task.loop_name.clone(),
+                idle_minutes,
+            }),
+        }
+    }
+
+    /// Describes a silent component.
+    pub(super) fn down(component: &Component, silent_seconds: u64) -> Self {
+        let name = &component.name;
+        Self {
+            key: format!("{COMPONENT}{name}"),
+            severity: Severity::Error,
+            message: format!(
+                "component `{name}` of process `{}` has given no sign of life for {silent_seconds} seconds",
+                component.process
+            ),
+            finding: Finding::Down(ComponentDown {
+                component: name.clone(),
+                silent_seconds,
+            }),
+        }
+    }
+}

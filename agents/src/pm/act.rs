@@ -1,0 +1,85 @@
+//! Says what changes: decisions, assignments and questions.
+
+mod answers;
+mod conflict;
+mod decision;
+mod estate;
+mod ring;
+mod stuck;
+
+use ropewalk_config::QuestionDraft;
+use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::payload::{DecisionMade, Verdict};
+use ropewalk_schemas::question::About;
+use ropewalk_schemas::{BuildId, Event, Payload, RepoPath, Slug, Subject, TaskId};
+use ropewalk_store::ChangeSet;
+
+use super::PmOptions;
+
+/// Handles one event.
+pub(super) async fn handle(
+    options: &PmOptions,
+    event: &Event,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    match &event.payload {
+        Payload::StuckTask(alert) => stuck::raised(options, alert, context).await,
+        Payload::StuckTaskCleared(alert) => stuck::cleared(&alert.cause, context).await,
+        Payload::ScheduleDue(due) if due.name == super::STUCK => {
+            stuck::due(options, &due.target, context).await
+        }
+        Payload::ConflictDetected(detected) => conflict::detected(detected, context).await,
+        Payload::ComponentDown(alert) => estate::divided(options, &alert.component, context).await,
+        Payload::DeadlockDetected(alert) if !alert.resolved => ring::found(alert, context).await,
+        Payload::DecisionRequested(request) => decision::requested(options, request, context).await,
+        Payload::BuildCompleted(ended) => decision::build_ended(options, ended, context).await,
+        Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
+            answers::answered(options, answer, context).await
+        }
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+/// Tells the build agent what was decided about a task.
+fn decided(
+    changes: &mut ChangeSet,
+    context: &Context,
+    (build, task): (BuildId, &TaskId),
+    verdict: Verdict,
+    reason: String,
+    file: Option<RepoPath>,
+) {
+    changes.emit(context.event(
+        Subject::task(build, task),
+        Payload::DecisionMade(DecisionMade {
+            build_id: build,
+            task_id: Some(task.clone()),
+            verdict,
+            reason,
+            file,
+        }),
+    ));
+}
+
+/// Returns the context in which events belong to the chain of `build`.
+fn of_build(context: &Context, build: &Build) -> Context {
+    context.for_claim(build.correlation_id, build.priority)
+}
+
+/// Returns the question of a filled-in template.
+fn asking(draft: QuestionDraft, about: About, idea: &Slug) -> Asking {
+    Asking {
+        kind: draft.kind,
+        trigger: draft.trigger.as_str().to_owned(),
+        text: draft.text,
+        context: draft.context,
+        choices: draft.choices,
+        free_text: draft.free_text,
+        default: draft.default,
+        consequential: draft.consequential,
+        about,
+        idea: Some(idea.clone()),
+    }
+}

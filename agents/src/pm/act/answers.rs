@@ -1,0 +1,132 @@
+//! Does what people answered to PM's questions.
+
+use ropewalk_config::Trigger;
+use ropewalk_orchestrator::{AgentError, Context, timers};
+use ropewalk_schemas::payload::{BuildRequest, QuestionAnswered, TaskRetry, Verdict};
+use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::{BuildId, Payload, Subject, TaskId};
+use ropewalk_store::ChangeSet;
+
+use super::{decided, stuck};
+use crate::pm::context::{self, Running};
+use crate::pm::decide::{self, BuildReply, Stuck, StuckReply, TaskReply};
+use crate::pm::{PmOptions, STUCK};
+
+/// Handles an answer; answers to the questions of others are none of ours.
+pub(super) async fn answered(
+    options: &PmOptions,
+    answer: &QuestionAnswered,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    match (Trigger::parse(&answer.trigger), &answer.about) {
+        (Some(Trigger::TaskStuck), About::Task { build, task }) => {
+            stuck_task(options, answer, (*build, task), context).await
+        }
+        (Some(Trigger::DecisionNeeded), About::Task { build, task }) => {
+            Ok(about_task(answer, (*build, task), context))
+        }
+        (Some(Trigger::DecisionNeeded), About::Build { build }) => {
+            Ok(about_build(answer, *build, context))
+        }
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+/// Finds the attempt that was asked about, if it still runs.
+async fn asked_about(
+    answer: &QuestionAnswered,
+    (build, task): (BuildId, &TaskId),
+    context: &Context,
+) -> Result<Option<Running>, AgentError> {
+    let question = context
+        .store
+        .get::<Question>(&answer.question_id.to_string())
+        .await?;
+    let task = context::task(&context.store, build, task).await?;
+    let (Some(question), Some(attempt)) = (question, task.and_then(|task| task.attempt)) else {
+        return Ok(None);
+    };
+    let running = context::running(&context.store, attempt).await?;
+    // An attempt that began after the question is not the one that was stuck.
+    Ok(running.filter(|running| running.attempt.started_at <= question.asked_at))
+}
+
+async fn stuck_task(
+    options: &PmOptions,
+    answer: &QuestionAnswered,
+    about: (BuildId, &TaskId),
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let Some(running) = asked_about(answer, about, context).await? else {
+        return Ok(changes);
+    };
+    let by = &answer.answered_by;
+    let verdict = match decide::stuck_reply(&answer.answer) {
+        StuckReply::Wait => {
+            // The stored answer is what its age counts from, so nothing is lost with this process.
+            let idle = (context.now() - running.last_sign)
+                .to_std()
+                .unwrap_or_default();
+            let again_after = match decide::stuck(idle, &options.stuck) {
+                Stuck::Watch { again_after } | Stuck::Ask { again_after } => again_after,
+                Stuck::Interrupt => options.stuck.watch_every,
+            };
+            stuck::again(&mut changes, context, &running, again_after);
+            Verdict::Watch
+        }
+        StuckReply::Skip => Verdict::Skip,
+        StuckReply::Retry => Verdict::Retry,
+    };
+    if verdict != Verdict::Watch {
+        let target = running.attempt.id.to_string();
+        timers::clear(&mut changes, &context.store, &[STUCK], &target).await?;
+    }
+    let reason = format!("`{by}` answered `{}` about the stuck task", answer.answer);
+    decided(&mut changes, context, about, verdict, reason, None);
+    Ok(changes)
+}
+
+fn about_task(
+    answer: &QuestionAnswered,
+    (build, task): (BuildId, &TaskId),
+    context: &Context,
+) -> ChangeSet {
+    let mut changes = ChangeSet::new();
+    let by = &answer.answered_by;
+    match decide::task_reply(&answer.answer) {
+        TaskReply::Verdict(verdict) => {
+            let reason = format!("`{by}` decided: {}", answer.answer);
+            decided(&mut changes, context, (build, task), verdict, reason, None);
+        }
+        TaskReply::Guidance(guidance) => {
+            changes.emit(context.event(
+                Subject::task(build, task),
+                Payload::TaskRetry(TaskRetry {
+                    build_id: build,
+                    task_id: task.clone(),
+                    requested_by: by.clone(),
+                    guidance: Some(guidance),
+                }),
+            ));
+        }
+    }
+    changes
+}
+
+fn about_build(answer: &QuestionAnswered, build: BuildId, context: &Context) -> ChangeSet {
+    let mut changes = ChangeSet::new();
+    let request = BuildRequest {
+        build_id: build,
+        requested_by: answer.answered_by.clone(),
+        reason: Some(answer.answer.clone()),
+    };
+    let payload = match decide::build_reply(&answer.answer) {
+        BuildReply::Resume => Payload::BuildResume(request),
+        BuildReply::Pause => Payload::BuildPause(request),
+        BuildReply::Stop => Payload::BuildStop(request),
+        BuildReply::Leave => return changes,
+    };
+    changes.emit(context.event(Subject::build(build), payload));
+    changes
+}

@@ -1,0 +1,35 @@
+//! Rules on a file that two builds want.
+
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::payload::ConflictDetected;
+use ropewalk_store::ChangeSet;
+
+use super::decided;
+use crate::pm::context;
+use crate::pm::decide::{self, Claimant};
+
+/// Decides by who owns the file now, which may have changed since the conflict was seen.
+pub(super) async fn detected(
+    conflict: &ConflictDetected,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let Some(build) = context::build(&context.store, conflict.build_id).await? else {
+        return Ok(changes);
+    };
+    let asks = Claimant {
+        build: build.id,
+        priority: build.priority,
+    };
+    let owner = context::owner(&context.store, &conflict.file).await?;
+    let ruling = decide::conflict(conflict.file.as_str(), asks, owner);
+    decided(
+        &mut changes,
+        context,
+        (build.id, &conflict.task_id),
+        ruling.verdict,
+        ruling.reason,
+        Some(conflict.file.clone()),
+    );
+    Ok(changes)
+}

@@ -1,0 +1,10 @@
+//! The agents that watch, decide and learn, on a real store: an event goes in, its effects are compared.
+
+#[cfg(test)]
+mod house;
+#[cfg(test)]
+mod improvement;
+#[cfg(test)]
+mod monitor;
+#[cfg(test)]
+mod pm;

@@ -1,0 +1,461 @@
+//! What PM decides, asks and hands out.
+
+use ropewalk_agents::pm::{Pm, PmOptions, STUCK};
+use ropewalk_config::{Config, QuestionTemplates};
+use ropewalk_orchestrator::questions::Deadlines;
+use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
+use ropewalk_schemas::lease::{Lease, LeaseState, Ownership};
+use ropewalk_schemas::payload::{
+    AlertCleared, BuildCompleted, BuildRequest, ComponentDown, ConflictDetected, DecisionMade,
+    DecisionRequested, StuckTask, Verdict, WorkAssigned,
+};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::task::{Action, Task, TaskState};
+use ropewalk_schemas::wait::Wait;
+use ropewalk_schemas::{Payload, Priority, Subject};
+use ropewalk_store::ChangeSet;
+
+use crate::house::{
+    House, attempt_at, build, build_id, component, id, name, noon, path, task, types,
+};
+use crate::monitor::{monitor, ring};
+
+pub(crate) fn pm() -> Pm {
+    let shipped = Config::shipped().unwrap();
+    let templates = QuestionTemplates::shipped().unwrap();
+    let deadlines = Deadlines::default();
+    Pm::new(PmOptions::new(
+        &shipped.pm,
+        &shipped.monitor,
+        templates,
+        deadlines,
+    ))
+    .unwrap()
+}
+
+fn verdicts(payloads: &[Payload]) -> Vec<Verdict> {
+    payloads
+        .iter()
+        .filter_map(|payload| match payload {
+            Payload::DecisionMade(made) => Some(made.verdict),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A task that has stood still for eleven minutes, with its alert.
+async fn stuck(house: &House) -> (Attempt, Payload) {
+    let task = task(1, "T-005", "src/api.rs", Action::Create);
+    house.lay(&build(1), std::slice::from_ref(&task)).await;
+    let attempt = house.run(&task, 7, "loop-1").await;
+    house.pass(660);
+    let alert = Payload::StuckTask(StuckTask {
+        build_id: attempt.build,
+        task_id: attempt.task.clone(),
+        attempt_id: attempt.id,
+        loop_name: attempt.loop_name.clone(),
+        idle_minutes: 11,
+    });
+    (attempt, alert)
+}
+
+#[tokio::test]
+async fn a_stuck_task_is_watched_then_asked_about_then_left_out() {
+    let house = House::open().await;
+    let pm = pm();
+    let (attempt, alert) = stuck(&house).await;
+    let target = attempt.id.to_string();
+    let watched = house.give(&pm, alert).await;
+    assert_eq!(verdicts(&watched), [Verdict::Watch]);
+    assert_eq!(house.timers(STUCK).await, [16]);
+    house.pass(300);
+    assert_eq!(house.due(&pm, STUCK, &target).await, []);
+    assert_eq!(house.timers(STUCK).await, [20]);
+    assert_eq!(house.open_question().await, None);
+    house.pass(240);
+    assert_eq!(
+        types(&house.due(&pm, STUCK, &target).await),
+        ["question.asked"]
+    );
+    let question = house.open_question().await.unwrap();
+    let labels: Vec<&str> = question
+        .choices
+        .iter()
+        .map(|choice| choice.label.as_str())
+        .collect();
+    assert_eq!(labels, ["wait", "skip", "retry"]);
+    assert_eq!(house.timers(STUCK).await, [30]);
+    house.pass(600);
+    let ended = house.due(&pm, STUCK, &target).await;
+    assert_eq!(types(&ended), ["question.superseded", "decision.made"]);
+    assert_eq!(verdicts(&ended), [Verdict::Skip]);
+}
+
+#[tokio::test]
+async fn the_answer_wait_begins_the_age_anew_also_after_a_restart() {
+    let house = House::open().await;
+    let (attempt, alert) = stuck(&house).await;
+    let target = attempt.id.to_string();
+    house.pass(540);
+    assert_eq!(types(&house.give(&pm(), alert).await), ["question.asked"]);
+    house.pass(120);
+    assert_eq!(
+        verdicts(&house.answer(&pm(), "wait").await),
+        [Verdict::Watch]
+    );
+    assert_eq!(house.timers(STUCK).await, [27]);
+    house.pass(1199);
+    assert_eq!(house.due(&pm(), STUCK, &target).await, []);
+    house.pass(1);
+    assert_eq!(
+        types(&house.due(&pm(), STUCK, &target).await),
+        ["question.asked"]
+    );
+}
+
+#[tokio::test]
+async fn skip_and_retry_are_done_for_the_attempt_that_was_asked_about() {
+    for (answer, verdict) in [("skip", Verdict::Skip), ("retry", Verdict::Retry)] {
+        let house = House::open().await;
+        let (_, alert) = stuck(&house).await;
+        house.pass(600);
+        house.give(&pm(), alert).await;
+        let decided = house.answer(&pm(), answer).await;
+        let [Payload::DecisionMade(decided)] = decided.as_slice() else {
+            panic!("{decided:?}");
+        };
+        assert_eq!(
+            (decided.verdict, decided.task_id.clone()),
+            (verdict, Some(id("T-005")))
+        );
+        assert!(decided.reason.contains("ada"));
+        assert!(house.timers(STUCK).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_for_an_earlier_attempt_changes_nothing() {
+    let house = House::open().await;
+    let (attempt, alert) = stuck(&house).await;
+    house.pass(600);
+    house.give(&pm(), alert).await;
+    house
+        .put(&Attempt {
+            state: AttemptState::Interrupted,
+            ..attempt
+        })
+        .await;
+    house.pass(60);
+    let again = task(1, "T-005", "src/api.rs", Action::Create);
+    house.run(&again, 8, "loop-1").await;
+    assert_eq!(house.answer(&pm(), "skip").await, []);
+}
+
+#[tokio::test]
+async fn a_task_that_moves_again_is_no_longer_looked_after() {
+    let house = House::open().await;
+    let (attempt, alert) = stuck(&house).await;
+    house.pass(600);
+    house.give(&pm(), alert).await;
+    let cleared = AlertCleared {
+        cause: format!("stuck/{}/T-005/{}", build_id(1), attempt.id),
+        message: String::new(),
+    };
+    let told = house.give(&pm(), Payload::StuckTaskCleared(cleared)).await;
+    assert_eq!(types(&told), ["question.superseded"]);
+    assert!(house.timers(STUCK).await.is_empty());
+    house
+        .put(&Attempt {
+            state: AttemptState::Landed,
+            ..attempt.clone()
+        })
+        .await;
+    house.pass(3600);
+    assert_eq!(house.due(&pm(), STUCK, &attempt.id.to_string()).await, []);
+}
+
+#[tokio::test]
+async fn a_contested_file_goes_by_ownership_and_priority() {
+    let house = House::open().await;
+    let owner = Build {
+        priority: Priority::new(6).unwrap(),
+        ..build(2)
+    };
+    let merged = Build {
+        state: BuildState::Failed,
+        ..build(3)
+    };
+    let equal = build(4);
+    for build in [&build(1), &owner, &merged, &equal] {
+        house.put(build).await;
+    }
+    for (file, build) in [("less-urgent.ts", 2), ("given-up.ts", 3), ("equal.ts", 4)] {
+        house
+            .put(&Ownership {
+                path: path(file),
+                build: build_id(build),
+                since: noon(),
+            })
+            .await;
+    }
+    for (file, verdict) in [
+        ("free.ts", Verdict::Grant),
+        ("given-up.ts", Verdict::Grant),
+        ("less-urgent.ts", Verdict::Preempt),
+        ("equal.ts", Verdict::Deny),
+    ] {
+        let conflict = ConflictDetected {
+            build_id: build_id(1),
+            task_id: id("T-001"),
+            owner: None,
+            file: path(file),
+        };
+        let decided = house.give(&pm(), Payload::ConflictDetected(conflict)).await;
+        let [
+            Payload::DecisionMade(DecisionMade {
+                verdict: found,
+                file: told,
+                ..
+            }),
+        ] = decided.as_slice()
+        else {
+            panic!("{decided:?}");
+        };
+        assert_eq!(
+            (*found, told.clone()),
+            (verdict, Some(path(file))),
+            "{file}"
+        );
+    }
+}
+
+/// Loop 2 works on one task and has two more; loops 1 and 3 have one each.
+async fn three_loops(house: &House) {
+    let file = |number: u32| format!("src/{number}.rs");
+    let mut tasks: Vec<Task> = (1..=5)
+        .map(|number| task(1, &format!("T-{number:03}"), &file(number), Action::Create))
+        .collect();
+    for assigned in &mut tasks[3..] {
+        assigned.assigned_to = Some(name("loop-2"));
+    }
+    house.lay(&build(1), &tasks).await;
+    house.run(&tasks[0], 1, "loop-1").await;
+    house.run(&tasks[1], 3, "loop-3").await;
+    // The work of loop 2 was taken from it already; its attempt is kept.
+    house
+        .put(&Attempt {
+            state: AttemptState::Interrupted,
+            ..attempt_at(&tasks[2], 2, "loop-2")
+        })
+        .await;
+    house
+        .put(&Task {
+            state: TaskState::Ready,
+            attempts: 1,
+            ..tasks[2].clone()
+        })
+        .await;
+}
+
+fn down() -> Payload {
+    Payload::ComponentDown(ComponentDown {
+        component: name("loop-2"),
+        silent_seconds: 90,
+    })
+}
+
+#[tokio::test]
+async fn the_work_of_a_dead_loop_goes_to_the_living_by_load() {
+    let house = House::open().await;
+    three_loops(&house).await;
+    house.put(&component("loop-2", noon())).await;
+    house.pass(120);
+    for living in ["loop-1", "loop-3", "build", "build-steward"] {
+        house.put(&component(living, house.clock.now())).await;
+    }
+    let given: Vec<(String, String)> = house
+        .give(&pm(), down())
+        .await
+        .into_iter()
+        .map(|payload| match payload {
+            Payload::WorkAssigned(WorkAssigned {
+                task_id, from, to, ..
+            }) => {
+                assert_eq!(from, Some(name("loop-2")));
+                (task_id.to_string(), to.to_string())
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        ("T-003", "loop-1"),
+        ("T-004", "loop-3"),
+        ("T-005", "loop-1"),
+    ];
+    assert_eq!(
+        given,
+        expected.map(|(task, to)| (task.to_owned(), to.to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn work_that_nobody_can_take_stays_and_is_said_aloud() {
+    let house = House::open().await;
+    three_loops(&house).await;
+    for silent in ["loop-1", "loop-2", "loop-3"] {
+        house.put(&component(silent, noon())).await;
+    }
+    house.pass(120);
+    let told = house.give(&pm(), down()).await;
+    assert_eq!(verdicts(&told), [Verdict::Watch; 3]);
+    assert_eq!(told.len(), 3);
+    // One that is back has lost nothing.
+    house.put(&component("loop-2", house.clock.now())).await;
+    assert_eq!(house.give(&pm(), down()).await, []);
+}
+
+#[tokio::test]
+async fn an_unresolved_ring_is_broken_at_its_least_urgent_member() {
+    let house = House::open().await;
+    ring(&house).await;
+    let mut found = house
+        .due(&monitor(), ropewalk_agents::monitor::TICK, "")
+        .await;
+    let alert = found.remove(0);
+    let told = house.give(&pm(), alert.clone()).await;
+    let [Payload::LockRevoked(revoked)] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!(
+        (revoked.task_id.clone(), revoked.files.clone()),
+        (id("T-002"), vec![path("b.ts")])
+    );
+    let leases = house.list::<Lease>().await;
+    let state = |file: &str| {
+        leases
+            .iter()
+            .find(|lease| lease.path == path(file))
+            .unwrap()
+            .state
+    };
+    assert_eq!(
+        (state("a.ts"), state("b.ts")),
+        (LeaseState::Granted, LeaseState::Revoked)
+    );
+    assert_eq!(house.list::<Wait>().await.len(), 1);
+    assert!(house.list::<Alert>().await[0].cleared_at.is_some());
+    assert_eq!(house.give(&pm(), alert).await, []);
+}
+
+#[tokio::test]
+async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
+    let rows = [
+        ("retry", vec![Verdict::Retry], vec!["decision.made"]),
+        ("skip", vec![Verdict::Skip], vec!["decision.made"]),
+        ("take the other side", vec![], vec!["task.retry"]),
+    ];
+    for (answer, verdict, told) in rows {
+        let house = House::open().await;
+        house.put(&build(1)).await;
+        let request = DecisionRequested {
+            build_id: build_id(1),
+            task_id: Some(id("T-001")),
+            question: "Both changed line 7.".to_owned(),
+            options: vec!["retry".to_owned(), "skip".to_owned()],
+            recommended: Some("retry".to_owned()),
+        };
+        house.give(&pm(), Payload::DecisionRequested(request)).await;
+        let question = house.open_question().await.unwrap();
+        assert!(question.text.contains("line 7") && question.consequential);
+        let recommended: Vec<bool> = question
+            .choices
+            .iter()
+            .map(|choice| choice.recommended)
+            .collect();
+        assert_eq!(recommended, [true, false]);
+        let decided = house.answer(&pm(), answer).await;
+        assert_eq!(
+            (verdicts(&decided), types(&decided)),
+            (verdict, told),
+            "{answer}"
+        );
+    }
+}
+
+fn ended(status: BuildState) -> Payload {
+    Payload::BuildCompleted(BuildCompleted {
+        build_id: build_id(1),
+        spec_id: build(1).spec,
+        idea_slug: build(1).idea,
+        status,
+        reason: Some("too many failures: T-001".to_owned()),
+        counts: TaskCounts {
+            total: 4,
+            failed: 4,
+            ..TaskCounts::default()
+        },
+        duration_seconds: 60,
+        branch: "build/habits".to_owned(),
+        commits: Vec::new(),
+    })
+}
+
+#[tokio::test]
+async fn a_build_that_failed_is_brought_before_a_person() {
+    for (status, answer, told) in [
+        (BuildState::Failed, "Try again", vec!["build.resume"]),
+        (BuildState::Stopped, "Leave it", vec![]),
+    ] {
+        let house = House::open().await;
+        house
+            .put(&Build {
+                state: status,
+                ..build(1)
+            })
+            .await;
+        assert_eq!(
+            types(&house.give(&pm(), ended(status)).await),
+            ["question.asked"]
+        );
+        assert_eq!(types(&house.answer(&pm(), answer).await), told);
+    }
+}
+
+#[tokio::test]
+async fn a_build_that_succeeded_or_that_a_person_stopped_is_left_in_peace() {
+    let house = House::open().await;
+    house
+        .put(&Build {
+            state: BuildState::Succeeded,
+            ..build(1)
+        })
+        .await;
+    assert_eq!(house.give(&pm(), ended(BuildState::Succeeded)).await, []);
+    let stop = Payload::BuildStop(BuildRequest {
+        build_id: build_id(1),
+        requested_by: "ada".to_owned(),
+        reason: None,
+    });
+    let mut changes = ChangeSet::new();
+    changes.emit(
+        house
+            .context("cli")
+            .event(Subject::build(build_id(1)), stop),
+    );
+    house.commit(changes).await;
+    house
+        .put(&Build {
+            state: BuildState::Stopped,
+            ..build(1)
+        })
+        .await;
+    assert_eq!(house.give(&pm(), ended(BuildState::Stopped)).await, []);
+    let asked = house.list::<Question>().await;
+    assert!(
+        asked
+            .iter()
+            .all(|question| question.state != QuestionState::Pending)
+    );
+}

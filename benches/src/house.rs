@@ -1,0 +1,77 @@
+//! Opens a store and a bus in a directory of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_store::{Location, Store};
+use tempfile::TempDir;
+
+/// How long the tasks of a bus may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// A store and a bus that runs on it.
+pub(crate) struct House {
+    pub(crate) store: Store,
+    pub(crate) bus: Bus,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) supervisor: Supervisor,
+}
+
+impl House {
+    /// Opens the database in `directory` and starts a bus.
+    pub(crate) async fn open(directory: &Path, transport: TransportOptions) -> Result<Self> {
+        let clock = Clock::system();
+        let store = store(directory).await?;
+        let ids = Ids::system(clock.clone());
+        let supervisor = Supervisor::new(Shutdown::new());
+        let services = ropewalk_bus::Services {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            supervisor: supervisor.clone(),
+        };
+        let bus = Bus::start(store.clone(), transport, services, BusOptions::default()).await?;
+        Ok(Self {
+            store,
+            bus,
+            clock,
+            ids,
+            supervisor,
+        })
+    }
+
+    /// Stops in order.
+    pub(crate) async fn close(self) -> Result<()> {
+        self.supervisor.shutdown().begin();
+        self.supervisor.drain(DRAIN).await?;
+        self.store.close().await?;
+        Ok(())
+    }
+}
+
+/// Makes a directory on the disk of the current directory: what lies in memory is never written through.
+pub(crate) fn directory() -> Result<TempDir> {
+    Ok(tempfile::Builder::new()
+        .prefix("ropewalk-bench-")
+        .tempdir()?)
+}
+
+/// Names the database in `directory`.
+pub(crate) fn database(directory: &Path) -> PathBuf {
+    directory.join("ropewalk.db")
+}
+
+/// Opens the database in `directory`; makes it when it is not there.
+pub(crate) async fn store(directory: &Path) -> Result<Store> {
+    let location = Location::Sqlite(database(directory));
+    Ok(Store::open(&location, Clock::system()).await?)
+}
+
+/// Makes the tables in `directory` and leaves them to somebody else.
+pub(crate) async fn tables(directory: &Path) -> Result<()> {
+    store(directory).await?.close().await?;
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! Reads the command line; what it cannot read is one line and exit code 3.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use ropewalk_config::settings::{StoreLocation, Transport};
+use ropewalk_store::Location;
+
+use crate::commands::{
+    self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
+    knowledge::Knowledge, lock::Lock, question::Question, spec::Spec, wait::Wait,
+};
+use crate::error::CliError;
+use crate::rehearse;
+
+/// Turns an idea in a chat into specified, approved, built and verified code.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ropewalk",
+    version,
+    after_help = "Exit codes: 0 ok, 1 error, 2 cancelled, 3 usage, 4 needs credentials.\n\
+                  Examples:\n  ropewalk rehearse\n  ropewalk init && ropewalk idea new \"Habit tracker\"\n  \
+                  ropewalk idea chat habit-tracker"
+)]
+pub struct Arguments {
+    /// What holds for every verb.
+    #[command(flatten)]
+    pub global: Global,
+    /// The verb.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What holds for every verb.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Answer in JSON: a list is an array, errors are `{code, message, next}`.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The directory whose project is meant.
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Sets a key of the configuration for this run; may be given again.
+    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Never ask, even on a terminal.
+    #[arg(long, global = true)]
+    pub no_input: bool,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Takes two scripted ideas through every agent to verified branches.
+    Rehearse(rehearse::Arguments),
+    /// Writes `ropewalk.toml` for the repository in this directory.
+    Init(commands::init::Init),
+    /// Runs every agent until it is stopped.
+    Up(commands::up::Up),
+    /// Checks everything that a run needs, and says how to mend what is missing.
+    Doctor(commands::doctor::Doctor),
+    /// Begins, shows and talks about ideas.
+    #[command(subcommand)]
+    Idea(Idea),
+    /// Makes, shows, revises and approves specifications.
+    #[command(subcommand)]
+    Spec(Spec),
+    /// Shows and steers builds.
+    #[command(subcommand)]
+    Build(Build),
+    /// Shows and answers questions.
+    #[command(subcommand)]
+    Question(Question),
+    /// Searches and adds to what was learned.
+    #[command(subcommand)]
+    Knowledge(Knowledge),
+    /// Shows what happened.
+    #[command(subcommand)]
+    Event(Event),
+    /// Shows events that could not be handled, and decides about them.
+    #[command(subcommand, name = "dead-letter")]
+    DeadLetter(DeadLetter),
+    /// Shows file locks.
+    #[command(subcommand)]
+    Lock(Lock),
+    /// Shows who waits for whom.
+    #[command(subcommand)]
+    Wait(Wait),
+    /// Shows and checks the configuration.
+    #[command(subcommand)]
+    Config(Config),
+}
+
+impl Command {
+    /// Returns whether the verb may run agents, and so puts their work away before it stops.
+    pub const fn hosts_agents(&self) -> bool {
+        matches!(
+            self,
+            Self::Rehearse(_)
+                | Self::Up(_)
+                | Self::Idea(Idea::Chat(_))
+                | Self::Spec(Spec::Generate(_))
+        )
+    }
+}
+
+/// Checks the address of a bus.
+pub fn bus(text: &str) -> Result<String, String> {
+    checked::<Transport>(text)
+}
+
+/// Checks the address of a store; one that this version cannot use is refused before anything is made.
+pub fn store(text: &str) -> Result<String, String> {
+    let text = checked::<StoreLocation>(text)?;
+    match Location::parse(&text, Path::new("")) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<String, String> {
+    T::try_from(text.to_owned())
+        .map(|_| text.to_owned())
+        .map_err(|error| error.to_string())
+}
+
+/// Reads `arguments`; `None` when the help or the version was asked for and shown.
+pub fn parse(arguments: &[OsString]) -> Result<Option<Arguments>, CliError> {
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => Ok(Some(arguments)),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                // A closed standard output is none of our business.
+                drop(error.print());
+                Ok(None)
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                drop(write!(std::io::stderr().lock(), "{}", error.render()));
+                Err(CliError::Usage(
+                    "a verb is missing; choose one of the above".to_owned(),
+                ))
+            }
+            _ => Err(CliError::Usage(one_line(&error, arguments))),
+        },
+    }
+}
+
+/// Says in one line what clap says in several.
+fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
+    let rendered = error.render().to_string();
+    let what: Vec<&str> = rendered
+        .lines()
+        .take_while(|line| !line.trim().is_empty())
+        .map(str::trim)
+        .collect();
+    let what = what.join(" ");
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    let tip = rendered
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("tip: "));
+    let advice = tip.map_or_else(|| help_of(arguments), ToOwned::to_owned);
+    format!("{what}; {advice}")
+}
+
+/// Names the help of the verb that was meant, as far as one was.
+fn help_of(arguments: &[OsString]) -> String {
+    let program = Arguments::command();
+    let (mut verb, mut names) = (&program, vec!["ropewalk"]);
+    for argument in arguments.iter().skip(1) {
+        if let Some(below) = argument
+            .to_str()
+            .and_then(|name| verb.find_subcommand(name))
+        {
+            names.push(below.get_name());
+            verb = below;
+        }
+    }
+    format!("see `{} --help`", names.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let error = parse(&arguments).unwrap_err();
+        assert_eq!(error.exit().code(), 3, "{line}: {error}");
+        let text = error.to_string();
+        assert!(!text.contains('\n'), "{text}");
+        text
+    }
+
+    #[test]
+    fn a_mistake_in_the_arguments_is_one_line_that_says_what_to_do() {
+        let cases = [
+            (
+                "ropewalk frobnicate",
+                "unrecognized subcommand 'frobnicate'; see `ropewalk --help`",
+            ),
+            ("ropewalk biuld list", "similar"),
+            ("ropewalk build land x", "land"),
+            (
+                "ropewalk up --bus kafka",
+                "write `embedded`, `nats` or `nats://host:port`",
+            ),
+            ("ropewalk up --store redis", "write `sqlite`"),
+            ("ropewalk up --colour", "--colour"),
+            ("ropewalk spec show not-an-id", "6 digits"),
+            (
+                "ropewalk --json spec show x",
+                "see `ropewalk spec show --help`",
+            ),
+            ("ropewalk up --store postgres://h/d", "postgres"),
+            ("ropewalk spec show", "<ID>"),
+            ("ropewalk idea show Not_A_Slug", "a-z 0-9"),
+        ];
+        for (line, expected) in cases {
+            let text = refused(line);
+            assert!(text.contains(expected), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn verbs_of_later_versions_are_unknown() {
+        for verb in [
+            "agent",
+            "code",
+            "session",
+            "usage",
+            "alert",
+            "export",
+            "completions",
+        ] {
+            refused(&format!("ropewalk {verb}"));
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_sound() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,15 @@
+//! Holds the verbs: one file each, below the file of its noun.
+
+pub mod build;
+pub mod config;
+pub mod dead_letter;
+pub mod doctor;
+pub mod event;
+pub mod idea;
+pub mod init;
+pub mod knowledge;
+pub mod lock;
+pub mod question;
+pub mod spec;
+pub mod up;
+pub mod wait;

@@ -1,0 +1,47 @@
+//! Builds: look at them and steer them.
+
+pub mod list;
+pub mod log;
+pub mod pause;
+pub mod resume;
+pub mod retry;
+pub mod show;
+mod steer;
+pub mod stop;
+
+use clap::Subcommand;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// The verbs of `build`.
+#[derive(Debug, Subcommand)]
+pub enum Build {
+    /// Lists the builds.
+    List(list::List),
+    /// Shows a build with its tasks.
+    Show(show::Show),
+    /// Lets running tasks end and begins no others.
+    Pause(pause::Pause),
+    /// Goes on with a paused, stopped or failed build.
+    Resume(resume::Resume),
+    /// Stops a build; what landed stays.
+    Stop(stop::Stop),
+    /// Tries a failed or skipped task again.
+    Retry(retry::Retry),
+    /// Shows what happened in a build.
+    Log(log::Log),
+}
+
+/// Runs a verb.
+pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
+    match noun {
+        Build::List(verb) => verb.run(app).await,
+        Build::Show(verb) => verb.run(app).await,
+        Build::Pause(verb) => verb.run(app).await,
+        Build::Resume(verb) => verb.run(app).await,
+        Build::Stop(verb) => verb.run(app).await,
+        Build::Retry(verb) => verb.run(app).await,
+        Build::Log(verb) => verb.run(app).await,
+    }
+}

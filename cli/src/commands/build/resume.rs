@@ -1,0 +1,25 @@
+//! Verb `build resume`: goes on with a paused, stopped or failed build.
+
+use clap::Args;
+
+use super::steer::{Wish, steer};
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+
+/// The build and the reason.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// Its id, as `build list` shows it.
+    id: IdText,
+    /// Why.
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+impl Resume {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        steer(Wish::Resume, &self.id, self.reason, app).await
+    }
+}

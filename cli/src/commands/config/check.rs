@@ -1,0 +1,60 @@
+//! Verb `config check`: reads the configuration and says what is wrong with it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use ropewalk_config::settings::ModelPolicy;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// Takes no arguments of its own.
+#[derive(Debug, Args)]
+pub struct Check {}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    ok: bool,
+    file: Option<PathBuf>,
+    name: String,
+    repository: PathBuf,
+    state: PathBuf,
+    warnings: Vec<String>,
+}
+
+impl Check {
+    /// Runs the verb.
+    pub fn run(self, app: &App) -> Result<(), CliError> {
+        let project = app.project()?;
+        let warnings = match project.config().check_model_policy() {
+            Ok(ModelPolicy::Safe) => Vec::new(),
+            Ok(ModelPolicy::Warn(warning)) => vec![warning],
+            Err(error) => vec![error.to_string()],
+        };
+        let checked = Checked {
+            ok: true,
+            file: project.loaded.project_file.clone(),
+            name: project.locations.name.to_string(),
+            repository: project.locations.repository.clone(),
+            state: project.locations.state.clone(),
+            warnings,
+        };
+        app.output.show(&checked, |checked| {
+            let file = checked.file.as_ref().map(|file| file.display().to_string());
+            let mut text = format!(
+                "{} is sound\nproject     {}\nrepository  {}\nstate       {}\n",
+                file.unwrap_or_else(|| "the configuration".to_owned()),
+                checked.name,
+                checked.repository.display(),
+                checked.state.display()
+            );
+            for warning in &checked.warnings {
+                // Writing to a String cannot fail.
+                writeln!(text, "warning: {warning}").ok();
+            }
+            text
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! Verb `dead-letter discard`: gives one up for good; it stays in the record.
+
+use clap::Args;
+use ropewalk_bus::DeadLetters;
+use serde::Serialize;
+
+use super::Which;
+use crate::app::App;
+use crate::error::CliError;
+
+/// The dead letter.
+#[derive(Debug, Args)]
+pub struct Discard {
+    /// Its id, as `dead-letter list` shows it, for example `12/build`.
+    id: Which,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    id: String,
+    discarded: bool,
+}
+
+impl Discard {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let letters = DeadLetters::new(desk.store.clone());
+        let found = self.id.find(&letters).await?;
+        letters.discard(&found.delivery.key).await?;
+        // What came after it on the same entity may go on.
+        desk.poke()?;
+        let done = Done {
+            id: found.delivery.key.to_string(),
+            discarded: true,
+        };
+        app.output
+            .show(&done, |done| format!("discarded {}", done.id))
+    }
+}

@@ -1,0 +1,42 @@
+//! Verb `dead-letter list`: what could not be handled, the newest first.
+
+use clap::Args;
+use ropewalk_bus::DeadLetters;
+
+use super::Letter;
+use crate::app::App;
+use crate::error::CliError;
+use crate::output::short;
+
+/// How many.
+#[derive(Debug, Args)]
+pub struct List {
+    /// The most dead letters.
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+impl List {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let rows = DeadLetters::new(desk.store.clone())
+            .list(self.limit)
+            .await?;
+        let letters: Vec<Letter> = rows.into_iter().map(Letter::from).collect();
+        app.output.list(
+            &letters,
+            ["id", "event", "subject", "state", "tries", "error"],
+            |letter| {
+                [
+                    letter.id.clone(),
+                    letter.event_type.clone(),
+                    letter.subject.to_string(),
+                    letter.state.to_owned(),
+                    letter.attempts.to_string(),
+                    short(letter.error.as_deref().unwrap_or_default(), 80),
+                ]
+            },
+        )
+    }
+}

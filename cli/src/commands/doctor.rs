@@ -1,0 +1,200 @@
+//! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
+
+use clap::Args;
+use ropewalk_config::Loaded;
+use ropewalk_config::settings::ModelPolicy;
+use ropewalk_runtime::Clock;
+use ropewalk_store::{Health, Store};
+use ropewalk_workspace::UserRepository;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::project::Project;
+use crate::wiring;
+
+/// Takes no arguments of its own.
+#[derive(Debug, Args)]
+pub struct Doctor {}
+
+/// How one thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the report.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: String,
+    verdict: Verdict,
+    detail: String,
+}
+
+impl Finding {
+    fn new(check: &str, verdict: Verdict, detail: impl std::fmt::Display) -> Self {
+        Self {
+            check: check.to_owned(),
+            verdict,
+            detail: detail.to_string(),
+        }
+    }
+
+    fn of(check: &str, outcome: Result<String, CliError>) -> Self {
+        match outcome {
+            Ok(detail) => Self::new(check, Verdict::Ok, detail),
+            Err(error) => Self::new(check, Verdict::Fail, error),
+        }
+    }
+}
+
+impl Doctor {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let mut findings = Vec::new();
+        let git = wiring::git(&app.environment).await.map_err(CliError::from);
+        findings.push(Finding::of(
+            "git",
+            git.as_ref()
+                .map(|_| "found, new enough".to_owned())
+                .map_err(Clone::clone),
+        ));
+        match app.project() {
+            Ok(project) => {
+                findings.push(Finding::new("config", Verdict::Ok, source(&project.loaded)));
+                if let Ok(git) = &git {
+                    findings.push(Finding::of("repository", repository(&project, git).await));
+                }
+                findings.extend(state_and_store(&project).await);
+                let bus =
+                    wiring::check_bus(&project.config().bus.transport, &app.environment).await;
+                findings.push(Finding::of("bus", bus));
+                findings.extend(models(&project, app));
+            }
+            Err(error) => findings.push(Finding::new("config", Verdict::Fail, error)),
+        }
+        app.output
+            .list(&findings, ["check", "verdict", "detail"], |finding| {
+                let verdict = match finding.verdict {
+                    Verdict::Ok => "ok",
+                    Verdict::Warn => "warn",
+                    Verdict::Fail => "fail",
+                };
+                [
+                    finding.check.clone(),
+                    verdict.to_owned(),
+                    finding.detail.clone(),
+                ]
+            })?;
+        let failed = findings
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Fail)
+            .count();
+        if failed == 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "{failed} of {} checks failed; mend what they name",
+            findings.len()
+        );
+        Err(CliError::refused("doctor", text))
+    }
+}
+
+fn source(loaded: &Loaded) -> String {
+    loaded.project_file.as_ref().map_or_else(
+        || "no project file".to_owned(),
+        |file| file.display().to_string(),
+    )
+}
+
+async fn repository(project: &Project, git: &ropewalk_workspace::Git) -> Result<String, CliError> {
+    let user = UserRepository::inspect(git, &project.locations.repository).await?;
+    let kind = if user.bare {
+        "a bare repository"
+    } else {
+        "a repository"
+    };
+    Ok(format!("{} is {kind}", user.path.display()))
+}
+
+async fn state_and_store(project: &Project) -> Vec<Finding> {
+    let state = project.state();
+    let mut findings = Vec::new();
+    let clock = Clock::system();
+    // A project that never ran has neither, and a check should not make them.
+    if !state.exists() {
+        let detail = format!("{} is made at the first start", state.display());
+        findings.push(Finding::new("state", writable_above(project), detail));
+        findings.push(Finding::of(
+            "store",
+            wiring::location(project).map(|_| "made at the first start".to_owned()),
+        ));
+        return findings;
+    }
+    findings.push(Finding::of("state", writable(project)));
+    match store(project, &clock).await {
+        Ok((store, detail)) => {
+            let closed = store.close().await.map_err(CliError::from);
+            findings.push(Finding::of("store", closed.map(|()| detail)));
+        }
+        Err(error) => findings.push(Finding::new("store", Verdict::Fail, error)),
+    }
+    findings
+}
+
+async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliError> {
+    let store = Store::open(&wiring::location(project)?, clock.clone()).await?;
+    match store.check().await? {
+        Health::Intact => {}
+        Health::Damaged(finding) => {
+            let text = format!("the database is damaged ({finding}); restore the newest backup");
+            return Err(CliError::refused("store", text));
+        }
+    }
+    let counts = store.statistics().await?;
+    let detail = format!(
+        "intact: {} events, {} open deliveries, {} dead letters",
+        counts.events, counts.open_deliveries, counts.dead_letters
+    );
+    Ok((store, detail))
+}
+
+fn writable(project: &Project) -> Result<String, CliError> {
+    let state = project.state();
+    match tempfile::NamedTempFile::new_in(state) {
+        Ok(_) => Ok(format!("{} is writable", state.display())),
+        Err(error) => Err(CliError::file(state, &error)),
+    }
+}
+
+fn writable_above(project: &Project) -> Verdict {
+    let nearest = project.state().ancestors().find(|path| path.exists());
+    match nearest.map(tempfile::NamedTempFile::new_in) {
+        Some(Ok(_)) => Verdict::Ok,
+        _ => Verdict::Fail,
+    }
+}
+
+fn models(project: &Project, app: &App) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        wiring::check_models(project, &app.environment, &Clock::system())
+            .into_iter()
+            .map(|check| {
+                let name = format!("model {}", check.provider);
+                let outcome = check
+                    .fault
+                    .map_or_else(|| Ok("key and description are there".to_owned()), Err);
+                Finding::of(&name, outcome)
+            })
+            .collect();
+    findings.push(match project.config().check_model_policy() {
+        Ok(ModelPolicy::Safe) => Finding::new("sandbox", Verdict::Ok, "every model is scripted"),
+        Ok(ModelPolicy::Warn(warning)) => Finding::new("sandbox", Verdict::Warn, warning),
+        Err(error) => Finding::new("sandbox", Verdict::Fail, error),
+    });
+    findings
+}

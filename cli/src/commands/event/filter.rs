@@ -1,0 +1,48 @@
+//! Selects events by the flags of `list` and `tail`.
+
+use clap::Args;
+use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Payload, Subject};
+use ropewalk_store::EventFilter;
+
+/// Which events.
+#[derive(Debug, Args)]
+pub struct Filter {
+    /// Only this type, for example `task.failed`, or a family such as `alert.*`.
+    #[arg(long = "type", value_name = "TYPE", value_parser = pattern)]
+    event_type: Option<EventPattern>,
+    /// Only those of this component, for example `build`.
+    #[arg(long)]
+    source: Option<ComponentName>,
+    /// Only those about this entity, for example `idea/habits`.
+    #[arg(long, value_parser = Subject::parse)]
+    subject: Option<Subject>,
+    /// Only those that one request set in motion.
+    #[arg(long)]
+    correlation: Option<CorrelationId>,
+}
+
+impl Filter {
+    /// Returns the filter as the store takes it.
+    pub fn build(self) -> EventFilter {
+        EventFilter {
+            pattern: self.event_type,
+            source: self.source,
+            subject: self.subject,
+            correlation: self.correlation,
+            ..EventFilter::default()
+        }
+    }
+}
+
+fn pattern(text: &str) -> Result<EventPattern, String> {
+    let pattern = EventPattern::of(text);
+    let any = ComponentName::parse("any").map_err(|error| error.to_string())?;
+    if Payload::TYPES
+        .iter()
+        .any(|known| pattern.matches(known, &any))
+    {
+        Ok(pattern)
+    } else {
+        Err("no event type is called so; write for example `task.failed` or `alert.*`".to_owned())
+    }
+}

@@ -1,0 +1,87 @@
+//! Shows an event as one line.
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::CloudEvent;
+use ropewalk_store::StoredEvent;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::output::short;
+
+/// The fields of a payload that say most about it, the most telling first.
+const TELLING: [&str; 16] = [
+    "text",
+    "answer",
+    "error",
+    "reason",
+    "detail",
+    "message",
+    "content",
+    "artifact",
+    "to",
+    "status",
+    "branch",
+    "commit_sha",
+    "file",
+    "hash",
+    "question",
+    "name",
+];
+
+/// An event with its position.
+#[derive(Debug, Serialize)]
+pub struct Line {
+    /// Its position in commit order.
+    pub sequence: i64,
+    /// The event.
+    #[serde(flatten)]
+    pub event: CloudEvent,
+}
+
+impl From<&StoredEvent> for Line {
+    fn from(stored: &StoredEvent) -> Self {
+        Self {
+            sequence: stored.sequence,
+            event: stored.event.clone(),
+        }
+    }
+}
+
+/// Returns the line for people.
+pub fn human(line: &Line) -> String {
+    let event = &line.event;
+    let gist = gist(&event.data);
+    let text = format!(
+        "{:>6}  {}  {:<26} {}  {gist}",
+        line.sequence,
+        clock(event.time),
+        event.event_type,
+        event.subject
+    );
+    text.trim_end().to_owned()
+}
+
+fn clock(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Returns the most telling field of a payload, shortened.
+fn gist(data: &Value) -> String {
+    TELLING
+        .iter()
+        .find_map(|field| data.get(field)?.as_str())
+        .map(|text| short(text, 100))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_tells_most() {
+        let data = serde_json::json!({ "file": "src/a.rs", "error": "expected 1,\n got 2" });
+        assert_eq!(gist(&data), "expected 1, got 2");
+        assert_eq!(gist(&serde_json::json!({ "count": 3 })), "");
+    }
+}

@@ -1,0 +1,48 @@
+//! Verb `event tail`: events as they come, until Ctrl-C.
+
+use clap::Args;
+
+use super::filter::Filter;
+use super::line::{Line, human};
+use crate::app::App;
+use crate::error::CliError;
+
+/// Which ones.
+#[derive(Debug, Args)]
+pub struct Tail {
+    #[command(flatten)]
+    filter: Filter,
+    /// Begin with the events after this position instead of the next one.
+    #[arg(long, value_name = "SEQUENCE")]
+    after: Option<i64>,
+    /// End after so many events.
+    #[arg(long, value_name = "COUNT")]
+    count: Option<u64>,
+}
+
+impl Tail {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let mut filter = self.filter.build();
+        let mut last = match self.after {
+            Some(after) => after,
+            None => desk.store.last_sequence().await?,
+        };
+        let mut left = self.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            filter.after_sequence = Some(last);
+            filter.limit = Some(u32::try_from(left.min(500)).unwrap_or(500));
+            let events = desk.store.events(&filter).await?;
+            for event in &events {
+                last = event.sequence;
+                left -= 1;
+                app.output.stream(&Line::from(event), human)?;
+            }
+            if events.is_empty() {
+                desk.pause().await;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Ideas: begin one, look at it, talk about it.
+
+pub mod chat;
+pub mod list;
+pub mod new;
+pub mod show;
+
+use clap::Subcommand;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// The verbs of `idea`.
+#[derive(Debug, Subcommand)]
+pub enum Idea {
+    /// Begins an idea with its first message.
+    New(new::New),
+    /// Lists the ideas.
+    List(list::List),
+    /// Shows an idea and what was said about it.
+    Show(show::Show),
+    /// Talks about an idea until it is clear.
+    Chat(chat::Chat),
+}
+
+/// Runs a verb.
+pub async fn run(noun: Idea, app: &App) -> Result<(), CliError> {
+    match noun {
+        Idea::New(verb) => verb.run(app).await,
+        Idea::List(verb) => verb.run(app).await,
+        Idea::Show(verb) => verb.run(app).await,
+        Idea::Chat(verb) => verb.run(app).await,
+    }
+}

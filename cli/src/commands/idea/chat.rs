@@ -1,0 +1,315 @@
+//! Verb `idea chat`: a conversation about an idea, streamed, with what it has come to.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+
+use clap::Args;
+use ropewalk_agents::ideation;
+use ropewalk_bus::LiveEvents;
+use ropewalk_schemas::idea::{Author, Idea, Message, Phase, Session};
+use ropewalk_schemas::{MessageId, QuestionId, SessionId, Slug, Subject};
+use ropewalk_store::Query;
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::wiring::{Crew, Reach, Trouble};
+
+/// Who answers.
+const ROLE: &str = "ideation";
+
+/// The idea.
+#[derive(Debug, Args)]
+pub struct Chat {
+    /// Its name, as `idea list` shows it.
+    slug: Slug,
+}
+
+/// A reply with what the conversation has come to.
+#[derive(Debug, Serialize)]
+struct Answered {
+    message: MessageId,
+    text: String,
+    phase: Phase,
+    confidence: f64,
+    captured: Vec<String>,
+    waiting_for: Option<QuestionId>,
+}
+
+impl Chat {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let reach = Reach::open(app, Crew::Ideation, &self.slug).await?;
+        let talked = self.talk(app, &reach).await;
+        let closed = reach.close().await;
+        talked.and(closed)
+    }
+
+    async fn talk(&self, app: &App, reach: &Reach) -> Result<(), CliError> {
+        reach.require(ROLE).await?;
+        let mut conversation = Conversation::open(reach, &self.slug, &app.output).await?;
+        conversation.begin().await?;
+        let terminal = conversation.terminal;
+        let mut lines = BufReader::new(tokio::io::stdin()).lines();
+        loop {
+            if terminal {
+                app.output.prompt("\nyou> ");
+            }
+            let line = tokio::select! {
+                line = lines.next_line() => line,
+                () = reach.stopped() => return Err(CliError::Cancelled),
+            };
+            match line {
+                Ok(Some(line)) if line.trim().is_empty() => {}
+                Ok(Some(line)) => conversation.say(&line).await?,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    let text = format!("cannot read what you say: {error}; write UTF-8 text");
+                    return Err(CliError::refused("input", text));
+                }
+            }
+        }
+    }
+}
+
+/// A conversation as this process sees it.
+struct Conversation<'a> {
+    reach: &'a Reach,
+    idea: Slug,
+    session: SessionId,
+    output: &'a Output,
+    live: Option<LiveEvents>,
+    /// Whether a person types, who likes to see whose turn it is.
+    terminal: bool,
+    /// The messages of the agent that were shown or are history.
+    known: BTreeSet<MessageId>,
+    phase: Phase,
+}
+
+impl<'a> Conversation<'a> {
+    async fn open(reach: &'a Reach, slug: &Slug, output: &'a Output) -> Result<Self, CliError> {
+        let idea = reach
+            .store()
+            .get::<Idea>(slug.as_str())
+            .await?
+            .ok_or_else(|| CliError::unknown("idea", slug, "idea list"))?;
+        Ok(Self {
+            live: reach.live(),
+            terminal: std::io::stdin().is_terminal() && !output.is_json(),
+            reach,
+            idea: slug.clone(),
+            session: idea.session,
+            output,
+            known: BTreeSet::new(),
+            phase: Phase::Exploring,
+        })
+    }
+
+    /// Shows where the conversation stands, and waits for a reply that is still owed.
+    async fn begin(&mut self) -> Result<(), CliError> {
+        let session = self.state().await?;
+        self.phase = session.phase;
+        let messages = self.messages().await?;
+        let last = messages.last().map(|message| message.author);
+        if last == Some(Author::Person) {
+            // Everything that came before the last message has its reply already.
+            self.know(&messages);
+            let subject = Subject::idea(&self.idea);
+            let asked = self.reach.newest("ideation.message", &subject).await?;
+            if let Err(error) = self.reply(asked - 1).await {
+                if error == CliError::Cancelled {
+                    return Err(error);
+                }
+                // It cannot be answered any more, but the next message can.
+                self.output.note(&error.to_string())?;
+            }
+            return Ok(());
+        }
+        self.know(&messages);
+        if let Some(message) = messages.last()
+            && !self.output.is_json()
+        {
+            self.output
+                .note(&format!("ropewalk> {}", message.text.trim()))?;
+        }
+        self.output.note(&status(&session))
+    }
+
+    /// Says a line and shows the reply.
+    async fn say(&mut self, text: &str) -> Result<(), CliError> {
+        let after = self.reach.store().last_sequence().await?;
+        let (context, user) = (self.reach.context()?, self.reach.user().clone());
+        ideation::say(&context, self.session, &user, text).await?;
+        self.reach.wake()?;
+        self.reply(after).await
+    }
+
+    /// Shows the words of the reply while they come, then what they changed.
+    async fn reply(&mut self, after: i64) -> Result<(), CliError> {
+        let mut spoken = String::new();
+        let mut retries = 0;
+        if self.terminal {
+            self.output.prompt("\nropewalk> ");
+        }
+        let message = loop {
+            if let Some(message) = self.new_message().await? {
+                break message;
+            }
+            self.look_for_trouble(after, &mut retries, &mut spoken)
+                .await?;
+            self.listen(&mut spoken).await?;
+        };
+        self.known.insert(message.id);
+        let session = self.state().await?;
+        if self.output.is_json() {
+            self.output
+                .stream(&answered(&message, &session), |_| String::new())?;
+        } else {
+            match message.text.strip_prefix(spoken.as_str()) {
+                Some(rest) => self.output.line(rest.trim_end())?,
+                None => self
+                    .output
+                    .line(&format!("\n{}", message.text.trim_end()))?,
+            }
+        }
+        self.tell_phase(&session)
+    }
+
+    /// Hears what is being said until it is time to look again.
+    async fn listen(&mut self, spoken: &mut String) -> Result<(), CliError> {
+        let pause = self.reach.pause();
+        let Some(live) = &mut self.live else {
+            return pause.await;
+        };
+        tokio::pin!(pause);
+        loop {
+            let event = tokio::select! {
+                waited = &mut pause => return waited,
+                Some(event) = live.next() => event,
+            };
+            let ours = event.data["session_id"] == serde_json::json!(self.session);
+            if ours
+                && event.event_type == "ideation.delta"
+                && !self.output.is_json()
+                && let Some(words) = event.data["text"].as_str()
+            {
+                self.output.words(words)?;
+                spoken.push_str(words);
+            }
+        }
+    }
+
+    async fn look_for_trouble(
+        &self,
+        after: i64,
+        retries: &mut u32,
+        spoken: &mut String,
+    ) -> Result<(), CliError> {
+        match self
+            .reach
+            .trouble(ROLE, &Subject::idea(&self.idea), after)
+            .await?
+        {
+            Some(Trouble::Dead { key, error }) => {
+                let text = format!(
+                    "the message was not answered: {error}; mend that, then `ropewalk dead-letter replay {key}`"
+                );
+                Err(CliError::refused("dead-letter", text))
+            }
+            Some(Trouble::Retrying { attempts, error }) if attempts > *retries => {
+                *retries = attempts;
+                spoken.clear();
+                self.output
+                    .note(&format!("try {attempts} failed, trying again: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn tell_phase(&mut self, session: &Session) -> Result<(), CliError> {
+        self.output.note(&status(session))?;
+        let before = std::mem::replace(&mut self.phase, session.phase);
+        if before != session.phase && session.phase == Phase::Complete {
+            let text = format!(
+                "the idea is clear; go on with `ropewalk spec generate {}`",
+                self.idea
+            );
+            self.output.note(&text)?;
+        }
+        Ok(())
+    }
+
+    fn know(&mut self, messages: &[Message]) {
+        let said = messages
+            .iter()
+            .filter(|message| message.author == Author::Agent);
+        self.known.extend(said.map(|message| message.id));
+    }
+
+    async fn new_message(&self) -> Result<Option<Message>, CliError> {
+        let messages = self.messages().await?;
+        Ok(messages
+            .into_iter()
+            .find(|message| message.author == Author::Agent && !self.known.contains(&message.id)))
+    }
+
+    async fn messages(&self) -> Result<Vec<Message>, CliError> {
+        let query = Query::new()
+            .equal("session", self.session.to_string())
+            .order_by("at");
+        let rows = self.reach.store().list::<Message>(query).await?;
+        Ok(rows.into_iter().map(|row| row.record).collect())
+    }
+
+    async fn state(&self) -> Result<Session, CliError> {
+        let session = self
+            .reach
+            .store()
+            .get::<Session>(&self.session.to_string())
+            .await?;
+        session
+            .map(|session| session.record)
+            .ok_or_else(|| CliError::unknown("session", self.session, "idea list"))
+    }
+}
+
+fn captured(session: &Session) -> Vec<String> {
+    session
+        .signals
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.kind.clone())
+        .collect()
+}
+
+fn answered(message: &Message, session: &Session) -> Answered {
+    Answered {
+        message: message.id,
+        text: message.text.clone(),
+        phase: session.phase,
+        confidence: session.signals.confidence,
+        captured: captured(session),
+        waiting_for: session.waiting_for,
+    }
+}
+
+/// Says in one line what the conversation has come to.
+fn status(session: &Session) -> String {
+    let captured = captured(session);
+    let captured = if captured.is_empty() {
+        "nothing yet".to_owned()
+    } else {
+        captured.join(", ")
+    };
+    let waits = if session.waiting_for.is_some() {
+        " | waits for your answer"
+    } else {
+        ""
+    };
+    format!(
+        "[{} | confidence {:.2} | captured: {captured}{waits}]",
+        session.phase, session.signals.confidence
+    )
+}

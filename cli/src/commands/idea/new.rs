@@ -1,0 +1,59 @@
+//! Verb `idea new`: begins an idea with its first message.
+
+use clap::Args;
+use ropewalk_agents::ideation::{self, Opening};
+use ropewalk_schemas::{SessionId, Slug};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// A title that is longer is taken for the first message alone.
+const LONGEST_TITLE: usize = 80;
+
+/// The idea.
+#[derive(Debug, Args)]
+pub struct New {
+    /// What it is about, in a few words.
+    #[arg(required = true)]
+    title: Vec<String>,
+    /// The first message; the title when absent.
+    #[arg(long)]
+    text: Option<String>,
+    /// Its name; made of the title when absent.
+    #[arg(long)]
+    slug: Option<Slug>,
+}
+
+#[derive(Debug, Serialize)]
+struct Begun {
+    slug: Slug,
+    session: SessionId,
+}
+
+impl New {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let words = self.title.join(" ");
+        let title = (words.chars().count() <= LONGEST_TITLE).then(|| words.clone());
+        let desk = app.desk().await?;
+        let opening = Opening {
+            user: desk.user().clone(),
+            title,
+            text: self.text.unwrap_or(words),
+            slug: self.slug,
+        };
+        let started = ideation::start(&desk.context(), opening).await?;
+        desk.poke()?;
+        let begun = Begun {
+            slug: started.idea,
+            session: started.session,
+        };
+        app.output.show(&begun, |begun| {
+            format!(
+                "began `{0}`; talk about it with `ropewalk idea chat {0}`",
+                begun.slug
+            )
+        })
+    }
+}

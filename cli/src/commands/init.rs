@@ -1,0 +1,183 @@
+//! Verb `init`: writes `ropewalk.toml` for the repository in this directory.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
+use ropewalk_schemas::{ProjectName, Slug};
+use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::wiring;
+
+/// What the project is called.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Names the project; by default the directory does.
+    #[arg(long)]
+    name: Option<ProjectName>,
+}
+
+#[derive(Debug, Serialize)]
+struct Initialised {
+    file: PathBuf,
+    name: ProjectName,
+    repository: PathBuf,
+    state: PathBuf,
+    notice: Option<String>,
+}
+
+impl Init {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let directory = app.directory()?;
+        let file = directory.join(PROJECT_FILE);
+        if file.symlink_metadata().is_ok() {
+            let text = format!(
+                "`{}` is there already; edit it, or remove it first",
+                file.display()
+            );
+            return Err(CliError::refused("exists", text));
+        }
+        let git = wiring::git(&app.environment).await?;
+        UserRepository::inspect(&git, &directory).await?;
+        let locations = self.locations(&directory, &app.environment)?;
+        // Asked before anything is made; the file itself comes last, since it would make the repository dirty.
+        tempfile::NamedTempFile::new_in(&directory)
+            .map_err(|error| CliError::file(&directory, &error))?;
+        let made = lay(git, &directory, &locations, &file).await;
+        let notice = match made {
+            Ok(notice) => notice,
+            Err(error) => {
+                // The directory was not there before, so nothing of anybody else is in it.
+                drop(std::fs::remove_dir_all(&locations.state));
+                return Err(error);
+            }
+        };
+        let initialised = Initialised {
+            file,
+            name: locations.name,
+            repository: locations.repository,
+            state: locations.state,
+            notice,
+        };
+        if let Some(notice) = &initialised.notice {
+            app.output.note(&format!("note: {notice}"))?;
+        }
+        app.output.show(&initialised, |done| {
+            format!(
+                "wrote {}\nproject     {}\nstate       {}\nnext        set a model key, then `ropewalk idea new \"…\"`; \
+                 `ropewalk doctor` checks everything",
+                done.file.display(),
+                done.name,
+                done.state.display()
+            )
+        })
+    }
+
+    /// Chooses the name, and with it the state directory; one that belongs to another project is left alone.
+    fn locations(self, directory: &Path, environment: &Environment) -> Result<Locations, CliError> {
+        let locate = |name: &str| -> Result<Locations, CliError> {
+            let settings = ["project.repo=.".to_owned(), format!("project.name={name}")];
+            let loaded = Config::load(directory, environment, &settings)?;
+            Ok(loaded.locations(environment)?)
+        };
+        if let Some(name) = &self.name {
+            let locations = locate(name.as_str())?;
+            return if locations.state.exists() {
+                Err(CliError::refused(
+                    "exists",
+                    format!(
+                        "a project named `{name}` has its state in `{}`; choose another name",
+                        locations.state.display()
+                    ),
+                ))
+            } else {
+                Ok(locations)
+            };
+        }
+        let base = directory
+            .file_name()
+            .and_then(|name| Slug::from_text(name.to_string_lossy().trim_end_matches(".git")))
+            .map_or_else(|| "project".to_owned(), |slug| slug.to_string());
+        for number in 1..1000 {
+            let name = if number == 1 {
+                base.clone()
+            } else {
+                format!("{base}-{number}")
+            };
+            let locations = locate(&name)?;
+            if !locations.state.exists() {
+                return Ok(locations);
+            }
+        }
+        Err(CliError::refused(
+            "exists",
+            format!("too many projects named `{base}`; give one with `--name`"),
+        ))
+    }
+}
+
+/// Makes the state with its local clone, then the file; returns what is unusual about the repository.
+async fn lay(
+    git: Git,
+    directory: &Path,
+    locations: &Locations,
+    file: &Path,
+) -> Result<Option<String>, CliError> {
+    wiring::make_state(&locations.state)?;
+    let options = LocalCloneOptions {
+        user_repository: directory.to_owned(),
+        state: locations.state.clone(),
+        identity: Identity::default(),
+    };
+    let notice = match LocalClone::open_or_create(git, options).await {
+        Ok(clone) => wiring::notice(&clone).await?,
+        Err(error @ GitError::NoCommit(_)) => Some(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    create(file, &settings(&locations.name))?;
+    Ok(notice)
+}
+
+fn create(path: &Path, text: &str) -> Result<(), CliError> {
+    let written = File::create_new(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => CliError::refused(
+            "exists",
+            format!("`{}` is there already; edit it", path.display()),
+        ),
+        _ => CliError::file(path, &error),
+    })
+}
+
+fn settings(name: &ProjectName) -> String {
+    format!(
+        r#"# What Ropewalk does in this repository. `ropewalk config show` lists every key with its value and where it was set.
+
+# Commands that a model asks for are not confined yet. This line says that you know and allow them:
+# sandbox = "off"
+
+[project]
+name = "{name}"
+repo = "."
+
+# [models]                                  # `provider/model` by role
+# chat = "anthropic/claude-sonnet-4-5"
+# spec = "anthropic/claude-sonnet-4-5"
+# build = "anthropic/claude-sonnet-4-5"
+# small = "anthropic/claude-haiku-4-5"
+
+# [[gate.commands]]                         # what every change must pass, beside its own check
+# name = "tests"
+# command = "cargo test"
+"#
+    )
+}

@@ -1,0 +1,100 @@
+//! Verb `knowledge show`: an item, where it comes from and where it was used.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
+use ropewalk_store::Query;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::output::time;
+
+/// The item.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Its id, as `knowledge search` shows it.
+    id: IdText,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    item: KnowledgeItem,
+    uses: Vec<Injection>,
+}
+
+impl Show {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let item = self
+            .id
+            .find::<KnowledgeItem>(&desk, "knowledge item", "knowledge search");
+        let item = item.await?.record;
+        let of_item = Query::new()
+            .equal("item", item.id.to_string())
+            .order_by("at");
+        let uses = desk.store.list::<Injection>(of_item).await?;
+        let uses = uses.into_iter().map(|row| row.record).collect();
+        app.output.show(&Shown { item, uses }, human)
+    }
+}
+
+fn human(shown: &Shown) -> String {
+    let item = &shown.item;
+    let mut text = format!("{}\n\n", item.content.trim());
+    // Writing to a String cannot fail.
+    writeln!(
+        text,
+        "{} {}, {}",
+        super::word(&item.kind),
+        item.id,
+        item.state
+    )
+    .ok();
+    writeln!(
+        text,
+        "confidence  {:.2}, seen in {} executions",
+        item.confidence,
+        item.occurrences()
+    )
+    .ok();
+    let lists = [
+        ("files", &item.globs),
+        ("topics", &item.topics),
+        ("evidence", &item.evidence),
+    ];
+    for (name, values) in lists {
+        if !values.is_empty() {
+            writeln!(text, "{name:<11} {}", values.join(", ")).ok();
+        }
+    }
+    writeln!(
+        text,
+        "from        {} at {}",
+        item.discovered_by,
+        time(item.created_at)
+    )
+    .ok();
+    if let Some(newer) = item.superseded_by {
+        writeln!(text, "superseded  by {newer}").ok();
+    }
+    for usage in &shown.uses {
+        let effect = match (usage.held_out, usage.helped) {
+            (true, _) => "left out to measure",
+            (false, Some(true)) => "passed at once",
+            (false, Some(false)) => "did not help",
+            (false, None) => "not settled",
+        };
+        writeln!(
+            text,
+            "used in     task {} of specification {}: {effect}",
+            usage.task, usage.spec
+        )
+        .ok();
+    }
+    text
+}

@@ -1,0 +1,106 @@
+//! Verb `question show`: a question with its options and what waits for it.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use ropewalk_schemas::question::{About, Question};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::output::time;
+
+/// The question.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Its id, as `question list` shows it.
+    id: IdText,
+}
+
+impl Show {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let question = self
+            .id
+            .find::<Question>(&desk, "question", "question list")
+            .await?
+            .record;
+        app.output.show(&question, human)
+    }
+}
+
+/// Returns the whole question for people.
+pub(super) fn human(question: &Question) -> String {
+    let mut text = format!("{}\n", question.text.trim());
+    // Writing to a String cannot fail.
+    if !question.context.trim().is_empty() {
+        writeln!(text, "\n{}", question.context.trim()).ok();
+    }
+    text.push('\n');
+    for (index, choice) in question.choices.iter().enumerate() {
+        let mark = if choice.recommended {
+            " (recommended)"
+        } else {
+            ""
+        };
+        writeln!(text, "  {}. {}{mark}", index + 1, choice.label).ok();
+        for more in [&choice.description, &choice.implications]
+            .into_iter()
+            .flatten()
+        {
+            writeln!(text, "     {more}").ok();
+        }
+    }
+    if question.free_text {
+        text.push_str("  or any text of yours\n");
+    }
+    writeln!(
+        text,
+        "\n{} {} asked by {} at {}",
+        question.kind.as_str(),
+        question.id,
+        question.agent,
+        time(question.asked_at)
+    )
+    .ok();
+    writeln!(text, "waits for it: {}", waits(&question.about)).ok();
+    match (&question.answer, &question.default, question.due_at) {
+        (Some(answer), _, _) => {
+            writeln!(
+                text,
+                "{}: {} (by {} over {} at {})",
+                question.state,
+                answer.text,
+                answer.by,
+                answer.channel,
+                time(answer.at)
+            )
+            .ok();
+        }
+        (None, Some(default), Some(due)) if !question.consequential => {
+            writeln!(
+                text,
+                "{}; takes `{default}` at {}",
+                question.state,
+                time(due)
+            )
+            .ok();
+        }
+        _ => {
+            writeln!(text, "{}", question.state).ok();
+        }
+    }
+    text
+}
+
+fn waits(about: &About) -> String {
+    match about {
+        About::Session { session } => format!("the conversation {session}"),
+        About::Specification { spec } => format!("specification {spec}"),
+        About::Build { build } => format!("build {build}"),
+        About::Task { build, task } => format!("task {task} of build {build}"),
+        About::Knowledge { item } => format!("knowledge item {item}"),
+        About::Nothing => "nothing".to_owned(),
+    }
+}

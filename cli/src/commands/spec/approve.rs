@@ -1,0 +1,130 @@
+//! Verb `spec approve`: approves one revision by its hash, exactly once.
+
+use std::time::Duration;
+
+use clap::Args;
+use ropewalk_agents::specification::{self, Approved};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::specification::{Price, SpecState, Specification};
+use ropewalk_schemas::{BuildId, ContentHash, SpecId};
+use ropewalk_store::Query;
+use serde::Serialize;
+
+use super::show::price;
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::wiring::Desk;
+
+/// How long the beginning of the build is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The specification and the revision that was read.
+#[derive(Debug, Args)]
+pub struct Approve {
+    /// Its id, as `spec list` shows it.
+    id: IdText,
+    /// The hash of the revision that was read, as `spec show` shows it.
+    #[arg(long)]
+    hash: Option<ContentHash>,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    spec: SpecId,
+    revision: u32,
+    hash: ContentHash,
+    price: Option<Price>,
+    build: Option<BuildId>,
+}
+
+impl Approve {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let spec = self
+            .id
+            .find::<Specification>(&desk, "specification", "spec list")
+            .await?
+            .record;
+        let hash = match self.hash {
+            Some(hash) => hash,
+            None => ask(app, &spec)?,
+        };
+        let Approved {
+            spec,
+            revision,
+            hash,
+            price,
+        } = specification::approve(&desk.context(), spec.id, &hash, desk.user()).await?;
+        let build = if desk.poke_or_say(&app.output)? {
+            build_of(&desk, spec).await?
+        } else {
+            None
+        };
+        let done = Done {
+            spec,
+            revision,
+            hash,
+            price,
+            build,
+        };
+        app.output.show(&done, |done| {
+            let began = done
+                .build
+                .map_or_else(String::new, |build| format!("\nbuild {build} began"));
+            format!(
+                "approved revision {} of {} ({}){began}",
+                done.revision,
+                done.spec,
+                super::show::price(done.price.as_ref())
+            )
+        })
+    }
+}
+
+/// Shows what an approval means and asks for it; without a person to ask, names what is missing.
+fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
+    let (Some(newest), SpecState::Generated | SpecState::Approved) = (&spec.hash, spec.state)
+    else {
+        let text = format!(
+            "specification `{}` is {}; only a generated one can be approved",
+            spec.id, spec.state
+        );
+        return Err(CliError::refused("approval", text));
+    };
+    let price = price(spec.price.as_ref());
+    if !app.can_ask() {
+        let text = format!(
+            "an approval names what it approves (price {price}); read `ropewalk spec show {}`, then add `--hash {newest}`",
+            spec.id
+        );
+        return Err(CliError::Usage(text));
+    }
+    app.output.note(&format!(
+        "revision {} of `{}`\nhash   {newest}\nprice  {price}",
+        spec.revision, spec.idea
+    ))?;
+    let question = inquire::Confirm::new("Approve exactly this revision and begin its build?");
+    match question.with_default(false).prompt() {
+        Ok(true) => Ok(newest.clone()),
+        Ok(false)
+        | Err(
+            inquire::InquireError::OperationCanceled | inquire::InquireError::OperationInterrupted,
+        ) => Err(CliError::Cancelled),
+        Err(error) => Err(CliError::failed(error)),
+    }
+}
+
+async fn build_of(desk: &Desk, spec: SpecId) -> Result<Option<BuildId>, CliError> {
+    desk.wait_for(PATIENCE, || async {
+        let of_spec = Query::new().equal("spec", spec.to_string());
+        Ok(desk
+            .store
+            .list::<Build>(of_spec)
+            .await?
+            .pop()
+            .map(|build| build.id))
+    })
+    .await
+}

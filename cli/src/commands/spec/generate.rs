@@ -1,0 +1,155 @@
+//! Verb `spec generate`: has the specification of an idea made, and waits for it.
+
+use clap::{Args, ValueEnum};
+use ropewalk_agents::specification;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
+use ropewalk_schemas::{Slug, SpecId, Subject};
+use ropewalk_store::Query;
+
+use super::show;
+use crate::app::App;
+use crate::error::CliError;
+use crate::progress::Progress;
+use crate::wiring::{Crew, Reach, Trouble};
+
+/// Who writes it.
+pub(super) const ROLE: &str = "specification";
+
+/// How much to plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    /// 5 to 8 tasks.
+    Simple,
+    /// 10 to 15 tasks.
+    Medium,
+    /// 20 to 30 tasks.
+    Complex,
+}
+
+impl From<Size> for Complexity {
+    fn from(size: Size) -> Self {
+        match size {
+            Size::Simple => Self::Simple,
+            Size::Medium => Self::Medium,
+            Size::Complex => Self::Complex,
+        }
+    }
+}
+
+/// The idea and the size of the plan.
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// The idea, as `idea list` shows it.
+    slug: Slug,
+    /// How much to plan.
+    #[arg(long, value_enum, default_value = "medium")]
+    complexity: Size,
+}
+
+impl Generate {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let reach = Reach::open(app, Crew::Specification, &self.slug).await?;
+        let made = self.make(app, &reach).await;
+        let closed = reach.close().await;
+        made.and(closed)
+    }
+
+    async fn make(self, app: &App, reach: &Reach) -> Result<(), CliError> {
+        reach.require(ROLE).await?;
+        let spec = self.request(reach).await?;
+        reach.wake()?;
+        let title = format!("writing the specification of `{}`", self.slug);
+        let progress = Progress::start(&app.output, &title);
+        let end = follow(reach, spec, &progress).await?;
+        progress.finish();
+        match end {
+            End::Made(spec) if spec.state == SpecState::Generated => {
+                show::show(reach.store(), *spec, &app.output).await
+            }
+            End::Made(spec) => {
+                let reason = spec
+                    .reason
+                    .unwrap_or_else(|| "it gives no reason".to_owned());
+                Err(CliError::refused(
+                    "rejected",
+                    format!("no specification was made: {reason}"),
+                ))
+            }
+            End::Asks(question) => {
+                let text = format!(
+                    "it waits for your answer: {} Answer with `ropewalk question answer {} …`",
+                    question.text, question.id
+                );
+                app.output.note(&text)?;
+                app.output
+                    .show(&*question, |question| question.id.to_string())
+            }
+        }
+    }
+
+    /// Asks for a specification, or returns the one that is being written already.
+    async fn request(&self, reach: &Reach) -> Result<SpecId, CliError> {
+        let of_idea = Query::new()
+            .equal("idea", self.slug.as_str())
+            .equal("state", SpecState::Draft.as_str());
+        if let Some(draft) = reach.store().list::<Specification>(of_idea).await?.pop() {
+            return Ok(draft.id);
+        }
+        let (context, user) = (reach.context()?, reach.user());
+        let complexity = self.complexity.into();
+        Ok(specification::request(&context, &self.slug, user, complexity).await?)
+    }
+}
+
+/// How the writing of a specification ended.
+enum End {
+    /// It is generated, or refused.
+    Made(Box<Specification>),
+    /// It waits for an answer.
+    Asks(Box<Question>),
+}
+
+async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, CliError> {
+    let mut retries = 0;
+    let subject = Subject::specification(id);
+    // Of a draft, the newest event is what was asked for.
+    let asked = reach.newest("spec.*", &subject).await?;
+    loop {
+        let spec = reach.store().get::<Specification>(&id.to_string()).await?;
+        let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
+        if spec.state != SpecState::Draft {
+            return Ok(End::Made(Box::new(spec.record)));
+        }
+        if let Some(question) = open_question(reach, &spec.record).await? {
+            return Ok(End::Asks(Box::new(question)));
+        }
+        match reach.trouble(ROLE, &subject, asked - 1).await? {
+            Some(Trouble::Dead { key, error }) => {
+                let text = format!(
+                    "the specification was not written: {error}; mend that, then `ropewalk dead-letter replay {key}`"
+                );
+                return Err(CliError::refused("dead-letter", text));
+            }
+            Some(Trouble::Retrying { attempts, error }) if attempts > retries => {
+                retries = attempts;
+                progress.say(&format!("try {attempts} failed, trying again: {error}"));
+            }
+            _ => {}
+        }
+        reach.pause().await?;
+    }
+}
+
+async fn open_question(reach: &Reach, spec: &Specification) -> Result<Option<Question>, CliError> {
+    let open = Query::new()
+        .equal("idea", spec.idea.as_str())
+        .equal("state", QuestionState::Pending.as_str());
+    let about = About::Specification { spec: spec.id };
+    let questions = reach.store().list::<Question>(open).await?;
+    Ok(questions
+        .into_iter()
+        .map(|row| row.record)
+        .find(|question| question.about == about))
+}

@@ -1,0 +1,47 @@
+//! Verb `spec reject`: puts a specification away.
+
+use clap::Args;
+use ropewalk_agents::specification;
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::specification::{SpecState, Specification};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+
+/// The specification and the reason.
+#[derive(Debug, Args)]
+pub struct Reject {
+    /// Its id, as `spec list` shows it.
+    id: IdText,
+    /// Why.
+    #[arg(long, default_value = "not wanted")]
+    reason: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    spec: SpecId,
+    state: SpecState,
+}
+
+impl Reject {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let spec = self
+            .id
+            .find::<Specification>(&desk, "specification", "spec list")
+            .await?
+            .id;
+        specification::reject(&desk.context(), spec, desk.user(), &self.reason).await?;
+        desk.poke()?;
+        let done = Done {
+            spec,
+            state: SpecState::Rejected,
+        };
+        app.output
+            .show(&done, |done| format!("rejected {}", done.spec))
+    }
+}

@@ -1,0 +1,54 @@
+//! Verb `spec revise`: asks for changes to the newest revision.
+
+use clap::Args;
+use ropewalk_agents::specification;
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::specification::Specification;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+
+/// The specification and what to change.
+#[derive(Debug, Args)]
+pub struct Revise {
+    /// Its id, as `spec list` shows it.
+    id: IdText,
+    /// What to change.
+    #[arg(required = true)]
+    feedback: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    spec: SpecId,
+    requested: bool,
+}
+
+impl Revise {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let spec = self
+            .id
+            .find::<Specification>(&desk, "specification", "spec list")
+            .await?
+            .id;
+        let feedback = self.feedback.join(" ");
+        specification::revise(&desk.context(), spec, desk.user(), &feedback).await?;
+        desk.poke_or_say(&app.output)?;
+        app.output.show(
+            &Done {
+                spec,
+                requested: true,
+            },
+            |done| {
+                format!(
+                    "asked for a new revision; `ropewalk spec show {}` shows it once it is there",
+                    done.spec
+                )
+            },
+        )
+    }
+}

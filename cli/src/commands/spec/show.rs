@@ -1,0 +1,159 @@
+//! Verb `spec show`: a specification with its tasks, hash and price.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use ropewalk_schemas::document::spec_md::{self, SpecHeader};
+use ropewalk_schemas::specification::{Price, Revision, Specification};
+use ropewalk_store::{Store, revision_key};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::output::{self, Output, short};
+
+/// The specification.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Its id, as `spec list` shows it.
+    id: IdText,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    specification: Specification,
+    content: Option<Revision>,
+}
+
+impl Show {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let spec = self
+            .id
+            .find::<Specification>(&desk, "specification", "spec list")
+            .await?;
+        show(&desk.store, spec.record, &app.output).await
+    }
+}
+
+/// Shows a specification with its newest revision.
+pub(super) async fn show(
+    store: &Store,
+    specification: Specification,
+    output: &Output,
+) -> Result<(), CliError> {
+    let key = revision_key(specification.id, specification.revision);
+    let content = store.get::<Revision>(&key).await?.map(|row| row.record);
+    let shown = Shown {
+        specification,
+        content,
+    };
+    output.show(&shown, human)
+}
+
+fn human(shown: &Shown) -> String {
+    let spec = &shown.specification;
+    let mut text = String::new();
+    if let Some(revision) = &shown.content {
+        text.push_str(&spec_md::render(
+            &SpecHeader::from(spec),
+            &revision.document,
+        ));
+        text.push('\n');
+        text.push_str(&tasks(revision));
+        // Writing to a String cannot fail.
+        for warning in &revision.validation {
+            writeln!(text, "warning: {warning}").ok();
+        }
+    }
+    writeln!(
+        text,
+        "\nspecification {} of `{}` is {}",
+        spec.id, spec.idea, spec.state
+    )
+    .ok();
+    if let Some(reason) = &spec.reason {
+        writeln!(text, "reason   {reason}").ok();
+    }
+    if let Some(approval) = &spec.approval {
+        let at = output::time(approval.at);
+        writeln!(
+            text,
+            "approved by {} at {at}, revision {}",
+            approval.by, approval.revision
+        )
+        .ok();
+    }
+    if let Some(hash) = &spec.hash {
+        writeln!(text, "revision {}\nhash     {hash}", spec.revision).ok();
+    }
+    writeln!(text, "price    {}", price(spec.price.as_ref())).ok();
+    text
+}
+
+fn tasks(revision: &Revision) -> String {
+    let header = ["task", "phase", "does", "file", "needs", "check"];
+    let rows = revision.tasks.iter().map(|task| {
+        let needs: Vec<&str> = task.depends_on.iter().map(AsRef::as_ref).collect();
+        let action = serde_json::to_value(task.action).ok();
+        [
+            task.id.to_string(),
+            task.phase.clone(),
+            action
+                .and_then(|action| action.as_str().map(str::to_lowercase))
+                .unwrap_or_default(),
+            task.file.to_string(),
+            needs.join(" "),
+            short(&task.validation.command, 50),
+        ]
+    });
+    let mut text = output::table(&header, rows);
+    text.push('\n');
+    text
+}
+
+/// Says in one line what a build is expected to cost.
+pub(super) fn price(price: Option<&Price>) -> String {
+    let Some(price) = price else {
+        return "unknown".to_owned();
+    };
+    let money = match (price.micro_usd_low, price.micro_usd_high) {
+        (Some(low), Some(high)) => format!("{} to {}", dollars(low), dollars(high)),
+        _ => "unknown price".to_owned(),
+    };
+    let (low, high) = (price.tokens_low, price.tokens_high);
+    format!("{low} to {high} tokens, {money} ({})", price.basis)
+}
+
+fn dollars(micro: u64) -> String {
+    format!("${}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_price_is_unknown_and_not_zero() {
+        let mut known = Price {
+            tokens_low: 1000,
+            tokens_high: 2000,
+            micro_usd_low: Some(1_230_000),
+            micro_usd_high: Some(2_005_000),
+            basis: "3 builds".to_owned(),
+        };
+        assert_eq!(
+            price(Some(&known)),
+            "1000 to 2000 tokens, $1.23 to $2.00 (3 builds)"
+        );
+        known.micro_usd_low = None;
+        assert_eq!(
+            price(Some(&known)),
+            "1000 to 2000 tokens, unknown price (3 builds)"
+        );
+        assert_eq!(price(None), "unknown");
+    }
+}

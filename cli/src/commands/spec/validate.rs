@@ -1,0 +1,123 @@
+//! Verb `spec validate`: checks the newest revision again, and the files that were written of it.
+
+use clap::Args;
+use ropewalk_agents::specification::validate::{self, Facts};
+use ropewalk_schemas::document::{self, DocumentError, spec_md, tasks_md};
+use ropewalk_schemas::specification::{Revision, Specification};
+use ropewalk_store::revision_key;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::wiring::Desk;
+
+/// The specification.
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// Its id, as `spec list` shows it.
+    id: IdText,
+}
+
+#[derive(Debug, Serialize)]
+struct Validated {
+    ok: bool,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Validate {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let spec = self
+            .id
+            .find::<Specification>(&desk, "specification", "spec list")
+            .await?;
+        let key = revision_key(spec.id, spec.revision);
+        let Some(revision) = desk.store.get::<Revision>(&key).await? else {
+            let text = format!(
+                "specification `{}` is {} and has no revision; there is nothing to check",
+                spec.id, spec.state
+            );
+            return Err(CliError::refused("no-revision", text));
+        };
+        let facts = Facts {
+            complexity: Some(spec.complexity),
+            ..Facts::default()
+        };
+        let found = validate::check(&revision.document, &revision.tasks, &facts);
+        let mut errors = found.errors;
+        if document::hash(&revision.document, &revision.tasks) != revision.hash {
+            errors.push("the stored content does not fit its hash".to_owned());
+        }
+        errors.extend(files(&desk, &spec, &revision));
+        let validated = Validated {
+            ok: errors.is_empty(),
+            errors,
+            warnings: found.warnings,
+        };
+        app.output.show(&validated, human)?;
+        match validated.errors.len() {
+            0 => Ok(()),
+            many => Err(CliError::refused(
+                "invalid",
+                format!("{many} errors; ask for changes with `ropewalk spec revise`"),
+            )),
+        }
+    }
+}
+
+/// Checks what lies in the idea folder against the stored revision.
+fn files(desk: &Desk, spec: &Specification, revision: &Revision) -> Vec<String> {
+    let folder = desk
+        .project
+        .places()
+        .idea_folder(&spec.user, &spec.idea)
+        .join("build");
+    let mut errors = Vec::new();
+    let mut check = |name: &str, parse: &dyn Fn(&str) -> Result<bool, DocumentError>| {
+        let path = folder.join(name);
+        let outcome = match std::fs::read(&path) {
+            Ok(bytes) => document::text(&bytes)
+                .and_then(parse)
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match outcome {
+            Ok(true) => {}
+            Ok(false) => errors.push(format!(
+                "`{}` differs from the stored revision",
+                path.display()
+            )),
+            Err(reason) => errors.push(format!("`{}`: {reason}", path.display())),
+        }
+    };
+    check("spec.md", &|text| {
+        Ok(spec_md::parse(text)?.1 == revision.document)
+    });
+    check("tasks.md", &|text| {
+        Ok(tasks_md::parse(text)?.blocks() == revision.tasks)
+    });
+    errors
+}
+
+fn human(validated: &Validated) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(
+        validated
+            .errors
+            .iter()
+            .map(|error| format!("error    {error}")),
+    );
+    lines.extend(
+        validated
+            .warnings
+            .iter()
+            .map(|warning| format!("warning  {warning}")),
+    );
+    if validated.ok {
+        lines.push("the specification is sound".to_owned());
+    }
+    lines.join("\n")
+}

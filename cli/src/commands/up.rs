@@ -1,0 +1,42 @@
+//! Verb `up`: runs every agent until it is stopped.
+
+use clap::Args;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::wiring::{self, Host};
+
+/// What differs from the configuration.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// The bus: `embedded`, `nats` (a nats-server from PATH) or `nats://HOST:PORT`.
+    #[arg(long, value_parser = crate::arguments::bus)]
+    bus: Option<String>,
+    /// The store: `sqlite`.
+    #[arg(long, value_parser = crate::arguments::store)]
+    store: Option<String>,
+}
+
+impl Up {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let flags = [("bus.transport", self.bus), ("store.location", self.store)];
+        let settings: Vec<String> = flags
+            .into_iter()
+            .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
+            .collect();
+        let project = app.project_with(&settings)?;
+        wiring::logging(&project, true)?;
+        let summary = format!(
+            "`{}` runs on {} in {}; stop it with Ctrl-C",
+            project.locations.name,
+            project.config().bus.transport,
+            project.state().display()
+        );
+        let host = Host::start(project, &app.environment).await?;
+        app.output.note(&summary)?;
+        host.stopped().await;
+        app.output.note("stopping; a second signal stops at once")?;
+        host.drain().await
+    }
+}

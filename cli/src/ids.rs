@@ -1,0 +1,118 @@
+//! Reads ids as people write them: whole, or the beginning or end of one.
+
+use std::str::FromStr;
+
+use ropewalk_store::{Query, Record, Versioned};
+use uuid::Uuid;
+
+use crate::error::CliError;
+use crate::wiring::Desk;
+
+/// The fewest digits that stand for an id.
+const FEWEST_DIGITS: usize = 6;
+
+/// An id, or at least six of the digits it begins or ends with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdText {
+    text: String,
+    whole: Option<Uuid>,
+}
+
+impl FromStr for IdText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim().to_ascii_lowercase();
+        let whole = Uuid::parse_str(&text).ok();
+        let digits = text.bytes().filter(u8::is_ascii_hexdigit).count();
+        let shape = text.len() <= 36
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if whole.is_some() || (shape && (FEWEST_DIGITS..32).contains(&digits)) {
+            Ok(Self { text, whole })
+        } else {
+            Err(
+                "write an id as the lists show it, or at least 6 digits of its beginning or end"
+                    .to_owned(),
+            )
+        }
+    }
+}
+
+impl std::fmt::Display for IdText {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl IdText {
+    /// Finds the row of `R` that this id names; `noun` and `list` are for the error.
+    pub async fn find<R: Record>(
+        &self,
+        desk: &Desk,
+        noun: &str,
+        list: &str,
+    ) -> Result<Versioned<R>, CliError> {
+        let unknown = || CliError::unknown(noun, self, list);
+        if let Some(whole) = self.whole {
+            return desk
+                .store
+                .get::<R>(&whole.to_string())
+                .await?
+                .ok_or_else(unknown);
+        }
+        let mut rows = desk.store.list::<R>(Query::new()).await?;
+        rows.retain(|row| self.fits(&row.record.key()));
+        match rows.len() {
+            0 => Err(unknown()),
+            1 => rows.pop().ok_or_else(unknown),
+            many => Err(CliError::refused(
+                "ambiguous-id",
+                format!(
+                    "`{self}` fits {many} ids; write more digits (`ropewalk {list}` shows them)"
+                ),
+            )),
+        }
+    }
+
+    fn fits(&self, key: &str) -> bool {
+        key.starts_with(&self.text) || key.ends_with(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_whole_or_has_six_digits() {
+        let whole = "0197a3c0-1111-7abc-8def-0123456789ab";
+        for good in [whole, "0197a3", "0197A3C0-11", "6789ab", " 456789ab "] {
+            assert!(good.parse::<IdText>().is_ok(), "{good}");
+        }
+        let too_long = format!("{whole}0");
+        for bad in [
+            "",
+            "0197",
+            "habits",
+            "../../x",
+            "0197a3c0-zzzz",
+            too_long.as_str(),
+        ] {
+            assert!(bad.parse::<IdText>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn digits_fit_the_beginning_or_the_end() {
+        let key = "0197a3c0-1111-7abc-8def-0123456789ab";
+        for (text, expected) in [("0197a3", true), ("6789ab", true), ("1111-7abc", false)] {
+            assert_eq!(
+                text.parse::<IdText>().unwrap().fits(key),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

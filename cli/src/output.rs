@@ -1,0 +1,204 @@
+//! Writes answers to standard output, as JSON or for people, and errors to standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use chrono::{DateTime, Utc};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use crate::error::CliError;
+
+/// The widest table when nobody says how wide the paper is.
+const WIDTH_WITHOUT_TERMINAL: u16 = 160;
+
+/// Where answers go, and in which form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// Returns an output of JSON, or of text for people.
+    pub const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Returns whether answers are JSON.
+    pub const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes a list: a JSON array, or a table of the named columns.
+    pub fn list<T: Serialize, const N: usize>(
+        &self,
+        items: &[T],
+        header: [&str; N],
+        row: impl Fn(&T) -> [String; N],
+    ) -> Result<(), CliError> {
+        if self.json {
+            return self.object(&items);
+        }
+        if items.is_empty() {
+            return self.note("nothing to show");
+        }
+        let rows = items.iter().map(|item| row(item).map(|cell| clean(&cell)));
+        write_line(&table(&header, rows))
+    }
+
+    /// Writes one thing: a JSON object, or the text that `human` makes of it.
+    pub fn show<T: Serialize>(
+        &self,
+        item: &T,
+        human: impl FnOnce(&T) -> String,
+    ) -> Result<(), CliError> {
+        if self.json {
+            self.object(item)
+        } else {
+            write_line(&clean(human(item).trim_end()))
+        }
+    }
+
+    /// Writes one thing as JSON, whatever the form.
+    pub fn object<T: Serialize>(&self, item: &T) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(item).map_err(CliError::failed)?;
+        write_line(&text)
+    }
+
+    /// Writes one thing of a stream as one line.
+    pub fn stream<T: Serialize>(
+        &self,
+        item: &T,
+        human: impl FnOnce(&T) -> String,
+    ) -> Result<(), CliError> {
+        if self.json {
+            write_line(&serde_json::to_string(item).map_err(CliError::failed)?)
+        } else {
+            write_line(&clean(&human(item)))
+        }
+    }
+
+    /// Writes a line for people.
+    pub fn line(&self, text: &str) -> Result<(), CliError> {
+        write_line(&clean(text))
+    }
+
+    /// Writes words without ending the line, at once.
+    pub fn words(&self, text: &str) -> Result<(), CliError> {
+        write(&clean(text))
+    }
+
+    /// Writes to standard error what asks for input.
+    pub fn prompt(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        drop(write!(stderr, "{}", clean(text)).and_then(|()| stderr.flush()));
+    }
+
+    /// Writes a remark to standard error.
+    pub fn note(&self, text: &str) -> Result<(), CliError> {
+        // A remark that nobody can read changes nothing.
+        drop(writeln!(io::stderr().lock(), "{}", clean(text)));
+        Ok(())
+    }
+}
+
+/// Writes an error to standard error: one line, or with `json` one object.
+pub fn report(error: &CliError, json: bool) {
+    let line = if json {
+        serde_json::to_string(&error.report()).unwrap_or_else(|_| error.to_string())
+    } else {
+        format!("ropewalk: {}", clean(&error.to_string()))
+    };
+    drop(writeln!(io::stderr().lock(), "{line}"));
+}
+
+/// Returns a time as tables show it.
+pub fn time(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Returns a table without borders, as wide as the terminal.
+pub fn table<const N: usize>(
+    header: &[&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header.iter().map(|name| name.to_uppercase()));
+    if !io::stdout().is_terminal() {
+        table.set_width(WIDTH_WITHOUT_TERMINAL);
+    }
+    for row in rows {
+        table.add_row(row);
+    }
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| {
+            line.strip_prefix(' ')
+                .unwrap_or(&line)
+                .trim_end()
+                .to_owned()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Returns the beginning of a text as one line of at most `most` characters.
+pub fn short(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Takes out what could steer a terminal; texts come from models and from files.
+fn clean(text: &str) -> String {
+    text.chars()
+        .filter(|letter| matches!(letter, '\n' | '\t') || !letter.is_control())
+        .collect()
+}
+
+fn write_line(text: &str) -> Result<(), CliError> {
+    write(&format!("{text}\n"))
+}
+
+fn write(text: &str) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        // Whoever listened has heard enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(CliError::refused(
+            "output",
+            format!("cannot write the answer: {error}"),
+        )),
+        Ok(()) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\x1b[31mred\u{7}\r\n\tb"), "a[31mred\n\tb");
+    }
+
+    #[test]
+    fn a_long_text_is_shortened_to_one_line() {
+        assert_eq!(short("one  two\nthree", 40), "one two three");
+        assert_eq!(short("one two three", 9), "one two…");
+    }
+
+    #[test]
+    fn a_table_has_a_header_and_no_borders() {
+        let rows = [["1".to_owned(), "rope".to_owned()]];
+        assert_eq!(table(&["id", "name"], rows), "ID  NAME\n1   rope");
+    }
+}

@@ -1,0 +1,70 @@
+//! Holds the loaded configuration of one project, with the paths and the person that follow from it.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_agents::places::Places;
+use ropewalk_config::{Config, Environment, Loaded, Locations};
+use ropewalk_schemas::UserSlug;
+
+use crate::error::CliError;
+
+/// The configuration of one project and what follows from it.
+#[derive(Debug)]
+pub struct Project {
+    /// The configuration with its origins.
+    pub loaded: Loaded,
+    /// Where repository and state lie.
+    pub locations: Locations,
+    /// Who sits at the keyboard.
+    pub user: UserSlug,
+}
+
+impl Project {
+    /// Loads the configuration of `directory`; `overrides` are `section.key=value`.
+    pub fn load(
+        directory: &Path,
+        overrides: &[String],
+        environment: &Environment,
+    ) -> Result<Self, CliError> {
+        let loaded = Config::load(directory, environment, overrides)?;
+        if loaded.project_file.is_none() && loaded.config.project.repo.is_none() {
+            return Err(CliError::refused(
+                "no-project",
+                format!(
+                    "no `ropewalk.toml` in `{}` or above; run `ropewalk init` in your repository, or name it with `-C`",
+                    directory.display()
+                ),
+            ));
+        }
+        let locations = loaded.locations(environment)?;
+        let user = loaded.person(environment)?;
+        Ok(Self {
+            loaded,
+            locations,
+            user,
+        })
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// Returns the state directory.
+    pub fn state(&self) -> &Path {
+        &self.locations.state
+    }
+
+    /// Returns where repository and state lie, as agents take it.
+    pub fn places(&self) -> Places {
+        Places {
+            repo: self.locations.repository.clone(),
+            state: self.locations.state.clone(),
+        }
+    }
+
+    /// Returns the file that `key` names, absolute.
+    pub fn file(&self, key: &str, path: &Path) -> Result<PathBuf, CliError> {
+        Ok(self.loaded.resolve(key, path)?)
+    }
+}

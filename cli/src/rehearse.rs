@@ -1,0 +1,290 @@
+//! Verb `rehearse`: takes two scripted ideas through every agent to verified branches.
+
+mod lay;
+mod person;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ropewalk_config::Environment;
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::specification::SpecState;
+use ropewalk_store::{EventFilter, ReadError, Store};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use person::{Person, Script, ScriptError};
+use report::IdeaReport;
+
+use crate::error::CliError;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::wiring::Host;
+
+/// The most characters of a line of progress.
+const LINE: usize = 140;
+
+/// What `rehearse` was asked for.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// The bus: `embedded`, `nats` (a nats-server from PATH) or `nats://HOST:PORT`.
+    #[arg(long, default_value = "embedded", value_parser = crate::arguments::bus)]
+    bus: String,
+    /// The store: `sqlite`.
+    #[arg(long, default_value = "sqlite", value_parser = crate::arguments::store)]
+    store: String,
+    /// The folder to rehearse in; by default a fresh one in the folder for temporary files.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// How a rehearsal went.
+#[derive(Debug, Clone, Serialize)]
+struct Report {
+    ok: bool,
+    dir: PathBuf,
+    repo: PathBuf,
+    bus: String,
+    store: String,
+    duration_ms: u128,
+    events: usize,
+    ideas: Vec<IdeaReport>,
+}
+
+/// Lays the folder, runs every agent in it until the last idea is reviewed, and reports.
+pub async fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), CliError> {
+    let began = Instant::now();
+    let directory = directory(arguments.dir.as_deref())?;
+    let git = crate::wiring::git(environment).await?;
+    lay::lay(&directory, &git, &arguments.bus, &arguments.store)
+        .await
+        .map_err(CliError::failed)?;
+    let loaded = crate::wiring::load(Some(&directory.join("ropewalk.toml")), environment)?;
+    let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
+    let host = Host::start(loaded, environment).await?;
+    let slugs = ideas(&directory)?;
+    let ended = follow(&host, &slugs, &progress).await;
+    let ideas = host_report(&host.services.store, &slugs).await?;
+    let events = count_events(&host.services.store).await?;
+    let drained = host.drain().await;
+    progress.finish();
+    ended?;
+    drained?;
+    let report = Report {
+        ok: ideas.len() == slugs.len() && ideas.iter().all(is_done_well),
+        repo: directory.join("repo"),
+        dir: directory,
+        bus: arguments.bus,
+        store: arguments.store,
+        duration_ms: began.elapsed().as_millis(),
+        events,
+        ideas,
+    };
+    tell(&report, output)
+}
+
+/// Returns the folder, absolute; a default one is fresh and kept.
+fn directory(wanted: Option<&Path>) -> Result<PathBuf, CliError> {
+    match wanted {
+        Some(wanted) => std::path::absolute(wanted).map_err(CliError::failed),
+        None => tempfile::Builder::new()
+            .prefix("ropewalk-rehearsal-")
+            .tempdir()
+            .map(tempfile::TempDir::keep)
+            .map_err(CliError::failed),
+    }
+}
+
+fn ideas(directory: &Path) -> Result<Vec<Slug>, CliError> {
+    let text = std::fs::read_to_string(directory.join("person.yaml")).map_err(CliError::failed)?;
+    let script = Script::parse(&text).map_err(CliError::failed)?;
+    Ok(script.ideas.into_iter().map(|idea| idea.slug).collect())
+}
+
+/// Waits until every idea is reviewed or one can go no further; shows what happens meanwhile.
+async fn follow(host: &Host, slugs: &[Slug], progress: &Progress) -> Result<(), CliError> {
+    let store = &host.services.store;
+    let mut feed = store.feed();
+    let mut shown = 0;
+    loop {
+        shown = show_events(store, shown, progress).await?;
+        let reports = host_report(store, slugs).await?;
+        let all_reviewed =
+            reports.len() == slugs.len() && reports.iter().all(|idea| idea.review.is_some());
+        if all_reviewed || reports.iter().any(is_stuck) {
+            return Ok(());
+        }
+        tokio::select! {
+            _ = feed.next() => {}
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = host.stopped() => return Err(CliError::Cancelled),
+        }
+    }
+}
+
+/// Shows every event after `shown` and returns the last one's position.
+async fn show_events(store: &Store, shown: i64, progress: &Progress) -> Result<i64, ReadError> {
+    let filter = EventFilter {
+        after_sequence: Some(shown),
+        ..EventFilter::default()
+    };
+    let mut last = shown;
+    for stored in store.events(&filter).await? {
+        if let Some(headline) = headline(
+            &stored.event.event_type,
+            stored.event.subject.as_str(),
+            &stored.event.data,
+        ) {
+            progress.say(&headline);
+        }
+        last = stored.sequence;
+    }
+    Ok(last)
+}
+
+/// Says what happened in one line for people; `None` for what only the machinery cares about.
+fn headline(event_type: &str, subject: &str, data: &Value) -> Option<String> {
+    let text = |name: &str| {
+        data.get(name)
+            .and_then(Value::as_str)
+            .map(|text| text.lines().next().unwrap_or(text))
+    };
+    let detail = match event_type {
+        "lock.released" | "schedule.due" | "ideation.started" | "knowledge.reinforced" => {
+            return None;
+        }
+        "ideation.phase_changed" => text("to"),
+        "artifact.saved" => text("path"),
+        "question.asked" => text("text"),
+        "question.answered" => text("answer"),
+        "knowledge.recorded" => text("content"),
+        "task.failed" => text("category"),
+        "build.completed" => text("status"),
+        _ => None,
+    };
+    let about = text("idea_slug")
+        .or_else(|| subject.rsplit('/').next())
+        .unwrap_or_default();
+    let task = text("task_id")
+        .map(|task| format!(" {task}"))
+        .unwrap_or_default();
+    let detail = detail
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
+    let short: String = format!("{event_type} {about}{task}{detail}")
+        .chars()
+        .take(LINE)
+        .collect();
+    Some(short)
+}
+
+async fn host_report(store: &Store, slugs: &[Slug]) -> Result<Vec<IdeaReport>, ReadError> {
+    let mut reports = Vec::new();
+    for slug in slugs {
+        reports.extend(report::idea(store, slug).await?);
+    }
+    Ok(reports)
+}
+
+async fn count_events(store: &Store) -> Result<usize, ReadError> {
+    Ok(usize::try_from(store.statistics().await?.events).unwrap_or(usize::MAX))
+}
+
+fn is_done_well(idea: &IdeaReport) -> bool {
+    idea.review.is_some()
+        && idea
+            .build
+            .as_ref()
+            .is_some_and(|build| build.status == "succeeded")
+}
+
+/// Returns whether nothing will happen to `idea` any more though it is not reviewed.
+fn is_stuck(idea: &IdeaReport) -> bool {
+    let refused = idea.spec_state == Some(SpecState::Rejected);
+    let waits = idea
+        .build
+        .as_ref()
+        .is_some_and(|build| build.status == "paused");
+    refused || waits
+}
+
+fn tell(report: &Report, output: &Output) -> Result<(), CliError> {
+    if output.is_json() {
+        output.object(report)?;
+    } else {
+        for idea in &report.ideas {
+            output.line(&summary(idea))?;
+        }
+        output.line(&format!(
+            "{} events in {:.1} s; look around with `cd {}`, then `ropewalk build list` or `ropewalk event list`",
+            report.events,
+            seconds(report.duration_ms),
+            report.dir.display()
+        ))?;
+    }
+    if report.ok {
+        Ok(())
+    } else {
+        Err(CliError::Failed(
+            "the rehearsal did not reach its goal; its folder is kept".to_owned(),
+        ))
+    }
+}
+
+fn summary(idea: &IdeaReport) -> String {
+    let Some(build) = &idea.build else {
+        return format!("{}: not built", idea.slug);
+    };
+    format!(
+        "{}: {} on {}, {} commits in {} attempts",
+        idea.slug,
+        build.status,
+        build.branch,
+        build.commits.len(),
+        build.attempts
+    )
+}
+
+fn seconds(milliseconds: u128) -> f64 {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX)).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn progress_names_the_idea_the_task_and_what_matters() {
+        let failed =
+            json!({ "idea_slug": "habits", "task_id": "T-002", "category": "VALIDATION_FAILED" });
+        let asked = json!({ "idea_slug": "habits", "text": "How?\nPlease say." });
+        let cases = [
+            (
+                "task.failed",
+                &failed,
+                Some("task.failed habits T-002: VALIDATION_FAILED"),
+            ),
+            (
+                "question.asked",
+                &asked,
+                Some("question.asked habits: How?"),
+            ),
+            ("build.started", &json!({}), Some("build.started 1")),
+            ("lock.released", &failed, None),
+        ];
+        for (event_type, data, expected) in cases {
+            assert_eq!(
+                headline(event_type, "build/1", data).as_deref(),
+                expected,
+                "{event_type}"
+            );
+        }
+    }
+}

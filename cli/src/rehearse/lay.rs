@@ -1,0 +1,121 @@
+//! Lays the folder of a rehearsal: `ropewalk.toml`, the scripts, a repository with one commit, an empty state.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_config::rehearsal;
+use ropewalk_workspace::{Git, GitError, UserRepository};
+
+/// The files of a rehearsal folder that ship with the program.
+const SCRIPTS: [&str; 2] = ["model.yaml", "person.yaml"];
+
+/// Says why the folder cannot be laid.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LayError {
+    /// Something else is there.
+    #[error(
+        "`{0}` is not an empty directory; name a new one with `--dir`, or go on there with `ropewalk up`"
+    )]
+    NotEmpty(PathBuf),
+    /// A file cannot be written.
+    #[error("cannot write `{path}`: {source}; choose another place with `--dir`")]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// git refused.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A script does not ship with this program, which is a mistake in it.
+    #[error("the script `{0}` is missing from this program")]
+    Script(&'static str),
+}
+
+/// Lays the folder; `bus` and `store` go into its configuration, so that `up` uses the same.
+pub(super) async fn lay(
+    directory: &Path,
+    git: &Git,
+    bus: &str,
+    store: &str,
+) -> Result<(), LayError> {
+    require_empty(directory)?;
+    let repository = directory.join("repo");
+    write(&directory.join("ropewalk.toml"), &settings(bus, store))?;
+    for name in SCRIPTS {
+        write(
+            &directory.join(name),
+            rehearsal::file(name).ok_or(LayError::Script(name))?,
+        )?;
+    }
+    write(
+        &repository.join("README.md"),
+        "# Rehearsal\n\nA repository for `ropewalk rehearse`: each idea is built on a branch of its own.\n",
+    )?;
+    UserRepository::create(git, &repository, "main", "Begin the rehearsal").await?;
+    Ok(())
+}
+
+fn require_empty(directory: &Path) -> Result<(), LayError> {
+    match std::fs::read_dir(directory).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) if source.kind() != std::io::ErrorKind::NotADirectory => Err(LayError::Write {
+            path: directory.to_owned(),
+            source,
+        }),
+        _ => Err(LayError::NotEmpty(directory.to_owned())),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), LayError> {
+    let failed = |source| LayError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    std::fs::write(path, text).map_err(failed)
+}
+
+fn settings(bus: &str, store: &str) -> String {
+    format!(
+        r#"# A rehearsal: everything here is scripted but the code that is built, and its tests.
+
+[project]
+name = "rehearsal"
+repo = "repo"
+state = "state"
+
+[person]
+name = "pat"
+
+[bus]
+transport = "{bus}"
+
+[store]
+location = "{store}"
+
+[models]
+chat = "script/rehearsal"
+spec = "script/rehearsal"
+build = "script/rehearsal"
+small = "script/rehearsal"
+
+[providers.script]
+kind = "scripted"
+script = "model.yaml"
+
+[knowledge]
+hold_out = false
+
+[rehearsal]
+person = "person.yaml"
+
+[[gate.commands]]
+name = "no-conflict-markers"
+command = "! grep --recursive --line-number --extended-regexp '^(<<<<<<<|>>>>>>>) ' --include='*.rs' ."
+"#
+    )
+}

@@ -1,0 +1,77 @@
+//! Wires concrete backends together: the one place that knows which store, bus, models and agents there are.
+
+mod agents;
+mod backups;
+mod desk;
+mod host;
+mod models;
+mod reach;
+mod transport;
+
+use std::path::Path;
+
+use ropewalk_config::settings::LogFormat;
+use ropewalk_config::{Environment, Origin};
+use ropewalk_runtime::telemetry::{self, Format, TelemetryError};
+use ropewalk_workspace::{Git, GitError};
+
+use crate::error::CliError;
+use crate::project::Project;
+
+pub use agents::Crew;
+pub(crate) use agents::notice;
+pub use desk::Desk;
+pub(crate) use desk::location;
+pub use host::Host;
+pub use models::{ModelCheck, check_models};
+pub use reach::{Reach, Trouble};
+pub use transport::check_bus;
+
+/// What a verb logs unless the configuration says otherwise.
+const VERB_FILTER: &str = "warn";
+
+/// Loads the project whose `ropewalk.toml` is `file`, or that of the working directory.
+pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Project, CliError> {
+    let directory = file.and_then(Path::parent).unwrap_or(Path::new("."));
+    Project::load(directory, &[], environment)
+}
+
+/// Finds git.
+pub async fn git(environment: &Environment) -> Result<Git, GitError> {
+    Git::open(&child_environment(environment)).await
+}
+
+/// Returns the variables that children may see.
+pub(crate) fn child_environment(environment: &Environment) -> ropewalk_workspace::Environment {
+    ropewalk_workspace::Environment::from_pairs(environment.pairs())
+}
+
+/// Sends logs to standard error as the configuration says; a verb that is no `service` only warns by default.
+pub fn logging(project: &Project, service: bool) -> Result<(), CliError> {
+    let settings = &project.config().log;
+    let by_default = project.loaded.origin("log.filter") == Origin::Default;
+    let filter = if by_default && !service {
+        VERB_FILTER
+    } else {
+        settings.filter.as_str()
+    };
+    let format = match settings.format {
+        LogFormat::Text => Format::Text,
+        LogFormat::Json => Format::Json,
+    };
+    match telemetry::init(format, filter) {
+        // The first of several projects in one process has set it up.
+        Ok(()) | Err(TelemetryError::Installed(_)) => Ok(()),
+        Err(error) => Err(CliError::refused("config", error)),
+    }
+}
+
+/// Makes the state directory, for this person alone.
+pub(crate) fn make_state(state: &Path) -> Result<(), CliError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state);
+    made.map_err(|error| CliError::file(state, &error))
+}

@@ -1,0 +1,207 @@
+//! Makes the agents of this process from the configuration.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
+use ropewalk_agents::ideation::{Ideation, IdeationOptions};
+use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
+use ropewalk_agents::monitor::{Monitor, MonitorOptions};
+use ropewalk_agents::pm::{Pm, PmOptions};
+use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
+use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
+use ropewalk_engine::Engine;
+use ropewalk_orchestrator::Agent;
+use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
+use ropewalk_workspace::{CommandRunner, Git, Identity, LocalClone, LocalCloneOptions};
+use tracing::warn;
+
+use crate::error::CliError;
+use crate::project::Project;
+use crate::rehearse::{Person, Script};
+
+/// Which agents a process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crew {
+    /// All of them.
+    Everyone,
+    /// Those that a conversation needs.
+    Ideation,
+    /// Those that writing a specification needs.
+    Specification,
+}
+
+/// What agents are made of.
+pub(super) struct Parts<'a> {
+    pub(super) project: &'a Project,
+    pub(super) environment: &'a Environment,
+    pub(super) git: Git,
+    pub(super) engine: Engine,
+}
+
+/// Makes the agents of `crew`.
+pub(super) async fn agents(crew: Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn Agent>>, CliError> {
+    let shop = Shop::new(parts)?;
+    let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::new(QuestionService::new(shop.deadlines)?)];
+    if matches!(crew, Crew::Everyone | Crew::Ideation) {
+        agents.push(Arc::new(shop.ideation()?));
+    }
+    if crew == Crew::Ideation {
+        return Ok(agents);
+    }
+    let repository = shop.clone_repository().await?;
+    agents.push(Arc::new(shop.specification(&repository)?));
+    if crew == Crew::Everyone {
+        agents.push(Arc::new(shop.build(&repository)?));
+        agents.push(Arc::new(shop.improvement(&repository)?));
+        agents.push(Arc::new(shop.monitor()?));
+        agents.push(Arc::new(shop.pm()?));
+        agents.extend(shop.person()?);
+    }
+    Ok(agents)
+}
+
+/// What several agents share.
+struct Shop<'a> {
+    parts: Parts<'a>,
+    prompts: Prompts,
+    templates: QuestionTemplates,
+    deadlines: Deadlines,
+}
+
+impl<'a> Shop<'a> {
+    fn new(parts: Parts<'a>) -> Result<Self, CliError> {
+        let deadlines = deadlines(parts.project.config());
+        let (prompts, templates) = (Prompts::shipped()?, QuestionTemplates::shipped()?);
+        Ok(Self {
+            parts,
+            prompts,
+            templates,
+            deadlines,
+        })
+    }
+
+    fn config(&self) -> &Config {
+        self.parts.project.config()
+    }
+
+    /// Opens the local clone, and says once what is unusual about the repository.
+    async fn clone_repository(&self) -> Result<LocalClone, CliError> {
+        let options = LocalCloneOptions {
+            user_repository: self.parts.project.locations.repository.clone(),
+            state: self.parts.project.state().to_owned(),
+            identity: Identity::default(),
+        };
+        let clone = LocalClone::open_or_create(self.parts.git.clone(), options).await?;
+        if let Some(notice) = notice(&clone).await? {
+            warn!("{notice}");
+        }
+        Ok(clone)
+    }
+
+    fn ideation(&self) -> Result<Ideation, CliError> {
+        let options = IdeationOptions {
+            engine: self.parts.engine.clone(),
+            prompts: self.prompts.clone(),
+            templates: self.templates.clone(),
+            deadlines: self.deadlines,
+            places: self.parts.project.places(),
+        };
+        Ok(Ideation::new(options)?)
+    }
+
+    fn specification(&self, repository: &LocalClone) -> Result<SpecificationWriter, CliError> {
+        let knowledge = &self.config().knowledge;
+        let options = SpecificationOptions {
+            engine: self.parts.engine.clone(),
+            prompts: self.prompts.clone(),
+            templates: self.templates.clone(),
+            stacks: StackProfiles::shipped()?,
+            deadlines: self.deadlines,
+            places: self.parts.project.places(),
+            repository: repository.clone(),
+            auto_generate: self.config().specification.auto_generate,
+            repairs: self.config().specification.repairs,
+            lessons: LessonOptions {
+                minimum: knowledge.spec_minimum,
+                per_task: knowledge.per_task as usize,
+                hold_out: knowledge.hold_out,
+            },
+        };
+        Ok(SpecificationWriter::new(options)?)
+    }
+
+    fn build(&self, repository: &LocalClone) -> Result<BuildAgent, CliError> {
+        let environment = super::child_environment(self.parts.environment);
+        let parts = BuildParts {
+            engine: self.parts.engine.clone(),
+            clone: repository.clone(),
+            runner: CommandRunner::new(environment),
+            prompts: self.prompts.clone(),
+            questions: self.templates.clone(),
+            state: self.parts.project.state().to_owned(),
+            options: BuildOptions::from_config(self.config(), self.deadlines),
+        };
+        Ok(BuildAgent::new(parts)?)
+    }
+
+    fn improvement(&self, repository: &LocalClone) -> Result<Improvement, CliError> {
+        let options = ImprovementOptions {
+            engine: self.parts.engine.clone(),
+            prompts: self.prompts.clone(),
+            templates: self.templates.clone(),
+            deadlines: self.deadlines,
+            clone: repository.clone(),
+        };
+        Ok(Improvement::new(options)?)
+    }
+
+    fn monitor(&self) -> Result<Monitor, CliError> {
+        let options = MonitorOptions::from(&self.config().monitor);
+        Ok(Monitor::new(options)?)
+    }
+
+    fn pm(&self) -> Result<Pm, CliError> {
+        let (pm, monitor) = (&self.config().pm, &self.config().monitor);
+        let options = PmOptions::new(pm, monitor, self.templates.clone(), self.deadlines);
+        Ok(Pm::new(options)?)
+    }
+
+    /// Lets the scripted person of a rehearsal take part, where the configuration names one.
+    fn person(&self) -> Result<Option<Arc<dyn Agent>>, CliError> {
+        let project = self.parts.project;
+        let Some(path) = &self.config().rehearsal.person else {
+            return Ok(None);
+        };
+        let path = project.file("rehearsal.person", path)?;
+        let text = std::fs::read_to_string(&path).map_err(|error| CliError::file(&path, &error))?;
+        let script = Script::parse(&text).map_err(CliError::failed)?;
+        let person = Person::new(project.user.clone(), script).map_err(CliError::failed)?;
+        Ok(Some(Arc::new(person)))
+    }
+}
+
+/// Says what is unusual about the user's repository, in one line.
+pub(crate) async fn notice(clone: &LocalClone) -> Result<Option<String>, CliError> {
+    let path = clone.user().path.display();
+    if clone.user().bare {
+        return Ok(Some(format!(
+            "`{path}` is a bare repository; builds land on branches in it"
+        )));
+    }
+    let dirty = clone.user_is_dirty().await?;
+    Ok(dirty.then(|| {
+        format!("`{path}` has changes that are not committed; builds begin with its last commit")
+    }))
+}
+
+fn deadlines(config: &Config) -> Deadlines {
+    let questions = &config.questions;
+    let hours = |hours: u32| Duration::from_hours(u64::from(hours));
+    Deadlines {
+        reminder: Duration::from_mins(u64::from(questions.reminder_minutes)),
+        clarifying: hours(questions.clarifying_hours),
+        confirming: hours(questions.confirming_hours),
+        dismissal: hours(questions.dismiss_days.saturating_mul(24)),
+    }
+}

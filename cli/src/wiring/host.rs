@@ -1,0 +1,165 @@
+//! Runs agents in this process: lock, store, bus, models, engine, agents, and the socket that others poke.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_bus::{Poker, Services as BusServices};
+use ropewalk_config::Environment;
+use ropewalk_config::settings::ModelPolicy;
+use ropewalk_engine::Engine;
+use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
+use ropewalk_runtime::{Clock, Ids, Supervisor};
+use ropewalk_schemas::ComponentName;
+use ropewalk_store::{InstanceLock, StartAt, Subscription};
+use tracing::warn;
+
+use super::agents::{self, Crew, Parts};
+use super::{backups, desk, make_state, models, transport};
+use crate::error::CliError;
+use crate::interrupts::Interrupts;
+use crate::project::Project;
+
+/// How long work in hand may take after a stop was asked for.
+const DRAIN: Duration = Duration::from_secs(8);
+/// How long a broker may take for what is committed already.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// A process that runs agents; only one at a time on a state directory.
+pub struct Host {
+    /// What every agent works with.
+    pub services: Services,
+    /// The tasks of this process.
+    pub supervisor: Supervisor,
+    /// The project.
+    pub project: Project,
+    interrupts: Interrupts,
+    _lock: InstanceLock,
+}
+
+impl Host {
+    /// Starts every agent.
+    pub async fn start(project: Project, environment: &Environment) -> Result<Self, CliError> {
+        Self::start_crew(project, environment, Crew::Everyone).await
+    }
+
+    /// Starts the agents of `crew`; a signal meanwhile ends that, and all of them later.
+    pub async fn start_crew(
+        project: Project,
+        environment: &Environment,
+        crew: Crew,
+    ) -> Result<Self, CliError> {
+        let interrupts = Interrupts::start();
+        let supervisor = Supervisor::new(interrupts.shutdown().clone());
+        let begun = tokio::select! {
+            begun = Box::pin(begin(&project, environment, crew, &supervisor)) => begun,
+            () = interrupts.requested() => Err(CliError::Cancelled),
+        };
+        match begun {
+            Ok((services, lock)) => Ok(Self {
+                services,
+                supervisor,
+                project,
+                interrupts,
+                _lock: lock,
+            }),
+            Err(error) => {
+                supervisor.shutdown().abort();
+                // The first error is the one to tell.
+                drop(supervisor.drain(DRAIN).await);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns a context in which a person begins a chain of events.
+    pub fn context(&self, source: ComponentName) -> Context {
+        Context::new(&self.services, source)
+    }
+
+    /// Waits until a signal or a crash asks for the end.
+    pub async fn stopped(&self) {
+        self.interrupts.requested().await;
+    }
+
+    /// Stops taking work, lets what is in hand end, and closes the store.
+    pub async fn drain(self) -> Result<(), CliError> {
+        // What a broker does not get now it gets at the next start.
+        drop(tokio::time::timeout(FLUSH, self.services.bus.flush()).await);
+        self.supervisor.shutdown().begin();
+        let drained = self.supervisor.drain(DRAIN).await;
+        let closed = self.services.store.close().await;
+        drained?;
+        closed?;
+        self.interrupts.outcome()
+    }
+}
+
+async fn begin(
+    project: &Project,
+    environment: &Environment,
+    crew: Crew,
+    supervisor: &Supervisor,
+) -> Result<(Services, InstanceLock), CliError> {
+    let clock = Clock::system();
+    let ids = Ids::system(clock.clone());
+    // Whatever can be refused is refused before anything is made.
+    desk::location(project)?;
+    let models = models::models(project, environment, &clock)?;
+    if let ModelPolicy::Warn(warning) = project.config().check_model_policy()? {
+        warn!("{warning}");
+    }
+    let git = super::git(environment).await?;
+    make_state(project.state())?;
+    let lock = InstanceLock::acquire(project.state())?;
+    let store = desk::open_store(project, &clock).await?;
+    let bus_services = BusServices {
+        clock: clock.clone(),
+        ids: ids.clone(),
+        supervisor: supervisor.clone(),
+    };
+    let bus = transport::bus(project, &store, bus_services).await?;
+    let engine = Engine::new(store.clone(), models, clock.clone());
+    let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()));
+    let services = Services {
+        store,
+        bus,
+        clock,
+        ids,
+        registry,
+    };
+    let agents = agents::agents(
+        crew,
+        Parts {
+            project,
+            environment,
+            git,
+            engine,
+        },
+    )
+    .await?;
+    subscribe(&services, &agents).await?;
+    Frame::start(&services, agents, supervisor).await?;
+    Poker::listen(&services.bus, project.state(), supervisor)?;
+    backups::daily(
+        services.store.clone(),
+        project.state(),
+        services.clock.clone(),
+        supervisor,
+    );
+    Ok((services, lock))
+}
+
+/// Lets agents that are new to a project begin with its first event, so that what verbs recorded before the first
+/// start is not lost on them.
+async fn subscribe(services: &Services, agents: &[Arc<dyn Agent>]) -> Result<(), CliError> {
+    for agent in agents {
+        let profile = agent.profile();
+        let subscription = Subscription {
+            name: profile.role,
+            patterns: profile.patterns,
+            from: StartAt::Beginning,
+        };
+        services.store.subscribe(&subscription).await?;
+    }
+    Ok(())
+}

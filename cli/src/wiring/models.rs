@@ -1,0 +1,198 @@
+//! Builds the model of every role from what the configuration says about its provider.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ropewalk_config::settings::{ModelChoice, ProviderKind as SettingsKind, ProviderSettings};
+use ropewalk_config::{ConfigError, Environment};
+use ropewalk_engine::{ModelEntry, Models};
+use ropewalk_llm::{BuildError, Model, PriceTable, ProviderConfig, ProviderKind, Script};
+use ropewalk_runtime::Clock;
+
+use crate::error::CliError;
+use crate::project::Project;
+
+/// What a provider of the configuration comes to.
+struct Provider {
+    config: ProviderConfig,
+    script: Option<Script>,
+}
+
+/// How a provider that some role uses is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelCheck {
+    /// The provider.
+    pub provider: String,
+    /// Why it cannot be used.
+    pub fault: Option<CliError>,
+}
+
+/// Builds the model of every role; a provider that several roles share is built once.
+pub(crate) fn models(
+    project: &Project,
+    environment: &Environment,
+    clock: &Clock,
+) -> Result<Models, CliError> {
+    let mut built = BTreeMap::new();
+    let settings = &project.config().models;
+    Ok(Models {
+        chat: entry(&settings.chat, &mut built, project, environment, clock)?,
+        spec: entry(&settings.spec, &mut built, project, environment, clock)?,
+        build: entry(&settings.build, &mut built, project, environment, clock)?,
+        small: entry(&settings.small, &mut built, project, environment, clock)?,
+    })
+}
+
+/// Checks every provider that a role uses, without asking it anything.
+pub fn check_models(
+    project: &Project,
+    environment: &Environment,
+    clock: &Clock,
+) -> Vec<ModelCheck> {
+    let mut checks: Vec<ModelCheck> = Vec::new();
+    for (_, choice) in project.config().models.roles() {
+        if checks.iter().all(|check| check.provider != choice.provider) {
+            let fault = build(&choice.provider, project, environment, clock).err();
+            checks.push(ModelCheck {
+                provider: choice.provider.clone(),
+                fault,
+            });
+        }
+    }
+    checks
+}
+
+type Built = (Arc<dyn Model>, PriceTable);
+
+fn entry(
+    choice: &ModelChoice,
+    built: &mut BTreeMap<String, Built>,
+    project: &Project,
+    environment: &Environment,
+    clock: &Clock,
+) -> Result<ModelEntry, CliError> {
+    let (model, prices) = if let Some(known) = built.get(&choice.provider) {
+        known.clone()
+    } else {
+        let fresh = build(&choice.provider, project, environment, clock)?;
+        built.insert(choice.provider.clone(), fresh.clone());
+        fresh
+    };
+    Ok(ModelEntry {
+        model,
+        name: choice.model.clone(),
+        prices,
+    })
+}
+
+fn build(
+    name: &str,
+    project: &Project,
+    environment: &Environment,
+    clock: &Clock,
+) -> Result<Built, CliError> {
+    let Provider { config, script } = provider(name, project)?;
+    let key = config
+        .key_variable
+        .as_deref()
+        .and_then(|variable| environment.secret(variable));
+    let prices = config.prices.clone();
+    let model = ropewalk_llm::build(&config, key, script, clock).map_err(|error| match error {
+        BuildError::MissingKey { provider, variable } => {
+            CliError::from(ConfigError::MissingKey { provider, variable })
+        }
+        other => CliError::from(other),
+    })?;
+    Ok((model, prices))
+}
+
+fn provider(name: &str, project: &Project) -> Result<Provider, CliError> {
+    let settings = project
+        .config()
+        .providers
+        .get(name)
+        .cloned()
+        .unwrap_or_default();
+    let config = describe(name, &settings)?;
+    let script = match (&settings.script, config.kind) {
+        (Some(path), ProviderKind::Scripted) => {
+            let path = project.file(&format!("providers.{name}.script"), path)?;
+            let text =
+                std::fs::read_to_string(&path).map_err(|error| CliError::file(&path, &error))?;
+            let script = Script::parse(&text).map_err(|error| {
+                CliError::refused("config", format!("`{}`: {error}", path.display()))
+            })?;
+            Some(script)
+        }
+        _ => None,
+    };
+    Ok(Provider { config, script })
+}
+
+/// Lays what the configuration says over the shipped description, or makes one of what it says.
+fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, CliError> {
+    let shipped = match (ProviderConfig::shipped(name), settings.kind) {
+        (Ok(shipped), _) => Some(shipped),
+        (Err(_), Some(_)) => None,
+        (Err(error), None) => {
+            let text = format!("{error}; add `[providers.{name}]` with its `kind`");
+            return Err(CliError::refused("model", text));
+        }
+    };
+    let mut config = shipped.clone().unwrap_or_else(|| ProviderConfig {
+        name: name.to_owned(),
+        ..ProviderConfig::scripted()
+    });
+    config.kind = match settings.kind {
+        Some(SettingsKind::Anthropic) => ProviderKind::Anthropic,
+        Some(SettingsKind::OpenAi) => ProviderKind::Openai,
+        Some(SettingsKind::Scripted) => ProviderKind::Scripted,
+        None => config.kind,
+    };
+    if let Some(url) = &settings.base_url {
+        config.base_url.clone_from(url);
+    }
+    if let Some(variable) = &settings.key_variable {
+        config.key_variable = Some(variable.clone());
+        config.key_optional = false;
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(toml: &str) -> ProviderSettings {
+        let (mut settings, mut lines) = (ProviderSettings::default(), toml.lines());
+        while let Some((key, value)) = lines.next().and_then(|line| line.split_once('=')) {
+            let value = value.to_owned();
+            match key {
+                "kind" => settings.kind = Some(SettingsKind::OpenAi),
+                "base_url" => settings.base_url = Some(value),
+                _ => settings.key_variable = Some(value),
+            }
+        }
+        settings
+    }
+
+    #[test]
+    fn a_shipped_provider_keeps_what_the_configuration_does_not_change() {
+        let moved = describe("anthropic", &settings("base_url=http://127.0.0.1:1")).unwrap();
+        assert_eq!(moved.base_url, "http://127.0.0.1:1");
+        assert_eq!(moved.kind, ProviderKind::Anthropic);
+        assert_eq!(moved.key_variable.as_deref(), Some("ANTHROPIC_API_KEY"));
+    }
+
+    #[test]
+    fn an_added_provider_needs_a_kind_and_only_the_key_that_it_names() {
+        let unknown = describe("acme", &settings("base_url=http://h"))
+            .unwrap_err()
+            .to_string();
+        assert!(unknown.contains("[providers.acme]"), "{unknown}");
+        let added = describe("acme", &settings("kind=openai\nbase_url=http://h")).unwrap();
+        assert_eq!((added.name.as_str(), added.key_variable), ("acme", None));
+        let keyed = describe("acme", &settings("kind=openai\nbase_url=h\nkey_variable=K")).unwrap();
+        assert_eq!(keyed.key_variable.as_deref(), Some("K"));
+    }
+}

@@ -1,0 +1,221 @@
+//! Reaches agents: runs them in this process, or goes beside the process that does.
+
+use chrono::TimeDelta;
+use ropewalk_bus::LiveEvents;
+use ropewalk_orchestrator::Context;
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject, UserSlug};
+use ropewalk_store::{DeliveryFilter, DeliveryKey, DeliveryState, EventFilter, Query, Store};
+
+use super::desk::{LOOK, SOURCE};
+use super::{Crew, Desk, Host};
+use crate::app::App;
+use crate::error::CliError;
+use crate::interrupts::Interrupts;
+
+/// A component that was not seen for so long does not run.
+const SILENCE: TimeDelta = TimeDelta::seconds(60);
+
+/// The way to the agents.
+pub enum Reach {
+    /// They run in this process.
+    Hosted(Box<Host>),
+    /// They run in another process.
+    Beside(Box<Desk>, Interrupts),
+}
+
+/// What keeps an event from being handled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// It failed and is tried again.
+    Retrying {
+        /// How often it failed.
+        attempts: u32,
+        /// What failed.
+        error: String,
+    },
+    /// It will not be handled any more.
+    Dead {
+        /// The delivery.
+        key: DeliveryKey,
+        /// What failed.
+        error: String,
+    },
+}
+
+impl Reach {
+    /// Runs the agents of `crew` here, unless another process runs agents on the same state; an unknown `idea` is
+    /// refused before that.
+    pub async fn open(app: &App, crew: Crew, idea: &Slug) -> Result<Self, CliError> {
+        let project = app.project()?;
+        // Without a state there is nothing to look into, and a look should not make one.
+        if project.state().exists() {
+            let desk = app.desk().await?;
+            let found = desk.store.get::<Idea>(idea.as_str()).await?;
+            desk.close().await?;
+            found.ok_or_else(|| CliError::unknown("idea", idea, "idea list"))?;
+        }
+        if project.state().exists() && ropewalk_bus::Poker::poke(project.state())? {
+            return Ok(Self::beside(Desk::open(project).await?));
+        }
+        match Host::start_crew(project, &app.environment, crew).await {
+            Ok(host) => Ok(Self::Hosted(Box::new(host))),
+            // Another process was a moment faster, and listens soon.
+            Err(error) if error.report().code == RUNNING => {
+                Ok(Self::beside(Desk::open(app.project()?).await?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn beside(desk: Desk) -> Self {
+        Self::Beside(Box::new(desk), Interrupts::start())
+    }
+
+    /// Returns the truth.
+    pub fn store(&self) -> &Store {
+        match self {
+            Self::Hosted(host) => &host.services.store,
+            Self::Beside(desk, _) => &desk.store,
+        }
+    }
+
+    /// Returns the time.
+    pub fn clock(&self) -> &Clock {
+        match self {
+            Self::Hosted(host) => &host.services.clock,
+            Self::Beside(desk, _) => &desk.clock,
+        }
+    }
+
+    /// Returns who sits at the keyboard.
+    pub fn user(&self) -> &UserSlug {
+        match self {
+            Self::Hosted(host) => &host.project.user,
+            Self::Beside(desk, _) => desk.user(),
+        }
+    }
+
+    /// Returns a context in which a person begins a chain of events.
+    pub fn context(&self) -> Result<Context, CliError> {
+        Ok(match self {
+            Self::Hosted(host) => host.context(ComponentName::parse(SOURCE)?),
+            Self::Beside(desk, _) => desk.context(),
+        })
+    }
+
+    /// Listens to ephemeral events; none when the agents run elsewhere.
+    pub fn live(&self) -> Option<LiveEvents> {
+        match self {
+            Self::Hosted(host) => Some(host.services.bus.live().subscribe()),
+            Self::Beside(..) => None,
+        }
+    }
+
+    /// Tells the agents that something was committed.
+    pub fn wake(&self) -> Result<(), CliError> {
+        match self {
+            // The store tells a bus of its own process.
+            Self::Hosted(_) => Ok(()),
+            Self::Beside(desk, _) => desk.poke().map(drop),
+        }
+    }
+
+    /// Refuses to wait for an agent that nobody runs.
+    pub async fn require(&self, role: &str) -> Result<(), CliError> {
+        let Self::Beside(desk, _) = self else {
+            return Ok(());
+        };
+        let since = desk.clock.now() - SILENCE;
+        let rows = desk
+            .store
+            .list::<Component>(Query::new().equal("role", role))
+            .await?;
+        if rows
+            .iter()
+            .any(|row| !row.stopped && row.last_seen >= since)
+        {
+            return Ok(());
+        }
+        let text = format!(
+            "the process that runs on this state does not run the agent `{role}`; stop it, or run `ropewalk up` instead"
+        );
+        Err(CliError::refused(RUNNING, text))
+    }
+
+    /// Returns the position of the newest event of a type about `subject`, 1 when there is none.
+    pub async fn newest(&self, event_type: &str, subject: &Subject) -> Result<i64, CliError> {
+        let filter = EventFilter {
+            pattern: Some(EventPattern::of(event_type)),
+            subject: Some(subject.clone()),
+            newest_first: true,
+            limit: Some(1),
+            ..EventFilter::default()
+        };
+        let events = self.store().events(&filter).await?;
+        Ok(events.first().map_or(1, |event| event.sequence))
+    }
+
+    /// Says what keeps events about `subject` after the position `after` from being handled by `subscriber`.
+    pub async fn trouble(
+        &self,
+        subscriber: &str,
+        subject: &Subject,
+        after: i64,
+    ) -> Result<Option<Trouble>, CliError> {
+        let filter = DeliveryFilter {
+            subscriber: Some(ComponentName::parse(subscriber)?),
+            states: vec![
+                DeliveryState::Open,
+                DeliveryState::Dead,
+                DeliveryState::Parked,
+            ],
+            subject: Some(subject.clone()),
+            after_sequence: Some(after),
+            ..DeliveryFilter::default()
+        };
+        let rows = self.store().deliveries(&filter).await?;
+        Ok(rows.into_iter().find_map(|row| {
+            let error = row.error?;
+            Some(match row.state {
+                DeliveryState::Open => Trouble::Retrying {
+                    attempts: row.attempts,
+                    error,
+                },
+                _ => Trouble::Dead {
+                    key: row.key,
+                    error,
+                },
+            })
+        }))
+    }
+
+    /// Waits a moment before the next look; an error when the process was asked to stop.
+    pub async fn pause(&self) -> Result<(), CliError> {
+        tokio::select! {
+            () = self.clock().sleep(LOOK) => Ok(()),
+            () = self.stopped() => Err(CliError::Cancelled),
+        }
+    }
+
+    /// Waits until the process is asked to stop.
+    pub async fn stopped(&self) {
+        match self {
+            Self::Hosted(host) => host.stopped().await,
+            Self::Beside(_, interrupts) => interrupts.requested().await,
+        }
+    }
+
+    /// Puts everything away.
+    pub async fn close(self) -> Result<(), CliError> {
+        match self {
+            Self::Hosted(host) => host.drain().await,
+            Self::Beside(_, interrupts) => interrupts.outcome(),
+        }
+    }
+}
+
+/// The code of the error that says that another process runs agents.
+const RUNNING: &str = "running";

@@ -1,0 +1,125 @@
+//! Starts the bus on the transport that the configuration names.
+
+use std::time::Duration;
+
+use ropewalk_bus::supervise::SupervisedServer;
+use ropewalk_bus::{Bus, BusOptions, JetStreamOptions, Services, TransportOptions};
+use ropewalk_config::Environment;
+use ropewalk_config::settings::Transport;
+use ropewalk_store::Store;
+use tokio::io::AsyncReadExt;
+
+use crate::error::CliError;
+use crate::project::Project;
+
+/// How long the check of a broker may take.
+const CHECK_LIMIT: Duration = Duration::from_secs(5);
+
+/// Starts the bus of a process that consumes.
+pub(super) async fn bus(
+    project: &Project,
+    store: &Store,
+    services: Services,
+) -> Result<Bus, CliError> {
+    let transport = match &project.config().bus.transport {
+        Transport::Embedded => TransportOptions::Embedded,
+        Transport::NatsAt(url) => jetstream(project, url),
+        Transport::Nats => {
+            let server = SupervisedServer::start(project.state(), &services.supervisor)
+                .await
+                .map_err(|error| CliError::refused("bus", error))?;
+            jetstream(project, server.url())
+        }
+    };
+    let options = BusOptions {
+        tries: project.config().bus.tries,
+        ..BusOptions::default()
+    };
+    Ok(Bus::start(store.clone(), transport, services, options).await?)
+}
+
+/// Starts the bus of a process that only commits: whoever consumes is poked.
+pub(super) async fn quiet_bus(store: &Store, services: Services) -> Result<Bus, CliError> {
+    let options = BusOptions::default();
+    Ok(Bus::start(store.clone(), TransportOptions::Embedded, services, options).await?)
+}
+
+fn jetstream(project: &Project, url: &str) -> TransportOptions {
+    TransportOptions::JetStream(JetStreamOptions::new(url, project.locations.name.clone()))
+}
+
+/// Checks that the transport of the configuration can be used, without using it; says what was found.
+pub async fn check_bus(
+    transport: &Transport,
+    environment: &Environment,
+) -> Result<String, CliError> {
+    match transport {
+        Transport::Embedded => Ok("embedded, in process".to_owned()),
+        Transport::Nats => on_path("nats-server", environment).ok_or_else(|| {
+            let text = "`nats-server` is not on the PATH; install version 2.10.23 or newer, or use the embedded bus";
+            CliError::refused("bus", text)
+        }),
+        Transport::NatsAt(url) => {
+            let address = address(url);
+            let silent = |reason: String| {
+                let text = format!("no NATS server answers at `{address}` ({reason}); start it or name another one");
+                CliError::refused("bus", text)
+            };
+            match tokio::time::timeout(CHECK_LIMIT, greeting(&address)).await {
+                Ok(Ok(true)) => Ok(format!("a NATS server answers at {address}")),
+                Ok(Ok(false)) => Err(silent("something else does".to_owned())),
+                Ok(Err(error)) => Err(silent(error.to_string())),
+                Err(_) => Err(silent("it is silent".to_owned())),
+            }
+        }
+    }
+}
+
+fn on_path(program: &str, environment: &Environment) -> Option<String> {
+    std::env::split_paths(environment.get("PATH")?)
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+        .map(|path| path.display().to_string())
+}
+
+/// Returns `host:port` of the first server that `url` names.
+fn address(url: &str) -> String {
+    let first = url.split(',').next().unwrap_or(url);
+    let rest = first.split_once("://").map_or(first, |(_, rest)| rest);
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let host = host.split('/').next().unwrap_or(host);
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port {
+        host.to_owned()
+    } else {
+        format!("{host}:4222")
+    }
+}
+
+/// A NATS server speaks first, and says `INFO`.
+async fn greeting(address: &str) -> std::io::Result<bool> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    let mut first = [0; 5];
+    stream.read_exact(&mut first).await?;
+    Ok(&first == b"INFO ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_host_and_a_port_and_no_password() {
+        let cases = [
+            ("nats://127.0.0.1:4300", "127.0.0.1:4300"),
+            ("nats://broker", "broker:4222"),
+            ("tls://ada:secret@broker:4443/", "broker:4443"),
+            ("nats://a:1,nats://b:2", "a:1"),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(address(url), expected, "{url}");
+        }
+    }
+}

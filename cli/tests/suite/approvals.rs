@@ -1,0 +1,161 @@
+//! Only an approved specification builds, and only once (V06), asked for from several processes.
+
+use std::process::{Command as Process, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::world::World;
+
+/// Makes an idea whose documents are complete, and returns its specification as `spec show` has it.
+fn specified(world: &World) -> Value {
+    world.run("idea new Walks --slug walks");
+    let idea = world.json("idea show walks");
+    let folder = idea["folder"].as_str().unwrap();
+    let brief = "# Brief\n\nKeep a list of the walks of a person, in three plain files.\n";
+    for (name, text) in [
+        (
+            "README.md",
+            "# Walks\n\nPeople who walk every day forget where they have been.\n",
+        ),
+        ("planning/brief.md", brief),
+    ] {
+        let path = std::path::Path::new(folder).join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    world.json("spec generate walks --complexity simple")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+/// Runs two processes at the same time.
+fn both(world: &World, line: &str) -> [Output; 2] {
+    let start = || {
+        Process::new(env!("CARGO_BIN_EXE_ropewalk"))
+            .args(line.split_whitespace())
+            .current_dir(world.repository())
+            .env("HOME", world.home())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let (first, second) = (start(), start());
+    [
+        first.wait_with_output().unwrap(),
+        second.wait_with_output().unwrap(),
+    ]
+}
+
+/// Looks until `found` says so; the processes under test have no other way to tell.
+fn until(world: &World, line: &str, found: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let answer = world.json(line);
+        if found(&answer) {
+            return answer;
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "{line}: {answer}");
+    }
+}
+
+#[test]
+fn two_approvals_at_once_begin_one_build_and_tell_the_second_who_was_first() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    assert_eq!(spec["content"]["tasks"].as_array().unwrap().len(), 3);
+    let outputs = both(&world, &format!("spec approve {id} --hash {hash}"));
+    let codes: Vec<Option<i32>> = outputs.iter().map(|output| output.status.code()).collect();
+    assert!(
+        codes.contains(&Some(0)) && codes.contains(&Some(1)),
+        "{outputs:?}"
+    );
+    let loser = outputs
+        .iter()
+        .find(|output| !output.status.success())
+        .unwrap();
+    let said = String::from_utf8_lossy(&loser.stderr);
+    assert!(said.contains("already approved by ada"), "{said}");
+    let approvals = world.json("event list --type spec.approved");
+    assert_eq!(approvals.as_array().unwrap().len(), 1);
+    let up = world.up();
+    until(&world, "build list", |builds| builds[0]["tasks_total"] == 3);
+    let said = world.refused(&format!("spec approve {id} --hash {hash}"), 1);
+    assert!(said.contains("already approved by ada"), "{said}");
+    let builds = world.json("build list");
+    assert_eq!(builds.as_array().unwrap().len(), 1, "{builds}");
+    assert_eq!(text(&builds[0]["hash"]), hash);
+    drop(up);
+}
+
+#[test]
+fn an_old_hash_and_a_missing_hash_are_refused() {
+    let world = World::scripted();
+    let first = specified(&world);
+    let (id, old) = (text(&first["id"]), text(&first["hash"]));
+    let said = world.refused(&format!("spec approve {id}"), 3);
+    assert!(said.contains(old) && said.contains("price"), "{said}");
+    let up = world.up();
+    world.run(&format!("spec revise {id} rests too"));
+    let second = until(&world, &format!("spec show {id}"), |spec| {
+        spec["state"] == "generated" && spec["revision"] == 2
+    });
+    let new = text(&second["hash"]);
+    assert_ne!(old, new);
+    let said = world.refused(&format!("spec approve {id} --hash {old}"), 1);
+    assert!(said.contains(new), "{said}");
+    assert_eq!(world.json("build list"), Value::Array(Vec::new()));
+    let done = world.json(&format!("spec approve {id} --hash {new}"));
+    let build = text(&done["build"]);
+    let ended = until(&world, &format!("build show {build}"), |build| {
+        build["state"] == "succeeded" || build["state"] == "failed"
+    });
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert_eq!(
+        ended["tasks"].as_array().unwrap().len(),
+        1,
+        "the tasks of the approved hash"
+    );
+    assert_eq!(world.git(&["show", "build/walks:a.txt"]), "a walk");
+    let log = world.run(&format!("build log {build} --follow"));
+    assert!(
+        log.contains("task.completed") && log.contains("build.completed"),
+        "{log}"
+    );
+    drop(up);
+}
+
+#[test]
+fn a_specification_is_checked_again_and_put_away() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let id = text(&spec["id"]);
+    assert_eq!(world.json(&format!("spec validate {id}"))["ok"], true);
+    let idea = world.json("idea show walks");
+    let plan = std::path::Path::new(text(&idea["folder"])).join("build/tasks.md");
+    std::fs::write(&plan, "nothing\n").unwrap();
+    let checked = world.ropewalk(["spec", "validate", id]).assert().code(1);
+    let said = String::from_utf8_lossy(&checked.get_output().stdout).into_owned();
+    assert!(said.contains("tasks.md"), "{said}");
+    world.run(&format!("spec reject {id} --reason changed"));
+    assert_eq!(world.json("spec list --idea walks")[0]["state"], "rejected");
+    let hash = text(&spec["hash"]);
+    let said = world.refused(&format!("spec approve {id} --hash {hash}"), 1);
+    assert!(said.contains("rejected"), "{said}");
+}
+
+#[test]
+fn a_specification_without_its_documents_is_refused_by_name() {
+    let world = World::scripted();
+    world.run("idea new Walks --slug walks");
+    let output = world
+        .ropewalk(["spec", "generate", "walks"])
+        .assert()
+        .code(1);
+    let said = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(said.contains("planning/brief.md"), "{said}");
+}

@@ -1,0 +1,151 @@
+//! `idea new` and `idea chat`: what is said is stored and answered, here or beside a running `up`.
+
+use serde_json::Value;
+
+use crate::world::World;
+
+/// An opening that says enough, so that nothing has to be asked back.
+const OPENING: &str = "I walk every day and always forget where I have been, so I want a program that keeps a list of my walks.";
+
+fn begin(world: &World, slug: &str) {
+    world
+        .ropewalk(["idea", "new", "Walks", "--slug", slug, "--text", OPENING])
+        .assert()
+        .success();
+}
+
+fn chat(world: &World, lines: &str) -> Vec<Value> {
+    let mut command = world.ropewalk(["idea", "chat", "walks", "--json"]);
+    let output = command
+        .write_stdin(lines)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn messages(world: &World, author: &str) -> usize {
+    let idea = world.json("idea show walks");
+    let messages = idea["messages"].as_array().unwrap();
+    messages
+        .iter()
+        .filter(|message| message["author"] == author)
+        .count()
+}
+
+#[test]
+fn three_lines_get_three_replies_that_are_stored() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let opening = chat(&world, "");
+    assert_eq!(
+        opening.len(),
+        1,
+        "the first message gets its reply: {opening:#?}"
+    );
+    let replies = chat(&world, "one\n\ntwo\nthree\n");
+    assert_eq!(replies.len(), 3, "{replies:#?}");
+    for reply in &replies {
+        assert_eq!(reply["text"], "Noted. Tell me **more**.");
+        assert_eq!(reply["phase"], "exploring");
+        assert_eq!(reply["captured"], serde_json::json!(["target-user"]));
+    }
+    assert_eq!(
+        (messages(&world, "person"), messages(&world, "agent")),
+        (4, 4)
+    );
+}
+
+#[test]
+fn a_conversation_for_people_shows_words_and_state_apart() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let mut command = world.ropewalk(["idea", "chat", "walks"]);
+    let output = command
+        .write_stdin("and hills\n")
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, "Noted. Tell me **more**.\nNoted. Tell me **more**.\n");
+    let state = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        state.contains("[exploring | confidence 0.40 | captured: target-user]"),
+        "{state}"
+    );
+}
+
+#[test]
+fn beside_a_running_process_the_conversation_goes_on_in_it() {
+    let world = World::scripted();
+    let up = world.up();
+    begin(&world, "walks");
+    // The first message may have its reply before the conversation begins.
+    let replies = chat(&world, "one\ntwo\n");
+    assert!((2..=3).contains(&replies.len()), "{replies:#?}");
+    assert_eq!(
+        (messages(&world, "person"), messages(&world, "agent")),
+        (3, 3)
+    );
+    assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
+}
+
+#[test]
+fn a_message_that_cannot_be_answered_says_why() {
+    let world = World::scripted();
+    begin(&world, "mute");
+    let mut command = world.ropewalk(["idea", "chat", "mute"]);
+    let output = command
+        .write_stdin("hello\n")
+        .assert()
+        .code(1)
+        .get_output()
+        .clone();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("dead-letter replay"), "{said}");
+    let letters = world.json("dead-letter list");
+    assert_eq!(letters.as_array().unwrap().len(), 2, "{letters}");
+    let id = letters[0]["id"].as_str().unwrap();
+    assert_eq!(
+        world.json(&format!("dead-letter show {id}"))["content"]["type"],
+        "ideation.message"
+    );
+    world.run(&format!("dead-letter discard {id}"));
+    let left = world.json("dead-letter list");
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    let id = left[0]["id"].as_str().unwrap();
+    world.run(&format!("dead-letter replay {id}"));
+    assert_eq!(world.json("dead-letter list"), Value::Array(Vec::new()));
+}
+
+#[test]
+fn an_idea_is_listed_and_found_among_the_events() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let ideas = world.json("idea list");
+    assert_eq!(
+        (&ideas[0]["slug"], &ideas[0]["phase"]),
+        (&"walks".into(), &"exploring".into())
+    );
+    let events = world.json("event list --type ideation.* --subject idea/walks");
+    assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
+    assert_eq!(world.json("event show 1")["id"], events[0]["id"]);
+    let mut tail = world.ropewalk(["event", "tail", "--after", "0", "--count", "1", "--json"]);
+    let output = tail.assert().success().get_output().clone();
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(line["id"], events[0]["id"]);
+}
+
+#[test]
+fn a_taken_name_is_refused_and_a_made_one_is_numbered() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    let said = world.refused("idea new Walks --slug walks", 1);
+    assert!(said.contains("there already"), "{said}");
+    assert_eq!(world.json("idea new Walks")["slug"], "walks-2");
+}

@@ -1,0 +1,16 @@
+//! Runs the binary as people and programs do, and looks at what it leaves behind.
+
+#[cfg(test)]
+mod approvals;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod conversations;
+#[cfg(test)]
+mod projects;
+#[cfg(test)]
+mod questions;
+#[cfg(test)]
+mod running;
+#[cfg(test)]
+mod world;

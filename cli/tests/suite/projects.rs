@@ -1,0 +1,141 @@
+//! `init`, `doctor` and `config`: the beginning of a project.
+
+use serde_json::Value;
+
+use crate::world::World;
+
+#[test]
+fn init_writes_a_project_that_every_verb_finds() {
+    let world = World::bare_of_project();
+    let made = world.json("init");
+    assert_eq!(made["name"], "app");
+    assert_eq!(
+        made["notice"],
+        Value::Null,
+        "a clean repository has nothing unusual"
+    );
+    let text = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    assert!(
+        text.contains("name = \"app\"") && text.contains("repo = \".\""),
+        "{text}"
+    );
+    std::fs::create_dir(world.repository().join("deep")).unwrap();
+    assert_eq!(world.json("-C deep idea list"), Value::Array(Vec::new()));
+    assert!(
+        world
+            .home()
+            .join(".local/state/ropewalk/app/ropewalk.db")
+            .is_file()
+    );
+    assert_eq!(
+        world.git(&["log", "--oneline"]).lines().count(),
+        1,
+        "nothing is committed"
+    );
+}
+
+#[test]
+fn init_never_overwrites() {
+    let world = World::bare_of_project();
+    world.write("ropewalk.toml", "# mine\n");
+    let said = world.refused("init", 1);
+    assert!(said.contains("there already"), "{said}");
+    let kept = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    assert_eq!(kept, "# mine\n");
+}
+
+#[test]
+fn init_wants_a_repository() {
+    let world = World::bare_of_project();
+    let elsewhere = world.root().join("plain");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let said = world.refused("-C ../plain init", 1);
+    assert!(said.contains("git init"), "{said}");
+    assert_eq!(std::fs::read_dir(elsewhere).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(world.home()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_dirty_and_a_bare_repository_get_one_notice() {
+    let world = World::bare_of_project();
+    world.write("draft.txt", "not committed");
+    let notice = world.json("init")["notice"].to_string();
+    assert!(notice.contains("not committed"), "{notice}");
+    world.git(&["clone", "--quiet", "--bare", ".", "../shared.git"]);
+    let made = world.json("-C ../shared.git init");
+    assert_eq!(made["name"], "shared");
+    assert!(made["notice"].to_string().contains("bare"), "{made}");
+}
+
+#[test]
+fn a_second_project_of_one_name_gets_a_state_of_its_own() {
+    let world = World::bare_of_project();
+    world.git(&["clone", "--quiet", ".", "../other/app"]);
+    let first = world.json("init");
+    let second = world.json("-C ../other/app init");
+    assert_eq!(
+        (&first["name"], &second["name"]),
+        (&"app".into(), &"app-2".into())
+    );
+    assert_ne!(first["state"], second["state"]);
+    let named = world.refused("-C ../other init --name app", 1);
+    assert!(
+        named.contains("git init") || named.contains("another name"),
+        "{named}"
+    );
+}
+
+#[test]
+fn the_configuration_shows_where_each_value_was_set() {
+    let world = World::scripted();
+    let entries = world.json("config show --set build.loops=3");
+    let origin = |key: &str| {
+        let entries = entries.as_array().unwrap();
+        let entry = entries.iter().find(|entry| entry["key"] == key).unwrap();
+        (
+            entry["value"].clone(),
+            entry["origin"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(origin("build.loops"), (3.into(), "flag".to_owned()));
+    assert_eq!(origin("build.tries"), (3.into(), "default".to_owned()));
+    assert!(origin("project.name").1.contains("ropewalk.toml:3"));
+    assert_eq!(world.json("config check")["ok"], true);
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
+    let world = World::scripted();
+    let verdicts = |findings: &Value| -> Vec<String> {
+        let findings = findings.as_array().unwrap().iter();
+        findings
+            .map(|finding| finding["verdict"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let well = world.json("doctor");
+    assert!(
+        verdicts(&well).iter().all(|verdict| verdict == "ok"),
+        "{well}"
+    );
+    assert!(!world.state().exists(), "a check makes nothing");
+    world.run("idea list");
+    let well = world.json("doctor");
+    assert!(
+        verdicts(&well).iter().all(|verdict| verdict == "ok"),
+        "{well}"
+    );
+    let line = "doctor --json --set models.chat=openai/x --set bus.transport=nats://127.0.0.1:1";
+    let ill = world.ropewalk(line.split_whitespace()).assert().code(1);
+    let ill: Value = serde_json::from_slice(&ill.get_output().stdout).unwrap();
+    let failed: Vec<&Value> = ill
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["verdict"] == "fail")
+        .collect();
+    let text = serde_json::to_string(&failed).unwrap();
+    assert_eq!(failed.len(), 3, "{text}");
+    for wanted in ["OPENAI_API_KEY", "127.0.0.1:1", "sandbox"] {
+        assert!(text.contains(wanted), "{text}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Questions from the terminal: order, answers, and what "all with defaults" leaves alone (V22, V21).
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::{ComponentName, CorrelationId, QuestionId};
+use ropewalk_store::{ChangeSet, Location, Store};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::world::World;
+
+fn question(number: u8, kind: QuestionKind, default: bool, consequential: bool) -> Question {
+    let asked_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000 + i64::from(number));
+    let choice = |label: &str| Choice {
+        label: label.to_owned(),
+        description: None,
+        recommended: false,
+        implications: None,
+    };
+    Question {
+        id: QuestionId(Uuid::from_u128(
+            0x0197_0000_0000_7000_8000_0000_0000_0000 + u128::from(number),
+        )),
+        kind,
+        trigger: format!("trigger-{number}"),
+        agent: ComponentName::parse("specification").unwrap(),
+        text: format!("question {number}?"),
+        context: String::new(),
+        choices: vec![choice("yes"), choice("no")],
+        free_text: false,
+        default: default.then(|| "yes".to_owned()),
+        consequential,
+        about: About::Nothing,
+        idea: None,
+        state: QuestionState::Pending,
+        answer: None,
+        reused_from: None,
+        correlation_id: CorrelationId(Uuid::nil()),
+        asked_at,
+        due_at: None,
+        reminded_at: None,
+    }
+}
+
+/// Puts one question of every kind into the store, the blocking one last.
+fn asked(world: &World) -> Vec<Question> {
+    let questions = vec![
+        question(1, QuestionKind::Clarifying, true, false),
+        question(2, QuestionKind::Confirming, true, false),
+        question(3, QuestionKind::Confirming, true, true),
+        question(4, QuestionKind::Educational, false, false),
+        question(5, QuestionKind::Preference, false, false),
+        question(6, QuestionKind::Celebratory, false, false),
+        question(7, QuestionKind::Blocking, true, false),
+    ];
+    world.run("question list");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let location = Location::parse("sqlite", &world.state()).unwrap();
+        let store = Store::open(&location, Clock::system()).await.unwrap();
+        let mut changes = ChangeSet::new();
+        for question in &questions {
+            changes.insert(question);
+        }
+        store.commit(changes).await.unwrap();
+        store.close().await.unwrap();
+    });
+    questions
+}
+
+fn states(world: &World) -> Vec<(String, String)> {
+    let listed = world.json("question list --all");
+    let mut states: Vec<(String, String)> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|question| {
+            let field = |name: &str| question[name].as_str().unwrap().to_owned();
+            (field("trigger"), field("state"))
+        })
+        .collect();
+    states.sort();
+    states
+}
+
+#[test]
+fn all_with_defaults_answers_the_safe_ones_and_no_other() {
+    let world = World::scripted();
+    asked(&world);
+    let answered = world.json("question answer --all-defaults");
+    assert_eq!(answered.as_array().unwrap().len(), 2, "{answered}");
+    let expected = [
+        "answered", "answered", "pending", "pending", "pending", "pending", "pending",
+    ];
+    let found: Vec<String> = states(&world).into_iter().map(|(_, state)| state).collect();
+    assert_eq!(found, expected);
+    let events = world.json("event list --type question.answered");
+    let events = events.as_array().unwrap();
+    assert_eq!(events.len(), 2);
+    for event in events {
+        assert_eq!(event["data"]["answered_by"], "ada");
+        assert_eq!(event["data"]["channel"], "cli");
+    }
+    assert_eq!(
+        world.json("question answer --all-defaults"),
+        Value::Array(Vec::new())
+    );
+}
+
+#[test]
+fn blocking_questions_come_first_and_older_before_newer() {
+    let world = World::scripted();
+    asked(&world);
+    let listed = world.json("question list");
+    let order: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|question| question["trigger"].as_str().unwrap())
+        .collect();
+    let numbers = [7, 1, 2, 3, 4, 5, 6].map(|number| format!("trigger-{number}"));
+    assert_eq!(order, numbers);
+}
+
+#[test]
+fn an_answer_is_taken_once_and_names_who_was_first() {
+    let world = World::scripted();
+    let questions = asked(&world);
+    let id = questions[6].id;
+    let wrong = world.refused(&format!("question answer {id} perhaps"), 1);
+    assert!(wrong.contains("`yes`, `no`"), "{wrong}");
+    let missing = world.refused(&format!("question answer {id}"), 3);
+    assert!(missing.contains("`yes`"), "{missing}");
+    // The second option by its number, the question by the end of its id.
+    let end = id.to_string().chars().rev().take(8).collect::<Vec<_>>();
+    let end: String = end.into_iter().rev().collect();
+    assert_eq!(
+        world.json(&format!("question answer {end} 2"))["answer"],
+        "no"
+    );
+    let second = world.refused(&format!("question answer {id} yes"), 1);
+    assert!(
+        second.contains("already answered by ada over cli"),
+        "{second}"
+    );
+    let shown = world.run(&format!("question show {id}"));
+    assert!(shown.contains("answered: no"), "{shown}");
+}
+
+#[test]
+fn a_beginning_that_fits_several_ids_is_refused() {
+    let world = World::scripted();
+    asked(&world);
+    let said = world.refused("question show 019700", 1);
+    assert!(said.contains("fits 7 ids"), "{said}");
+}

@@ -1,0 +1,108 @@
+//! `up`: one at a time, stopped by signals, and what verbs record without it is not lost on it.
+
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::world::World;
+
+#[test]
+fn a_termination_is_a_success_and_ctrl_c_is_not() {
+    let world = World::scripted();
+    for (signal, code) in [(Signal::SIGTERM, 0), (Signal::SIGINT, 2)] {
+        let up = world.up();
+        let began = Instant::now();
+        assert_eq!(up.stop(signal), Some(code));
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn a_second_process_on_one_state_is_refused() {
+    let world = World::scripted();
+    let up = world.up();
+    let said = world.refused("up", 1);
+    assert!(
+        said.contains("already runs") && said.contains("process"),
+        "{said}"
+    );
+    drop(up);
+    // A process that was killed leaves nothing behind that stops the next one.
+    assert_eq!(world.up().stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
+fn a_message_that_came_before_the_first_start_is_answered() {
+    let world = World::scripted();
+    let text = "I walk every day and always forget where I have been; I want a list of my walks.";
+    world
+        .ropewalk(["idea", "new", "Walks", "--text", text])
+        .assert()
+        .success();
+    let up = world.up();
+    let began = Instant::now();
+    let answered = |idea: &Value| idea["messages"].as_array().unwrap().len() == 2;
+    while !answered(&world.json("idea show walks")) {
+        assert!(began.elapsed() < Duration::from_secs(30), "nobody answers");
+    }
+    drop(up);
+}
+
+#[test]
+fn a_verb_that_waits_is_stopped_by_ctrl_c() {
+    let world = World::scripted();
+    world.run("idea new Walks");
+    let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(["event", "tail", "--after", "0"])
+        .current_dir(world.repository())
+        .env("HOME", world.home())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut reader = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut reader, &mut line).unwrap();
+    assert!(line.contains("ideation.message"), "{line}");
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn knowledge_is_added_once_and_found_again() {
+    let world = World::scripted();
+    let lesson = "Walks over midnight belong to the day on which they begin";
+    let add = ["knowledge", "add", lesson, "--file", "src/*.rs", "--json"];
+    let first = world
+        .ropewalk(add)
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    let first: Value = serde_json::from_slice(&first).unwrap();
+    assert_eq!(first["outcome"], "added");
+    let again = world
+        .ropewalk(add)
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    let again: Value = serde_json::from_slice(&again).unwrap();
+    assert_eq!(
+        (&again["outcome"], &again["id"]),
+        (&"seen-again".into(), &first["id"])
+    );
+    let found = world.json("knowledge search midnight");
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    assert_eq!(found[0]["globs"], serde_json::json!(["src/*.rs"]));
+    let id = first["id"].as_str().unwrap();
+    assert!(world.run(&format!("knowledge show {id}")).contains(lesson));
+    assert_eq!(world.json("lock list"), Value::Array(Vec::new()));
+    assert_eq!(world.json("wait list"), Value::Array(Vec::new()));
+    assert!(world.run("wait graph --dot").starts_with("digraph"));
+}

@@ -1,0 +1,277 @@
+//! A repository with a project in a temporary directory, and the binary that runs in it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No verb takes longer, however busy the machine is.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A model that answers every message of every idea in the same way, and specifies three small tasks.
+pub(crate) const SCRIPT: &str = r#"
+- agent: "ideation"
+  idea: "mute"
+  reply: { error: { kind: "refused", message: "no" } }
+- agent: "ideation"
+  reply:
+    tools:
+      - name: "reply"
+        input:
+          text: "Noted. Tell me **more**."
+          artifacts:
+            - { kind: "target-user", summary: "Walkers", content: "People who walk every day and forget where.", confidence: 0.8 }
+          decisions: []
+          risks: []
+          confidence: 0.4
+- agent: "specification"
+  task: "revision-1"
+  reply: { tools: [{ name: "specification", input: {
+    document: {
+      title: "Walks", context_read: [], missing_inputs: [], objective: "Keep a list of walks.",
+      success_criteria: ["three files are there"], out_of_scope: [],
+      requirements: [{ id: "FR-1", text: "Walks are listed.", priority: "must", acceptance: "the files are there", source: "planning/brief.md" }],
+      quality: [], new_files: [], modified_files: [], avoid_files: [], interfaces: [], data: [],
+      dependencies: [], gotchas: [], validation: ["test -f a.txt"], risks: [] },
+    tasks: [
+      { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "test -s a.txt", expected: "exit 0" }, depends_on: [] },
+      { id: "T-002", phase: "project", action: "CREATE", file: "b.txt", more_files: [], requirements: [{ id: "FR-1", text: "b" }], gotchas: [], validation: { command: "test -s b.txt", expected: "exit 0" }, depends_on: [] },
+      { id: "T-003", phase: "project", action: "CREATE", file: "c.txt", more_files: [], requirements: [{ id: "FR-1", text: "c" }], gotchas: [], validation: { command: "test -s c.txt", expected: "exit 0" }, depends_on: ["T-001", "T-002"] } ] } }] }
+- agent: "specification"
+  reply: { tools: [{ name: "specification", input: {
+    document: {
+      title: "Walks and rests", context_read: [], missing_inputs: [], objective: "Keep a list of walks and rests.",
+      success_criteria: ["the file is there"], out_of_scope: [],
+      requirements: [{ id: "FR-1", text: "Walks are listed.", priority: "must", acceptance: "the file is there", source: "planning/brief.md" }],
+      quality: [], new_files: [], modified_files: [], avoid_files: [], interfaces: [], data: [],
+      dependencies: [], gotchas: [], validation: ["test -f a.txt"], risks: [] },
+    tasks: [
+      { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "test -s a.txt", expected: "exit 0" }, depends_on: [] } ] } }] }
+- agent: "build"
+  turn: 1
+  reply: { tools: [{ name: "write", input: { path: "a.txt", content: "a walk\n" } }] }
+- agent: "build"
+  reply: { tools: [{ name: "finish", input: { summary: "Wrote the list." } }] }
+"#;
+
+/// A project in a temporary directory, with a repository, a home and a state directory of its own.
+pub(crate) struct World {
+    root: TempDir,
+}
+
+impl World {
+    /// Makes a repository with one commit, and no project yet.
+    pub(crate) fn bare_of_project() -> Self {
+        let world = Self {
+            root: TempDir::with_prefix("ropewalk-cli-").unwrap(),
+        };
+        std::fs::create_dir_all(world.repository()).unwrap();
+        std::fs::create_dir_all(world.home()).unwrap();
+        world.git(&["init", "--quiet", "--initial-branch=main"]);
+        world.git(&["commit", "--quiet", "--allow-empty", "--message=start"]);
+        world
+    }
+
+    /// Makes a project whose models answer from [`SCRIPT`].
+    pub(crate) fn scripted() -> Self {
+        let world = Self::bare_of_project();
+        world.write("../script.yaml", SCRIPT);
+        world.write(
+            "ropewalk.toml",
+            r#"
+[project]
+name = "walks"
+repo = "."
+state = "../state"
+
+[person]
+name = "ada"
+
+[models]
+chat = "script/x"
+spec = "script/x"
+build = "script/x"
+small = "script/x"
+
+[providers.script]
+kind = "scripted"
+script = "../script.yaml"
+"#,
+        );
+        world
+    }
+
+    /// The directory that everything lies in.
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The repository.
+    pub(crate) fn repository(&self) -> PathBuf {
+        self.root().join("app")
+    }
+
+    /// The home directory.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// The state directory of a scripted project.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.root().join("state")
+    }
+
+    /// Writes a file below the repository.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.repository().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Runs git in the repository and returns what it says.
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        let output = Process::new("git")
+            .args(["-c", "user.name=Ada", "-c", "user.email=ada@localhost"])
+            .args(arguments)
+            .current_dir(self.repository())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Returns the binary in the repository, with an environment of its own.
+    pub(crate) fn ropewalk<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        command
+            .env_clear()
+            .envs(self.environment())
+            .current_dir(self.repository())
+            .args(arguments)
+            .timeout(LIMIT);
+        command
+    }
+
+    /// Runs the words of `line` and returns the JSON answer.
+    pub(crate) fn json(&self, line: &str) -> Value {
+        let mut command = self.ropewalk(line.split_whitespace());
+        let output = command
+            .arg("--json")
+            .assert()
+            .success()
+            .get_output()
+            .clone();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs the words of `line`, which must succeed, and returns what it answers.
+    pub(crate) fn run(&self, line: &str) -> String {
+        let mut command = self.ropewalk(line.split_whitespace());
+        let output = command.assert().success().get_output().clone();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs the words of `line`, which must fail with `code`, and returns the one line that it says.
+    pub(crate) fn refused(&self, line: &str, code: i32) -> String {
+        one_line(self.ropewalk(line.split_whitespace()), code)
+    }
+
+    /// Starts `ropewalk up` and waits until it runs.
+    pub(crate) fn up(&self) -> Up {
+        let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
+            .env_clear()
+            .envs(self.environment())
+            .current_dir(self.repository())
+            .arg("up")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| {
+            let ready = line.contains("stop it with Ctrl-C");
+            said.push(line);
+            ready
+        });
+        assert!(ready, "`up` did not start: {said:#?}");
+        // Whoever logs into a full pipe stands still.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Up { child }
+    }
+
+    /// Lists every file below the root with its content.
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        collect(self.root(), &mut files);
+        files
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let mut variables = vec![
+            ("HOME".to_owned(), self.home().display().to_string()),
+            ("USER".to_owned(), "ada".to_owned()),
+        ];
+        for name in ["PATH", "CARGO_HOME", "RUSTUP_HOME", "TMPDIR"] {
+            if let Some(value) = std::env::vars().find(|(known, _)| known == name) {
+                variables.push(value);
+            }
+        }
+        variables
+    }
+}
+
+/// Asserts that `command` fails with `code` and one line, and returns that.
+pub(crate) fn one_line(mut command: Command, code: i32) -> String {
+    let output = command.assert().code(code).get_output().clone();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    assert!(said.starts_with("ropewalk: "), "{said}");
+    assert_eq!(output.stdout, b"", "{said}");
+    said.trim_end().to_owned()
+}
+
+fn collect(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, files);
+            files.insert(path, Vec::new());
+        } else {
+            let content = std::fs::read(&path).unwrap();
+            files.insert(path, content);
+        }
+    }
+}
+
+/// A running `ropewalk up`, killed when it is dropped.
+pub(crate) struct Up {
+    child: Child,
+}
+
+impl Up {
+    /// Sends a signal and returns the exit code.
+    pub(crate) fn stop(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {
+        self.signal(signal);
+        self.child.wait().unwrap().code()
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,185 @@
+//! Runs the `ropewalk` program itself, built from this workspace.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Says why the program could not be run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ProgramError {
+    /// It could not be built.
+    #[error("`cargo build --package ropewalk` failed: {0}")]
+    Build(String),
+    /// It could not be started or waited for.
+    #[error("cannot run `{program}`: {reason}")]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// It did not end in time and was killed.
+    #[error("`ropewalk {arguments}` had not ended after {seconds} s; it said: {output}")]
+    TooSlow {
+        /// What it was asked.
+        arguments: String,
+        /// How long it had.
+        seconds: u64,
+        /// The end of its standard error.
+        output: String,
+    },
+}
+
+/// Returns the path of the program, built once in a test run.
+pub fn ropewalk() -> Result<&'static Path, ProgramError> {
+    static BUILT: OnceLock<Result<PathBuf, ProgramError>> = OnceLock::new();
+    BUILT.get_or_init(build).as_deref().map_err(Clone::clone)
+}
+
+fn build() -> Result<PathBuf, ProgramError> {
+    let failed = |reason: String| ProgramError::Build(reason);
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "ropewalk",
+            "--message-format=json",
+        ])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    messages
+        .lines()
+        .filter_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next())
+        .map(PathBuf::from)
+        .find(|path| path.file_name() == Some(OsStr::new("ropewalk")))
+        .ok_or_else(|| failed("cargo named no executable".to_owned()))
+}
+
+/// A folder in which the program runs, with nothing of the user's configuration.
+#[derive(Debug)]
+pub struct Runner {
+    directory: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Runner {
+    /// Runs the program in `directory`; its home is the folder `home` in there.
+    pub fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// Sets an environment variable for every run.
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Prepares a run that inherits the search path and the toolchain, and nothing else.
+    pub fn command(&self, arguments: &[&str]) -> Result<Command, ProgramError> {
+        let mut command = Command::new(ropewalk()?);
+        let home = self.directory.join("home");
+        let rust_home = std::env::home_dir().unwrap_or_default();
+        command
+            .args(arguments)
+            .current_dir(&self.directory)
+            .env_clear()
+            .env("HOME", &home)
+            .env(
+                "CARGO_HOME",
+                kept("CARGO_HOME").unwrap_or_else(|| rust_home.join(".cargo").into()),
+            )
+            .env(
+                "RUSTUP_HOME",
+                kept("RUSTUP_HOME").unwrap_or_else(|| rust_home.join(".rustup").into()),
+            )
+            .envs(kept("PATH").map(|path| ("PATH", path)))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs the program to its end, at most `limit`.
+    pub fn run(&self, arguments: &[&str], limit: Duration) -> Result<Output, ProgramError> {
+        self.run_with_input(arguments, "", limit)
+    }
+
+    /// Runs the program with `input` on its standard input to its end, at most `limit`.
+    pub fn run_with_input(
+        &self,
+        arguments: &[&str],
+        input: &str,
+        limit: Duration,
+    ) -> Result<Output, ProgramError> {
+        let files = tempfile::tempdir().map_err(|error| self.failed(&error))?;
+        let [standard_input, output, errors] =
+            ["in", "out", "err"].map(|name| files.path().join(name));
+        let open = |path: &Path| std::fs::File::create(path).map_err(|error| self.failed(&error));
+        std::fs::write(&standard_input, input).map_err(|error| self.failed(&error))?;
+        let reader = std::fs::File::open(&standard_input).map_err(|error| self.failed(&error))?;
+        let mut child = self
+            .command(arguments)?
+            .stdin(reader)
+            .stdout(open(&output)?)
+            .stderr(open(&errors)?)
+            .spawn()
+            .map_err(|error| self.failed(&error))?;
+        let status = wait(&mut child, limit).map_err(|error| self.failed(&error))?;
+        let read = |path: &Path| std::fs::read(path).unwrap_or_default();
+        match status {
+            Some(status) => Ok(Output {
+                status,
+                stdout: read(&output),
+                stderr: read(&errors),
+            }),
+            None => Err(ProgramError::TooSlow {
+                arguments: arguments.join(" "),
+                seconds: limit.as_secs(),
+                output: tail(&read(&errors)),
+            }),
+        }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> ProgramError {
+        ProgramError::Run {
+            program: self.directory.clone(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+fn kept(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
+}
+
+/// Waits for the end of `child`; kills it after `limit` and returns `None`.
+fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if began.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn tail(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(12)..].join("\n")
+}
