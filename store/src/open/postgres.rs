@@ -1,5 +1,6 @@
 //! Opens a schema on a PostgreSQL server: see that the server is fit, make or change the tables.
 
+use chrono::TimeDelta;
 use ropewalk_runtime::Clock;
 use sqlx::migrate::Migrator;
 
@@ -12,6 +13,9 @@ use crate::store::Store;
 
 /// The oldest version whose language has all that is used.
 const OLDEST_VERSION: i64 = 130_000;
+
+/// How long the last transaction of a writer is remembered.
+const WRITER_KEPT: TimeDelta = TimeDelta::days(30);
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
 
@@ -35,6 +39,8 @@ pub(super) async fn open(server: &Server, clock: Clock) -> Result<Store, OpenErr
         .await
         .map_err(storage)?;
     migrate(&mut connection, server).await?;
+    let forgotten = forget(&clock);
+    connection.execute(forgotten).await.map_err(storage)?;
     opening(&mut connection, "pg_advisory_unlock")
         .await
         .map_err(storage)?;
@@ -44,6 +50,13 @@ pub(super) async fn open(server: &Server, clock: Clock) -> Result<Store, OpenErr
 async fn opening(connection: &mut Connection, function: &str) -> Result<(), sqlx::Error> {
     let lock = lock_name(Purpose::Open);
     connection.run(format!("SELECT {function}({lock})")).await
+}
+
+/// Removes what writers that did not end well have left; one that is only silent notes its next transaction anew.
+fn forget(clock: &Clock) -> Statement {
+    let mut forget = Statement::new("DELETE FROM writers WHERE at < ");
+    forget.bind(clock.now() - WRITER_KEPT);
+    forget
 }
 
 /// Returns what the server lacks.

@@ -75,6 +75,20 @@ async fn a_value_with_quotes_is_only_a_value(bench: Bench) {
     assert_eq!(found[0].record, hostile);
 }
 
+async fn a_zero_byte_is_kept_in_a_record_and_looked_for_as_another_letter(bench: Bench) {
+    let store = bench.open().await;
+    let (odd, known) = (bench.timer("a\0b"), item(&bench, "zero\0byte"));
+    store
+        .commit(changes(|c| c.insert(&odd).insert(&known)))
+        .await
+        .unwrap();
+    let by_name = Query::new().equal("name", "a\0b");
+    let found = store.list::<Timer>(by_name).await.unwrap();
+    assert_eq!(found[0].record, odd);
+    let items = store.list::<KnowledgeItem>(Query::new()).await.unwrap();
+    assert_eq!(items[0].record, known);
+}
+
 fn filter(fill: impl FnOnce(&mut EventFilter)) -> EventFilter {
     let mut filter = EventFilter::default();
     fill(&mut filter);
@@ -182,6 +196,7 @@ async fn the_search_follows_inserts_updates_and_deletes(bench: Bench) {
 }
 
 on_each_database! {
+    a_zero_byte_is_kept_in_a_record_and_looked_for_as_another_letter,
     a_list_is_filtered_ordered_and_limited,
     a_value_with_quotes_is_only_a_value,
     events_are_found_by_each_filter,
