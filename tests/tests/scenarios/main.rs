@@ -2,6 +2,7 @@
 
 mod broker;
 mod crash;
+mod emulator;
 mod picture;
 mod rehearsal;
 mod whole_pipeline;
