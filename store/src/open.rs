@@ -147,14 +147,17 @@ async fn migrate(connection: &mut Connection, path: &Path, clock: &Clock) -> Res
         }
         None => {}
     }
+    ropewalk_runtime::failpoint!("store.migrate.before");
     let Connection::Sqlite(raw) = connection;
-    MIGRATIONS.run(raw).await.map_err(|source| match source {
+    let migrated = MIGRATIONS.run(raw).await.map_err(|source| match source {
         MigrateError::Execute(source) => refused(path, source),
         source => OpenError::Migration {
             path: path.to_owned(),
             source,
         },
-    })
+    });
+    ropewalk_runtime::failpoint!("store.migrate.after");
+    migrated
 }
 
 /// Returns the version of the tables; `None` when there are none yet.

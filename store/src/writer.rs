@@ -139,7 +139,9 @@ impl Writer {
             }
         }
         self.checkpoints.make_room().await;
+        ropewalk_runtime::failpoint!("store.commit.before");
         let answers = self.commit(batch).await;
+        ropewalk_runtime::failpoint!("store.commit.after");
         self.checkpoints.written(size_bytes);
         self.publish(replies, answers);
         left_over
@@ -164,6 +166,7 @@ impl Writer {
     }
 
     async fn obey(&mut self, command: Command) {
+        ropewalk_runtime::failpoint!("store.subscribe.before");
         let (outcome, reply) = match command {
             Command::Subscribe(subscription, reply) => (self.subscribe(&subscription).await, reply),
             Command::Unsubscribe(name, reply) => (self.unsubscribe(&name).await, reply),
@@ -173,6 +176,7 @@ impl Writer {
             }
             Command::Commit(..) | Command::Close(_) => return,
         };
+        ropewalk_runtime::failpoint!("store.subscribe.after");
         reply.send(outcome).unwrap_or_default();
     }
 

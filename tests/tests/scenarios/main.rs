@@ -4,5 +4,7 @@ mod broker;
 mod crash;
 mod emulator;
 mod picture;
+mod project;
 mod rehearsal;
+mod running;
 mod whole_pipeline;
