@@ -13,7 +13,6 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
 fn positive(config: &Config) -> Option<(String, String)> {
     let numbers = [
         ("bus.tries", config.bus.tries),
-        ("bus.in_flight", config.bus.in_flight),
         ("models.max_output_tokens", config.models.max_output_tokens),
         ("build.loops", config.build.loops),
         ("build.time_limit_minutes", config.build.time_limit_minutes),
@@ -25,7 +24,6 @@ fn positive(config: &Config) -> Option<(String, String)> {
             "validation.timeout_seconds",
             config.validation.timeout_seconds,
         ),
-        ("validation.output_kib", config.validation.output_kib),
         (
             "questions.clarifying_hours",
             config.questions.clarifying_hours,
@@ -35,7 +33,6 @@ fn positive(config: &Config) -> Option<(String, String)> {
             config.questions.confirming_hours,
         ),
         ("questions.dismiss_days", config.questions.dismiss_days),
-        ("questions.open_limit", config.questions.open_limit),
         (
             "monitor.component_down_seconds",
             config.monitor.component_down_seconds,

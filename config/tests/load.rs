@@ -280,7 +280,7 @@ fn the_defaults_name_every_key() -> anyhow::Result<()> {
         "repo =",
         "state =",
         "person =",
-        "build_tokens =",
+        "attempt_tokens =",
         "kind =",
         "base_url =",
         "key_variable =",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_bus::{Delivery, Failure, Inbox};
-use ropewalk_runtime::Supervisor;
+use ropewalk_runtime::{Supervisor, failpoint};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_store::{ChangeSet, CommitError};
@@ -88,7 +88,14 @@ async fn call(
         AgentState::Active,
         Some(delivery.event.subject.as_str()),
     );
-    match Supervisor::guard("agent", agent.handle(&delivery.event, context)).await {
+    let handled = async {
+        failpoint!(&format!(
+            "frame.handle.{role}.{}",
+            delivery.event.event_type()
+        ));
+        agent.handle(&delivery.event, context).await
+    };
+    match Supervisor::guard("agent", handled).await {
         Ok(outcome) => outcome,
         Err(crash) => Err(AgentError::transient(crash)),
     }

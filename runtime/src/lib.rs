@@ -7,6 +7,8 @@
 //! as an argument if it needs time, and name its task kind in [`supervisor`].
 
 pub mod clock;
+#[cfg(feature = "failpoints")]
+pub mod failpoint;
 pub mod http;
 pub mod ids;
 pub mod retry;
@@ -19,3 +21,19 @@ pub use ids::Ids;
 pub use retry::Backoff;
 pub use shutdown::Shutdown;
 pub use supervisor::{Supervisor, TaskFailure};
+
+/// Marks a place at which a test can make the process fail; nothing at all without the feature `failpoints`.
+#[cfg(feature = "failpoints")]
+#[macro_export]
+macro_rules! failpoint {
+    ($place:expr) => {
+        $crate::failpoint::pass($place)
+    };
+}
+
+/// Marks a place at which a test can make the process fail; nothing at all without the feature `failpoints`.
+#[cfg(not(feature = "failpoints"))]
+#[macro_export]
+macro_rules! failpoint {
+    ($place:expr) => {};
+}

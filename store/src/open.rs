@@ -60,10 +60,13 @@ async fn tables(connection: &mut Connection, steps: &Migrator) -> Result<Tables,
 }
 
 async fn change_tables(connection: &mut Connection, steps: &Migrator) -> Result<(), MigrateError> {
-    match connection {
+    ropewalk_runtime::failpoint!("store.migrate.before");
+    let changed = match connection {
         Connection::Sqlite(raw) => steps.run(raw).await,
         Connection::Postgres(raw) => steps.run(raw).await,
-    }
+    };
+    ropewalk_runtime::failpoint!("store.migrate.after");
+    changed
 }
 
 fn newer(database: impl Display, found: i64, known: i64) -> OpenError {

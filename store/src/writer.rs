@@ -157,7 +157,9 @@ impl Writer {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.make_room().await;
         }
+        ropewalk_runtime::failpoint!("store.commit.before");
         let answers = self.commit(batch).await;
+        ropewalk_runtime::failpoint!("store.commit.after");
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.written(size_bytes);
         }
@@ -185,6 +187,7 @@ impl Writer {
     }
 
     async fn obey(&mut self, command: Command) {
+        ropewalk_runtime::failpoint!("store.subscribe.before");
         let (outcome, reply) = match command {
             Command::Subscribe(subscription, reply) => (self.subscribe(&subscription).await, reply),
             Command::Unsubscribe(name, reply) => (self.unsubscribe(&name).await, reply),
@@ -194,6 +197,7 @@ impl Writer {
             }
             Command::Commit(..) | Command::Close(_) => return,
         };
+        ropewalk_runtime::failpoint!("store.subscribe.after");
         reply.send(outcome).unwrap_or_default();
     }
 

@@ -35,10 +35,31 @@ pub enum ProgramError {
 /// Returns the path of the program, built once in a test run.
 pub fn ropewalk() -> Result<&'static Path, ProgramError> {
     static BUILT: OnceLock<Result<PathBuf, ProgramError>> = OnceLock::new();
-    BUILT.get_or_init(build).as_deref().map_err(Clone::clone)
+    let built = BUILT.get_or_init(|| named("ROPEWALK_PROGRAM", || build("ropewalk", &[])));
+    built.as_deref().map_err(Clone::clone)
 }
 
-fn build() -> Result<PathBuf, ProgramError> {
+/// Returns the path of the program that can be made to fail, built once in a test run.
+fn ropewalk_failing() -> Result<&'static Path, ProgramError> {
+    static BUILT: OnceLock<Result<PathBuf, ProgramError>> = OnceLock::new();
+    let more = ["--features", "failpoints", "--example", "ropewalk-failing"];
+    let built = BUILT.get_or_init(|| {
+        named("ROPEWALK_FAILING_PROGRAM", || {
+            build("ropewalk-failing", &more)
+        })
+    });
+    built.as_deref().map_err(Clone::clone)
+}
+
+/// Returns the program that `variable` names, else what `make` makes.
+fn named(
+    variable: &str,
+    make: impl FnOnce() -> Result<PathBuf, ProgramError>,
+) -> Result<PathBuf, ProgramError> {
+    kept(variable).map_or_else(make, |path| Ok(PathBuf::from(path)))
+}
+
+fn build(program: &str, more: &[&str]) -> Result<PathBuf, ProgramError> {
     let failed = |reason: String| ProgramError::Build(reason);
     let output = Command::new(env!("CARGO"))
         .args([
@@ -48,6 +69,7 @@ fn build() -> Result<PathBuf, ProgramError> {
             "ropewalk",
             "--message-format=json",
         ])
+        .args(more)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .output()
         .map_err(|error| failed(error.to_string()))?;
@@ -59,15 +81,17 @@ fn build() -> Result<PathBuf, ProgramError> {
         .lines()
         .filter_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next())
         .map(PathBuf::from)
-        .find(|path| path.file_name() == Some(OsStr::new("ropewalk")))
+        .find(|path| path.file_name() == Some(OsStr::new(program)))
         .ok_or_else(|| failed("cargo named no executable".to_owned()))
 }
 
 /// A folder in which the program runs, with nothing of the user's configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Runner {
     directory: PathBuf,
     variables: Vec<(String, String)>,
+    fails: bool,
+    open_files: Option<u32>,
 }
 
 impl Runner {
@@ -76,7 +100,30 @@ impl Runner {
         Self {
             directory: directory.to_owned(),
             variables: Vec::new(),
+            fails: false,
+            open_files: None,
         }
+    }
+
+    /// Returns a runner for the same directory whose program fails as `plan` says: `place:nth` aborts at the nth
+    /// passing of a place, `place:nth:panic` panics there from then on.
+    pub fn failing(&self, plan: &str) -> Self {
+        let failing = Self {
+            fails: true,
+            ..self.clone()
+        };
+        failing.with_variable("ROPEWALK_FAILPOINT", plan)
+    }
+
+    /// Lets every run have at most so many files open.
+    pub fn with_open_files(mut self, limit: u32) -> Self {
+        self.open_files = Some(limit);
+        self
+    }
+
+    /// Returns the file that what a program says in the background is added to.
+    pub fn log(&self) -> PathBuf {
+        self.directory.join("program.log")
     }
 
     /// Sets an environment variable for every run.
@@ -87,7 +134,20 @@ impl Runner {
 
     /// Prepares a run that inherits the search path and the toolchain, and nothing else.
     pub fn command(&self, arguments: &[&str]) -> Result<Command, ProgramError> {
-        let mut command = Command::new(ropewalk()?);
+        let program = if self.fails {
+            ropewalk_failing()?
+        } else {
+            ropewalk()?
+        };
+        let mut command = match self.open_files {
+            None => Command::new(program),
+            Some(limit) => {
+                let mut shell = Command::new("sh");
+                let script = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
+                shell.args(["-c", &script]).arg(program);
+                shell
+            }
+        };
         let home = self.directory.join("home");
         let rust_home = std::env::home_dir().unwrap_or_default();
         command

@@ -80,10 +80,17 @@ impl LocalClone {
                         commit: commit.clone(),
                     });
                 }
+                // A killed git left the lock of this ref; the next name is free of it.
+                Err(GitError::Failed { .. }) if self.is_locked(&reference) => {}
                 Err(error) => return Err(error),
             }
         }
         Err(GitError::BadRef(key.reference(MOST_PER_ATTEMPT)))
+    }
+
+    fn is_locked(&self, reference: &str) -> bool {
+        let lock = format!("{reference}.lock");
+        self.directory().join(lock).exists()
     }
 
     /// Lists what is kept for a build, or for everything.

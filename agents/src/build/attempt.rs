@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ropewalk_engine::{EngineError, Outcome, Workbench, WorkbenchOptions, build_tools};
 use ropewalk_engine::llm::ModelError;
+use ropewalk_engine::{EngineError, Outcome, Workbench, WorkbenchOptions, build_tools};
 use ropewalk_orchestrator::Context;
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::{Action, Task, TaskState};
@@ -452,7 +453,9 @@ async fn propose(
     let message = message(&work.claim.task, work.claim.attempt.build);
     let now = work.context.now();
     let take = |path: &str| !products.iter().any(|product| product == path);
+    failpoint!("build.preserve.before");
     let snapshot = slot.snapshot(&message, now, &take).await?;
+    failpoint!("build.preserve.after");
     report.candidate = Some(snapshot.commit.clone());
     report.preserve_ref = Some(snapshot.preserved.reference);
     Ok(snapshot.commit)

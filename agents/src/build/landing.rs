@@ -1,5 +1,6 @@
 //! Lands a candidate: on the head, gated as it stands there, fenced by its locks, in one transaction.
 
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{AttemptState, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::TaskCompleted;
@@ -58,7 +59,10 @@ pub(crate) async fn land(
             continue;
         }
         let changes = landing(work, &rows, &seen.evidence, report).await?;
-        match work.context.store.commit(changes).await {
+        failpoint!("build.landing.before");
+        let landed = work.context.store.commit(changes).await;
+        failpoint!("build.landing.after");
+        match landed {
             Ok(_) => {
                 after(work, report).await;
                 return Ok(Landing::Landed);

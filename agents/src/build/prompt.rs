@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ropewalk_config::{Prompt, PromptError, Prompts};
-use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_engine::llm::{Message, ScriptKey};
+use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{CommitId, Slug};
 use ropewalk_workspace::{GitError, LocalClone};

@@ -1,6 +1,7 @@
 //! Lets the user's branch follow the head that SQL owns.
 
 use ropewalk_orchestrator::Context;
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::payload::BuildPaused;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
@@ -28,7 +29,10 @@ pub(crate) async fn publish(shop: &Shop, context: &Context, build: BuildId) -> R
             return Ok(());
         }
         let before = build.published.as_ref();
-        let moved = match shop.clone.publish(&build.branch, &head, before).await? {
+        failpoint!("build.publish.before");
+        let publication = shop.clone.publish(&build.branch, &head, before).await?;
+        failpoint!("build.publish.after");
+        let moved = match publication {
             Publication::Published | Publication::AlreadyThere => None,
             Publication::MovedByOther { actual } => Some(actual),
         };

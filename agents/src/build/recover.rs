@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ropewalk_orchestrator::Context;
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::{Lease, LeaseState};
@@ -25,10 +26,13 @@ pub(crate) async fn run(shop: &Shop, context: &Context) -> Result<(), Trouble> {
         .into_iter()
         .map(|work| (work.key, work.preserved.reference))
         .collect();
+    failpoint!("build.recover.slots");
     for attempt in open_attempts(context).await? {
         put_back(shop, context, &attempt, &kept).await?;
     }
+    failpoint!("build.recover.attempts");
     free_orphans(shop, context).await?;
+    failpoint!("build.recover.locks");
     for build in builds_in(&context.store, BuildState::ALL).await? {
         stop_the_clock(context, &build).await?;
         if build.head != build.published {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_config::Trigger;
-use ropewalk_engine::{EngineError, Observer};
 use ropewalk_engine::llm::Reply as ModelReply;
+use ropewalk_engine::{EngineError, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::idea::{

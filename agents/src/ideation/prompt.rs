@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ropewalk_config::prompts::{Prompt, Prompts};
-use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_engine::llm::{Block, Message as Spoken, Role, ScriptKey};
+use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::idea::Author;
 use serde_json::json;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ropewalk_config::Prompt;
 use ropewalk_config::Prompts;
-use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_engine::llm::{Message, ScriptKey};
+use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ropewalk_config::{Prompt, Prompts};
+use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{
     ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, Toolbox, UsageScope,
 };
-use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::Complexity;

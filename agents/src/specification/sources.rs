@@ -131,9 +131,10 @@ mod tests {
 
     #[test]
     fn topics_are_the_frequent_longer_words_also_in_the_singular() {
-        let rare: String = (0..20).map(|number| format!(" rare{number}")).collect();
+        let rare: Vec<String> = (0..20).map(|number| format!("rare{number}")).collect();
         let topics = topics(&format!(
-            "# Habits\nhabits kept on mobile, mobile habits with gas{rare}"
+            "# Habits\nhabits kept on mobile, mobile habits with gas {}",
+            rare.join(" ")
         ));
         for topic in ["habits", "habit", "mobile"] {
             assert!(topics.contains(&topic.to_owned()), "{topics:?}");

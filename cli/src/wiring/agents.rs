@@ -201,6 +201,7 @@ fn deadlines(config: &Config) -> Deadlines {
     Deadlines {
         reminder: Duration::from_mins(u64::from(questions.reminder_minutes)),
         clarifying: hours(questions.clarifying_hours),
+        repeat: hours(questions.repeat_hours),
         confirming: hours(questions.confirming_hours),
         dismissal: hours(questions.dismiss_days.saturating_mul(24)),
     }

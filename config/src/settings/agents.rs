@@ -74,8 +74,6 @@ pub struct GateCommand {
 pub struct ValidationSettings {
     /// How long the command may take.
     pub timeout_seconds: u32,
-    /// How much of its output is kept.
-    pub output_kib: u32,
 }
 
 /// When questions remind, default and vanish.
@@ -92,8 +90,6 @@ pub struct QuestionSettings {
     pub dismiss_days: u32,
     /// The same question is not asked again within this.
     pub repeat_hours: u32,
-    /// The most open questions.
-    pub open_limit: u32,
 }
 
 /// How lessons are found and measured.
@@ -157,18 +153,6 @@ pub struct BudgetSettings {
     /// Of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt_tokens: Option<u64>,
-    /// Of all attempts at one task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_tokens: Option<u64>,
-    /// Of a build.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub build_tokens: Option<u64>,
-    /// Of the whole project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project_tokens: Option<u64>,
-    /// Of a day, UTC.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub day_tokens: Option<u64>,
 }
 
 #[cfg(test)]

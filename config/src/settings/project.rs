@@ -38,8 +38,6 @@ pub struct BusSettings {
     pub transport: Transport,
     /// Failed tries before an event becomes a dead letter.
     pub tries: u32,
-    /// Unfinished events of one subscriber.
-    pub in_flight: u32,
 }
 
 /// Says that an address of a bus or a store cannot be understood.

@@ -42,18 +42,18 @@ pub struct Asking {
 pub enum Asked {
     /// The question is open, newly asked or asked before and still open.
     Open(QuestionId),
-    /// The same question was answered in the last 24 hours; that answer holds.
+    /// The same question was answered a short while ago; that answer holds.
     Reused(Answer),
 }
 
-/// Puts a question into `changes`, unless the same one is open or was answered in the last 24 hours.
+/// Puts a question into `changes`, unless the same one is open or was answered a short while ago (24 hours by default).
 pub async fn ask(
     changes: &mut ChangeSet,
     context: &Context,
     deadlines: &Deadlines,
     asking: Asking,
 ) -> Result<Asked, AgentError> {
-    if let Some(earlier) = earlier(context, &asking).await? {
+    if let Some(earlier) = earlier(context, deadlines, &asking).await? {
         return Ok(match earlier.answer.clone() {
             Some(answer) => Asked::Reused(answer),
             None => Asked::Open(earlier.id),
@@ -82,11 +82,15 @@ pub async fn ask(
     Ok(Asked::Open(question.id))
 }
 
-/// Returns the same question, if it is open or has been answered in the last 24 hours.
+/// Returns the same question, if it is open or has been answered a short while ago.
 ///
 /// A question about a task counts as the same only while it is open: a task that fails again asks again.
-async fn earlier(context: &Context, asking: &Asking) -> Result<Option<Question>, ReadError> {
-    let since = context.now() - TimeDelta::hours(24);
+async fn earlier(
+    context: &Context,
+    deadlines: &Deadlines,
+    asking: &Asking,
+) -> Result<Option<Question>, ReadError> {
+    let since = context.now() - TimeDelta::from_std(deadlines.repeat).unwrap_or(TimeDelta::MAX);
     let same = context
         .store
         .list::<Question>(Query::new().equal("trigger", asking.trigger.as_str()))

@@ -35,6 +35,8 @@ pub struct Deadlines {
     pub confirming: Duration,
     /// Until an educational, preference or celebratory one is dismissed.
     pub dismissal: Duration,
+    /// Within which an answered question is not asked again.
+    pub repeat: Duration,
 }
 
 impl Default for Deadlines {
@@ -44,6 +46,7 @@ impl Default for Deadlines {
             clarifying: Duration::from_hours(4),
             confirming: Duration::from_hours(24),
             dismissal: Duration::from_hours(7 * 24),
+            repeat: Duration::from_hours(24),
         }
     }
 }

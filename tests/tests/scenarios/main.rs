@@ -2,6 +2,9 @@
 
 mod broker;
 mod crash;
+mod emulator;
 mod picture;
+mod project;
 mod rehearsal;
+mod running;
 mod whole_pipeline;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use ropewalk_runtime::Clock;
-use ropewalk_store::{Location, Store};
+use ropewalk_schemas::lease::{Lease, LeaseState};
+use ropewalk_schemas::wait::Wait;
+use ropewalk_store::{Location, Query, Store};
 use serde_json::Value;
 
 /// How long a whole rehearsal may take on a busy machine.
@@ -107,6 +109,23 @@ pub(crate) fn tests_pass(repository: &Path, branch: &str, folder: &str) -> anyho
 pub(crate) async fn store(directory: &Path) -> anyhow::Result<Store> {
     let file = database(&directory.join("state")).context("no database in the state directory")?;
     Ok(Store::open(&Location::Sqlite(file), Clock::system()).await?)
+}
+
+/// Checks that nothing is left open: no delivery, no lease, no wait.
+pub(crate) async fn check_at_rest(store: &Store) -> anyhow::Result<()> {
+    let open = store.open_deliveries(None, 0, 100).await?;
+    assert!(open.is_empty(), "{open:?}");
+    let leases = store.list::<Lease>(Query::new()).await?;
+    assert!(
+        leases
+            .iter()
+            .all(|lease| lease.state != LeaseState::Granted),
+        "{leases:?}"
+    );
+    let waits = store.list::<Wait>(Query::new()).await?;
+    let people_only = waits.iter().all(|wait| wait.resource.is_sink());
+    assert!(people_only, "{waits:?}");
+    Ok(())
 }
 
 fn database(state: &Path) -> Option<PathBuf> {

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use ropewalk_store::{EventFilter, Store};
+use ropewalk_store::EventFilter;
 use ropewalk_tests::program::Runner;
 use serde_json::Value;
 
-use crate::picture::{REHEARSAL, at, git, landed, store, tests_pass};
+use crate::picture::{REHEARSAL, at, check_at_rest, git, landed, store, tests_pass};
 
 /// Runs a rehearsal in the folder `rehearsal` of `directory` and returns its report.
 pub(crate) fn rehearse(directory: &Path, more: &[&str]) -> anyhow::Result<Value> {
@@ -39,25 +39,6 @@ pub(crate) fn check_branches(rehearsal: &Path) -> anyhow::Result<()> {
     }
     assert_eq!(git(&repository, &["rev-list", "--count", "main"])?, "1");
     assert_eq!(git(&repository, &["status", "--porcelain"])?, "");
-    Ok(())
-}
-
-/// Checks that nothing is left open: no delivery, no lease, no wait.
-pub(crate) async fn check_at_rest(store: &Store) -> anyhow::Result<()> {
-    use ropewalk_schemas::lease::{Lease, LeaseState};
-    use ropewalk_schemas::wait::Wait;
-    let open = store.open_deliveries(None, 0, 100).await?;
-    assert!(open.is_empty(), "{open:?}");
-    let leases = store.list::<Lease>(ropewalk_store::Query::new()).await?;
-    assert!(
-        leases
-            .iter()
-            .all(|lease| lease.state != LeaseState::Granted),
-        "{leases:?}"
-    );
-    let waits = store.list::<Wait>(ropewalk_store::Query::new()).await?;
-    let people_only = waits.iter().all(|wait| wait.resource.is_sink());
-    assert!(people_only, "{waits:?}");
     Ok(())
 }
 

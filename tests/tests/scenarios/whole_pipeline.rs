@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -14,180 +13,10 @@ use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::{EventFilter, Query, Store, StoredEvent};
-use ropewalk_tests::program::Runner;
-use serde_json::{Value, json};
 
-use crate::crash::finish;
-use crate::picture::{at, git, landed, store};
-use crate::rehearsal::check_at_rest;
-
-const TASKS: usize = 12;
-const PATIENCE: Duration = Duration::from_mins(2);
-
-const LINES: &str = "\
-People who keep habits lose their streaks because they count days by hand and get the ends of months wrong.
-The first version records a day and shows streaks, and it keeps everything in one plain file.
-Five colleagues keep such a file, two lost a streak, all would install it; a badly edited file worries me.
-That is all, please write the brief.
-";
-
-/// A project whose model is scripted, in a directory of its own.
-struct Project {
-    directory: tempfile::TempDir,
-    runner: Runner,
-}
-
-impl Project {
-    fn new() -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let repository = directory.path().join("repo");
-        fs::create_dir(&repository)?;
-        fs::write(repository.join("README.md"), "# Habits\n")?;
-        git(&repository, &["init", "-q", "-b", "main"])?;
-        git(&repository, &["add", "-A"])?;
-        let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-        git(
-            &repository,
-            &[&identity[..], &["commit", "-q", "-m", "Begin"]].concat(),
-        )?;
-        fs::write(directory.path().join("ropewalk.toml"), SETTINGS)?;
-        fs::write(directory.path().join("script.yaml"), script())?;
-        let runner = Runner::new(directory.path());
-        Ok(Self { directory, runner })
-    }
-
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn repository(&self) -> PathBuf {
-        self.path().join("repo")
-    }
-
-    /// Runs a verb that must succeed and returns its JSON.
-    fn verb(&self, arguments: &[&str], input: &str) -> anyhow::Result<Value> {
-        let arguments = [arguments, &["--json"]].concat();
-        let output = self.runner.run_with_input(&arguments, input, PATIENCE)?;
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(
-            output.status.success(),
-            "{arguments:?}: {}: {complaint}",
-            output.status
-        );
-        let text = String::from_utf8(output.stdout)?;
-        serde_json::from_str(&text).with_context(|| format!("{arguments:?} said {text}"))
-    }
-}
-
-const SETTINGS: &str = r#"
-[project]
-name = "habits"
-repo = "repo"
-state = "state"
-
-[person]
-name = "pat"
-
-[models]
-chat = "script/any"
-spec = "script/any"
-build = "script/any"
-small = "script/any"
-
-[providers.script]
-kind = "scripted"
-script = "script.yaml"
-"#;
-
-fn rule(key: &Value, tool: &str, input: &Value) -> Value {
-    let mut rule = key.clone();
-    rule["reply"] = json!({ "tools": [{ "name": tool, "input": input }] });
-    rule
-}
-
-fn artifact(kind: &str) -> Value {
-    json!({ "kind": kind, "summary": format!("The {kind}."), "confidence": 0.7,
-        "content": format!("What is known of the {kind}, told in a sentence that is long enough to be kept.") })
-}
-
-fn chat(
-    message: u32,
-    artifacts: &[&str],
-    decisions: usize,
-    risks: usize,
-    confidence: f64,
-) -> Value {
-    let key = json!({ "agent": "ideation", "task": format!("message-{message}") });
-    let artifacts: Vec<Value> = artifacts.iter().map(|kind| artifact(kind)).collect();
-    let decisions: Vec<Value> = (0..decisions)
-        .map(|number| json!({ "kind": "validation", "summary": format!("Evidence {number}.") }))
-        .collect();
-    let risks: Vec<Value> = (0..risks)
-        .map(|_| json!({ "summary": "A badly edited file." }))
-        .collect();
-    let reply = json!({ "text": format!("Reply {message}."), "artifacts": artifacts,
-        "decisions": decisions, "risks": risks, "confidence": confidence });
-    rule(&key, "reply", &reply)
-}
-
-/// Returns what the model answers: a conversation, a plan of twelve tasks, and twelve files. JSON is YAML.
-fn script() -> String {
-    let mut rules = vec![
-        chat(
-            2,
-            &["target-user", "problem", "solution-concept"],
-            0,
-            0,
-            0.5,
-        ),
-        chat(3, &["mvp-features", "differentiator"], 0, 0, 0.65),
-        chat(4, &[], 3, 1, 0.7),
-        chat(5, &["brief"], 0, 0, 0.8),
-        rule(
-            &json!({ "agent": "specification" }),
-            "specification",
-            &plan(),
-        ),
-    ];
-    for number in 1..=TASKS {
-        let key =
-            |turn: u32| json!({ "agent": "build", "task": format!("T-{number:03}"), "turn": turn });
-        let file = json!({ "path": format!("parts/{number:02}.txt"), "content": format!("part {number} is ready\n") });
-        rules.push(rule(&key(1), "write", &file));
-        rules.push(rule(
-            &key(2),
-            "finish",
-            &json!({ "summary": format!("Wrote part {number}.") }),
-        ));
-    }
-    let review = json!({ "patterns": [], "gotchas": [], "divergences": [], "notes": [] });
-    rules.push(rule(&json!({ "agent": "improvement" }), "review", &review));
-    Value::Array(rules).to_string()
-}
-
-fn plan() -> Value {
-    let requirement = |number: usize| {
-        json!({ "id": format!("FR-{number}"), "text": format!("Part {number} is there."), "priority": "must",
-            "acceptance": format!("part {number} says that it is ready"), "source": "planning/brief.md" })
-    };
-    let task = |number: usize| {
-        // Three chains of four, so that loops run side by side.
-        let before = (number > 3).then(|| format!("T-{:03}", number - 3));
-        json!({ "id": format!("T-{number:03}"), "phase": "api", "action": "CREATE",
-            "file": format!("parts/{number:02}.txt"),
-            "requirements": [{ "id": format!("FR-{number}"), "text": format!("Write part {number}.") }],
-            "gotchas": [], "depends_on": before.into_iter().collect::<Vec<_>>(),
-            "validation": { "command": format!("grep ready parts/{number:02}.txt"), "expected": "contains ready" } })
-    };
-    json!({
-        "document": { "title": "Habit tracking", "context_read": [], "missing_inputs": [],
-            "objective": "Every part is there.", "success_criteria": ["twelve parts"], "out_of_scope": [],
-            "requirements": (1..=TASKS).map(requirement).collect::<Vec<_>>(), "quality": [],
-            "new_files": [], "modified_files": [], "avoid_files": [], "interfaces": [], "data": [],
-            "dependencies": [], "gotchas": [], "validation": ["grep -r ready parts"], "risks": [] },
-        "tasks": (1..=TASKS).map(task).collect::<Vec<_>>(),
-    })
-}
+use crate::picture::{at, check_at_rest, git, landed, store};
+use crate::project::{LINES, PATIENCE, Project, TASKS, identity};
+use crate::running::finish;
 
 #[tokio::test]
 async fn an_idea_becomes_a_verified_branch_by_the_verbs_of_its_owner() -> anyhow::Result<()> {
@@ -231,14 +60,6 @@ async fn an_idea_becomes_a_verified_branch_by_the_verbs_of_its_owner() -> anyhow
     check_at_rest(&store).await?;
     check_branch(&project.repository())?;
     check_tasks_file(&folder)
-}
-
-/// Returns id and hash of a specification as a verb shows it.
-fn identity(shown: &Value) -> anyhow::Result<(String, String)> {
-    let text = |name: &str| -> anyhow::Result<String> {
-        Ok(at(shown, name)?.as_str().context("a text")?.to_owned())
-    };
-    Ok((text("/id")?, text("/hash")?))
 }
 
 async fn check_records(store: &Store) -> anyhow::Result<()> {

@@ -270,6 +270,20 @@ async fn the_lock_of_a_killed_git_on_a_ref_is_cleared() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn work_is_preserved_past_the_lock_that_a_killed_git_left() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let head = clone.default_branch_head().await?.commit;
+    let reference = format!("refs/ropewalk/preserve/{}", key(1)?);
+    let lock = clone.directory().join(format!("{reference}.lock"));
+    std::fs::create_dir_all(lock.parent().unwrap_or(clone.directory()))?;
+    std::fs::write(&lock, "")?;
+    let kept = clone.preserve(&key(1)?, &head).await?;
+    assert_eq!(kept.reference, format!("{reference}-2"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn work_under_a_preserve_ref_is_never_overwritten() -> anyhow::Result<()> {
     let world = World::new()?;
     let clone = world.clone().await?;

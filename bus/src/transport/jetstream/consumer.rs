@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{AckKind, Message, message::Acker};
 use futures::StreamExt;
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscription};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,9 @@ impl Held {
     pub(super) async fn acknowledge(&self, sequence: i64) {
         let acker = self.lock().remove(&sequence);
         if let Some(acker) = acker {
+            failpoint!("bus.acknowledge.before");
             acknowledge(&acker, AckKind::Ack).await;
+            failpoint!("bus.acknowledge.after");
         }
     }
 

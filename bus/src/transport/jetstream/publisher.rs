@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::stream::Stream;
 use futures::FutureExt;
+use ropewalk_runtime::failpoint;
 use ropewalk_store::{Committed, EventFilter, Store, StoredEvent};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -266,6 +267,7 @@ impl Publisher {
 
     /// Publishes events and moves the position once the broker has all of them.
     async fn publish(&self, events: &[&StoredEvent]) -> Result<(), BusError> {
+        failpoint!("bus.publish.before");
         let begun = Instant::now();
         let mut left: Vec<&StoredEvent> = events.to_vec();
         let mut failed = 0;
@@ -287,6 +289,7 @@ impl Publisher {
         if failed > 0 {
             self.link.health().up();
         }
+        failpoint!("bus.publish.after");
         if let Some(last) = events.last() {
             self.signals.position.send_replace(Some(last.sequence));
         }

@@ -112,13 +112,13 @@ impl<'a> Conversation<'a> {
         let session = self.state().await?;
         self.phase = session.phase;
         let messages = self.messages().await?;
-        let last = messages.last().map(|message| message.author);
-        if last == Some(Author::Person) {
+        let last = messages.last();
+        if let Some(asked) = last.filter(|message| message.author == Author::Person) {
             // Everything that came before the last message has its reply already.
             self.know(&messages);
             let subject = Subject::idea(&self.idea);
-            let asked = self.reach.newest("ideation.message", &subject).await?;
-            if let Err(error) = self.reply(asked - 1).await {
+            let position = self.reach.newest("ideation.message", &subject).await?;
+            if let Err(error) = self.reply(asked.id, position - 1).await {
                 if error == CliError::Cancelled {
                     return Err(error);
                 }
@@ -128,7 +128,7 @@ impl<'a> Conversation<'a> {
             return Ok(());
         }
         self.know(&messages);
-        if let Some(message) = messages.last()
+        if let Some(message) = last
             && !self.output.is_json()
         {
             self.output
@@ -141,13 +141,13 @@ impl<'a> Conversation<'a> {
     async fn say(&mut self, text: &str) -> Result<(), CliError> {
         let after = self.reach.store().last_sequence().await?;
         let (context, user) = (self.reach.context()?, self.reach.user().clone());
-        ideation::say(&context, self.session, &user, text).await?;
+        let said = ideation::say(&context, self.session, &user, text).await?;
         self.reach.wake()?;
-        self.reply(after).await
+        self.reply(said.message, after).await
     }
 
-    /// Shows the words of the reply while they come, then what they changed.
-    async fn reply(&mut self, after: i64) -> Result<(), CliError> {
+    /// Shows the words of the reply to `asked` while they come, then what they changed.
+    async fn reply(&mut self, asked: MessageId, after: i64) -> Result<(), CliError> {
         let mut spoken = String::new();
         let mut retries = 0;
         if self.terminal {
@@ -159,7 +159,7 @@ impl<'a> Conversation<'a> {
             }
             self.look_for_trouble(after, &mut retries, &mut spoken)
                 .await?;
-            self.listen(&mut spoken).await?;
+            self.listen(asked, &mut spoken).await?;
         };
         self.known.insert(message.id);
         let session = self.state().await?;
@@ -177,8 +177,8 @@ impl<'a> Conversation<'a> {
         self.tell_phase(&session)
     }
 
-    /// Hears what is being said until it is time to look again.
-    async fn listen(&mut self, spoken: &mut String) -> Result<(), CliError> {
+    /// Hears what is being said in reply to `asked` until it is time to look again.
+    async fn listen(&mut self, asked: MessageId, spoken: &mut String) -> Result<(), CliError> {
         let pause = self.reach.pause();
         let Some(live) = &mut self.live else {
             return pause.await;
@@ -189,8 +189,8 @@ impl<'a> Conversation<'a> {
                 waited = &mut pause => return waited,
                 Some(event) = live.next() => event,
             };
-            let ours = event.data["session_id"] == serde_json::json!(self.session);
-            if ours
+            // The last words of an earlier reply may come after it was found in the store, which has them all.
+            if event.data["message_id"] == serde_json::json!(asked)
                 && event.event_type == "ideation.delta"
                 && !self.output.is_json()
                 && let Some(words) = event.data["text"].as_str()
@@ -220,7 +220,10 @@ impl<'a> Conversation<'a> {
             }
             Some(Trouble::Retrying { attempts, error }) if attempts > *retries => {
                 *retries = attempts;
-                spoken.clear();
+                // What was said so far counts no more; the next try begins on a line of its own.
+                if !std::mem::take(spoken).is_empty() {
+                    self.output.words("\n")?;
+                }
                 self.output
                     .note(&format!("try {attempts} failed, trying again: {error}"))
             }

@@ -1,0 +1,198 @@
+//! One trial: a project that is approved, faults while it is built, and the count of what came of it.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use nix::sys::signal::Signal;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::review::{Review, ReviewKind};
+use ropewalk_store::{DeliveryFilter, DeliveryState, EventFilter, Query, Store};
+
+use crate::ledger;
+use crate::picture::{check_at_rest, git, landed, store};
+use crate::project::{LINES, PATIENCE, Project, TASKS, identity};
+use crate::running::{Running, finish, start};
+
+/// How long one fault may take to happen.
+const UNTIL_FAULT: Duration = Duration::from_mins(1);
+
+/// Returns by how much the long tests are longer: 1, or what `./check --soak` says.
+pub(crate) fn soak() -> anyhow::Result<u32> {
+    match std::env::var_os("ROPEWALK_SOAK") {
+        None => Ok(1),
+        Some(text) => Ok(text.to_string_lossy().parse()?),
+    }
+}
+
+/// Returns a fresh copy of the approved project, on which no `up` ever ran.
+pub(crate) fn approved() -> anyhow::Result<Project> {
+    static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let template = TEMPLATE.get_or_init(|| template().map_err(|error| format!("{error:#}")));
+    let template = template
+        .as_ref()
+        .map_err(|error| anyhow::anyhow!("{error}"))?;
+    let directory = tempfile::tempdir()?;
+    copy(template, directory.path())?;
+    Ok(Project::at(directory))
+}
+
+/// Makes the project that trials copy; it stays in the target directory until the next test run.
+fn template() -> anyhow::Result<PathBuf> {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("approved-project");
+    if place.exists() {
+        fs::remove_dir_all(&place)?;
+    }
+    let project = Project::new()?;
+    project.verb(
+        &["idea", "new", "I want to track habits", "--slug", "habits"],
+        "",
+    )?;
+    let chat = ["idea", "chat", "habits"];
+    project.runner.run_with_input(&chat, LINES, PATIENCE)?;
+    let (id, hash) = identity(&project.verb(&["spec", "generate", "habits"], "")?)?;
+    project.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
+    copy(project.path(), &place)?;
+    Ok(place)
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    let status = Command::new("cp")
+        .arg("-a")
+        .arg(from.join("."))
+        .arg(to)
+        .status()?;
+    ensure!(status.success(), "cannot copy `{}`", from.display());
+    Ok(())
+}
+
+impl Project {
+    /// Runs `up` with a failpoint until the process aborts there; fails when it does not come to that.
+    pub(crate) async fn crash_at(&self, plan: &str, more: &[&str]) -> anyhow::Result<()> {
+        let arguments = [&["up"], more].concat();
+        let mut up = start(&self.runner.failing(plan), &arguments)?;
+        let status = end_of(&mut up, UNTIL_FAULT).await;
+        let status = status.with_context(|| format!("`{plan}` never happened: {}", self.said()))?;
+        let aborted = status.signal() == Some(Signal::SIGABRT as i32);
+        ensure!(
+            aborted,
+            "`{plan}` was to abort, it ended with {status}: {}",
+            self.said()
+        );
+        Ok(())
+    }
+
+    /// Runs `up` to the end of the build and checks what came of all.
+    pub(crate) async fn finish_and_check(&self) -> anyhow::Result<()> {
+        let finished = finish(&self.runner, self.path(), 1).await;
+        finished.with_context(|| self.said())?;
+        self.check().await.with_context(|| self.said())
+    }
+
+    /// Checks that the whole build happened, once.
+    pub(crate) async fn check(&self) -> anyhow::Result<()> {
+        let store = store(self.path()).await?;
+        let tasks: Vec<String> = (1..=TASKS).map(|number| format!("T-{number:03}")).collect();
+        let commits = landed(&self.repository(), "build/habits")?;
+        let commits: Vec<String> = commits.into_iter().map(|commit| commit.task).collect();
+        ledger::check("commits", &tasks, &commits)?;
+        let attempts = store.list::<Attempt>(Query::new()).await?;
+        let landings: Vec<String> = attempts
+            .iter()
+            .filter(|attempt| attempt.state == AttemptState::Landed)
+            .map(|attempt| attempt.task.to_string())
+            .collect();
+        ledger::check("attempts that landed", &tasks, &landings)?;
+        check_events(&store, &tasks).await?;
+        check_deliveries(&store).await?;
+        let builds = store.list::<Build>(Query::new()).await?;
+        let [build] = builds.as_slice() else {
+            bail!("{} builds", builds.len());
+        };
+        assert_eq!(build.state, BuildState::Succeeded);
+        assert_eq!(build.head, build.published);
+        let branch = git(&self.repository(), &["rev-parse", "build/habits"])?;
+        assert_eq!(build.head.as_ref().map(ToString::to_string), Some(branch));
+        let reviews = store.list::<Review>(Query::new()).await?;
+        let of_builds = reviews
+            .iter()
+            .filter(|review| review.kind == ReviewKind::Build);
+        assert_eq!(of_builds.count(), 1, "reviews of the build");
+        check_at_rest(&store).await?;
+        Ok(store.close().await?)
+    }
+
+    /// Returns the last lines that the program said in the background.
+    pub(crate) fn said(&self) -> String {
+        let text = fs::read_to_string(self.runner.log()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
+    }
+}
+
+/// Checks that what happens once to a build or a task was told once.
+async fn check_events(store: &Store, tasks: &[String]) -> anyhow::Result<()> {
+    let events = store
+        .events(&EventFilter {
+            limit: Some(100_000),
+            ..EventFilter::default()
+        })
+        .await?;
+    let of = |event_type: &str, field: Option<&str>| -> Vec<String> {
+        let found = events
+            .iter()
+            .filter(|stored| stored.event.event_type == event_type);
+        found
+            .map(|stored| match field {
+                Some(field) => stored.event.data[field]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+                None => event_type.to_owned(),
+            })
+            .collect()
+    };
+    ledger::check(
+        "`task.completed`",
+        tasks,
+        &of("task.completed", Some("task_id")),
+    )?;
+    for once in ["spec.approved", "build.started", "build.completed"] {
+        ledger::check(once, &[once.to_owned()], &of(once, None))?;
+    }
+    Ok(())
+}
+
+/// Checks that every delivery that ever was is handled.
+async fn check_deliveries(store: &Store) -> anyhow::Result<()> {
+    let filter = DeliveryFilter {
+        limit: Some(100_000),
+        ..DeliveryFilter::default()
+    };
+    let rows = store.deliveries(&filter).await?;
+    ensure!(!rows.is_empty(), "there are no deliveries at all");
+    let left: Vec<_> = rows
+        .iter()
+        .filter(|row| row.state != DeliveryState::Done)
+        .collect();
+    ensure!(left.is_empty(), "not handled: {left:?}");
+    Ok(())
+}
+
+/// Waits for the end of a program.
+pub(crate) async fn end_of(program: &mut Running, limit: Duration) -> anyhow::Result<ExitStatus> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = program.0.try_wait()? {
+            return Ok(status);
+        }
+        ensure!(began.elapsed() < limit, "it had not ended after {limit:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
