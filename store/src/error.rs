@@ -206,6 +206,16 @@ pub enum OpenError {
         /// The newest backup.
         backup: Option<PathBuf>,
     },
+    /// There is no content where there was some: backups lie beside it.
+    #[error(
+        "the database `{path}` is missing or empty, but it has backups; put the backup `{backup}` in its place, or move the backups away to begin anew"
+    )]
+    Emptied {
+        /// The file.
+        path: PathBuf,
+        /// The newest backup.
+        backup: PathBuf,
+    },
     /// The tables could not be brought up to date.
     #[error("cannot bring the database `{database}` up to date: {source}")]
     Migration {

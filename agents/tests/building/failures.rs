@@ -2,7 +2,7 @@
 
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason};
-use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::TaskRetry;
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_schemas::{Payload, Subject};
@@ -63,10 +63,17 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
         .map(|(_, data)| data)
         .collect();
     assert_eq!(failed.len(), 1);
-    assert_eq!(
-        (&failed[0]["attempt"], &failed[0]["will_retry"]),
-        (&json!(1), &json!(true))
-    );
+    let told = |name: &str| &failed[0][name];
+    assert_eq!(*told("task_id"), json!("T-1"));
+    assert_eq!(*told("attempt"), json!(1));
+    assert_eq!(*told("category"), json!("VALIDATION_FAILED"));
+    assert_eq!(*told("will_retry"), json!(true));
+    let error = told("error").as_str().unwrap();
+    assert!(error.contains("type DATEE is unknown"), "{error}");
+    let prompts = house.prompts("T-1");
+    assert_eq!(prompts.len(), 2);
+    assert!(!prompts[0].contains("DATEE"), "{}", prompts[0]);
+    assert!(prompts[1].contains("type DATEE is unknown to sqlite"));
     let items = open
         .services
         .store
@@ -74,9 +81,17 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
         .await
         .unwrap();
     assert_eq!(items.len(), 1, "{items:?}");
-    assert_eq!(items[0].action, Some(Action::Create));
-    assert!((items[0].confidence - 0.7).abs() < 1e-9);
-    assert_eq!(items[0].evidence, [format!("attempt/{}", attempts[0].id)]);
+    let lesson = &items[0].record;
+    assert_eq!(
+        (lesson.kind, lesson.state),
+        (KnowledgeKind::Gotcha, KnowledgeState::Candidate)
+    );
+    assert_eq!(lesson.content, "type DATEE is unknown to sqlite");
+    assert_eq!(lesson.globs, ["*.txt"]);
+    assert_eq!(lesson.action, Some(Action::Create));
+    assert_eq!(lesson.discovered_by.as_str(), "build");
+    assert_eq!(lesson.evidence, [format!("attempt/{}", attempts[0].id)]);
+    assert!((lesson.confidence - 0.7).abs() < 1e-9);
     let ahead = open.git(&["rev-list", "--count", "main..build/habits"]);
     assert_eq!(ahead, "2", "the idea folder and one commit of the task");
     open.close().await;

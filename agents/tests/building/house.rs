@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::{Prompts, QuestionTemplates};
-use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{
+    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, Scripted,
+};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
@@ -28,6 +31,7 @@ use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 /// The longest that any of these builds may take.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -37,6 +41,29 @@ pub(crate) struct House {
     pub(crate) directory: tempfile::TempDir,
     script: String,
     options: BuildOptions,
+    told: Arc<Mutex<Vec<ModelRequest>>>,
+}
+
+/// Plays a script and notes what it was told.
+struct Listener {
+    model: Scripted,
+    told: Arc<Mutex<Vec<ModelRequest>>>,
+}
+
+#[async_trait]
+impl Model for Listener {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        cancel: &CancellationToken,
+    ) -> Result<ReplyStream, ModelError> {
+        self.told.lock().unwrap().push(request.clone());
+        self.model.stream(request, cancel).await
+    }
 }
 
 /// A project with its build agent at work.
@@ -58,6 +85,7 @@ impl House {
                 lease: Duration::from_secs(6),
                 ..BuildOptions::default()
             },
+            told: Arc::default(),
         };
         let repo = house.repo();
         std::fs::create_dir_all(&repo).unwrap();
@@ -85,6 +113,25 @@ impl House {
         git(&self.repo(), &["add", "."]);
         git(&self.repo(), &["commit", "-q", "-m", "add files"]);
         self
+    }
+
+    /// Replaces what the idea says.
+    pub(crate) fn with_idea(self, text: &str) -> Self {
+        let readme = self.state().join("users/ada/ideas/habits/README.md");
+        write(&readme, text);
+        self
+    }
+
+    /// Returns what the model was told when each try at a task began.
+    pub(crate) fn prompts(&self, task: &str) -> Vec<String> {
+        let told = self.told.lock().unwrap();
+        told.iter()
+            .filter(|request| {
+                let key = request.script.as_ref();
+                key.is_some_and(|key| key.task == task && key.turn == 1)
+            })
+            .map(ModelRequest::text)
+            .collect()
     }
 
     pub(crate) fn repo(&self) -> PathBuf {
@@ -169,7 +216,10 @@ impl House {
         .unwrap();
         let script = Script::parse(&self.script).unwrap();
         let models = Models::all(ModelEntry {
-            model: Arc::new(Scripted::new(script, clock.clone())),
+            model: Arc::new(Listener {
+                model: Scripted::new(script, clock.clone()),
+                told: Arc::clone(&self.told),
+            }),
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
         });

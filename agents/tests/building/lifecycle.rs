@@ -1,10 +1,11 @@
 //! One task, every step in order.
 
+use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
 use serde_json::json;
 
-use crate::house::{House, task};
+use crate::house::{House, task, writes};
 
 const SCRIPT: &str = r#"
 - agent: build
@@ -73,5 +74,82 @@ async fn an_approved_plan_becomes_a_published_branch() {
             "question.asked",
         ]
     );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_stored_of_a_task_is_what_its_commit_holds() {
+    let rules = [
+        writes("T-1", "src/one.txt", "good\n", None),
+        writes("T-2", "src/two.txt", "good\n", None),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 2);
+    let open = house.open().await;
+    let plan = |id: &str, file: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "validation": { "command": format!("touch left-over; grep -q good {file}"), "expected": "exit 0" },
+        })
+    };
+    let spec = open
+        .approve(json!([
+            plan("T-1", "src/one.txt"),
+            plan("T-2", "src/two.txt")
+        ]))
+        .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let evidence = open.evidence(build.id).await;
+    for (id, file) in [("T-1", "src/one.txt"), ("T-2", "src/two.txt")] {
+        let done = task(&tasks, id);
+        let commit = done.commit.as_ref().unwrap();
+        let changed = open.git(&["show", "--format=", "--name-status", commit.as_str()]);
+        assert_eq!(changed, format!("A\t{file}"));
+        let attempts = open.attempts(build.id, id).await;
+        assert_eq!(attempts.last().unwrap().candidate.as_ref(), Some(commit));
+        let tree = open.git(&["rev-parse", &format!("{commit}^{{tree}}")]);
+        let passed = evidence.iter().any(|evidence| {
+            evidence.commit == *commit
+                && evidence.tree == tree
+                && evidence.verdict == Verdict::Passed
+        });
+        assert!(passed, "the gate saw this very tree of `{id}`");
+        let trailer = "--format=%(trailers:key=Ropewalk-Task,valueonly)";
+        assert_eq!(open.git(&["log", "-1", trailer, commit.as_str()]), id);
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_holds_all_that_the_task_needs_and_a_little_of_the_idea() {
+    let idea = "Habits fade. ".repeat(60);
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_idea(&idea);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "requirements": [{ "id": "FR-7", "text": "count the days in a row" }],
+            "gotchas": [{ "text": "a day begins at local midnight" }],
+            "code_template": "days = TODO_COUNT",
+            "validation": { "command": "grep -q good a.txt # seventh", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let prompts = house.prompts("T-1");
+    assert_eq!(prompts.len(), 1, "one try");
+    let told = &prompts[0];
+    for wanted in [
+        "CREATE file: a.txt",
+        "FR-7: count the days in a row",
+        "a day begins at local midnight",
+        "days = TODO_COUNT",
+        "grep -q good a.txt # seventh",
+        "Indent with two spaces.",
+    ] {
+        assert!(told.contains(wanted), "`{wanted}` is missing in:\n{told}");
+    }
+    assert!(told.contains(&idea[..500]), "{told}");
+    assert!(!told.contains(&idea[..501]), "{told}");
     open.close().await;
 }

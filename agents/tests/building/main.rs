@@ -5,6 +5,7 @@
     reason = "what cannot be set up or found has to fail the test right there"
 )]
 
+mod chain;
 mod control;
 mod crash;
 mod failures;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_orchestrator::questions::{
     self, AnswerError, Asked, Asking, Deadlines, QuestionService,
 };
@@ -189,4 +190,72 @@ async fn the_same_question_within_a_day_is_asked_once_and_its_answer_reused() ->
         first
     );
     running.close().await
+}
+
+/// Counts the events of a type about a question.
+async fn times(house: &House, event_type: &str) -> anyhow::Result<usize> {
+    let events = house.services.store.events(&EventFilter::default()).await?;
+    Ok(events
+        .iter()
+        .filter(|stored| stored.event.event_type == event_type)
+        .count())
+}
+
+async fn reminded_at(house: &House, id: QuestionId) -> anyhow::Result<Option<DateTime<Utc>>> {
+    let question = house
+        .services
+        .store
+        .get::<Question>(&id.to_string())
+        .await?;
+    Ok(question.and_then(|question| question.reminded_at))
+}
+
+#[tokio::test]
+async fn a_clarifying_question_reminds_once_and_defaults_no_earlier_than_after_four_hours()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let running = house(directory.path(), &clock).await?;
+    let mut live = running.services.bus.live().subscribe();
+    let id = open(&running, asking(QuestionKind::Clarifying, false)).await?;
+    running.pass(Duration::from_mins(29)).await;
+    assert_eq!(reminded_at(&running, id).await?, None);
+    running.pass(Duration::from_mins(1)).await;
+    let reminded = running
+        .until("the reminder", || async {
+            running.pass(Duration::from_secs(1)).await;
+            reminded_at(&running, id).await
+        })
+        .await?;
+    assert!(reminded >= noon() + TimeDelta::minutes(30), "{reminded}");
+
+    let nearly = noon() + TimeDelta::hours(4) - TimeDelta::minutes(1);
+    running.pass((nearly - clock.now()).to_std()?).await;
+    assert_eq!(reminded_at(&running, id).await?, Some(reminded));
+    assert_eq!(state(&running, id).await?, (QuestionState::Pending, None));
+    running.pass(Duration::from_mins(1)).await;
+    running
+        .until("the default", || async {
+            running.pass(Duration::from_secs(1)).await;
+            let ended = state(&running, id).await?;
+            Ok((ended == (QuestionState::Defaulted, Some("No".to_owned()))).then_some(()))
+        })
+        .await?;
+    let mut reminders = 0;
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, live.next()).await {
+        reminders += usize::from(event.event_type == "question.reminded");
+    }
+    assert_eq!(reminders, 1);
+    running.close().await?;
+
+    // Whoever starts again, early or late, finds nothing left to apply.
+    for _ in 0..2 {
+        clock.advance(Duration::from_hours(5));
+        let running = house(directory.path(), &clock).await?;
+        running.pass(Duration::from_hours(5)).await;
+        assert_eq!(times(&running, "question.defaulted").await?, 1);
+        assert_eq!(reminded_at(&running, id).await?, Some(reminded));
+        running.close().await?;
+    }
+    Ok(())
 }

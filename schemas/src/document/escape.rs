@@ -57,7 +57,6 @@ fn must_hide(letter: char, rest: &str, at_edge: bool, line_start: bool, place: P
         '&' => rest.starts_with("&#"),
         '|' => place == Place::Cell,
         '<' => place == Place::Cell && rest.starts_with("<br>"),
-        '`' => at_edge && place == Place::Cell,
         '[' => at_edge && place == Place::Item,
         '#' => line_start && place == Place::Section,
         ' ' if line_start => true,
@@ -105,6 +104,9 @@ mod tests {
         for place in [Place::Line, Place::Item, Place::Section] {
             let text = "Adds R&D costs | keeps <br> & `code`, [links] and #tags.";
             assert_eq!(escaped(text, place), text);
+        }
+        for text in ["`habits keep` counts them", "counts with `habits keep`", "`x`"] {
+            assert_eq!(escaped(text, Place::Cell), text);
         }
         assert_eq!(escaped("a | b\nc", Place::Cell), "a &#124; b<br>c");
         assert_eq!(escaped("one\n\ntwo", Place::Item), "one\n\n  two");

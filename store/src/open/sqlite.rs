@@ -101,6 +101,7 @@ async fn prepare_file(path: PathBuf) -> Result<(bool, File), OpenError> {
             .map_err(unreachable)?;
         // Two processes must not make the tables at once; the lock ends with this function's caller.
         opening.lock().map_err(unreachable)?;
+        refuse_emptied(&path)?;
         Ok((path.exists(), opening))
     };
     tokio::task::spawn_blocking(work)
@@ -111,6 +112,20 @@ async fn prepare_file(path: PathBuf) -> Result<(bool, File), OpenError> {
                 source: std::io::Error::other(problem),
             })
         })
+}
+
+/// Refuses to make a new database where one was lost: its backups are still there.
+fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
+    if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) {
+        return Ok(());
+    }
+    let newest = backups(&backup_directory(path)).into_iter().next();
+    newest.map_or(Ok(()), |backup| {
+        Err(OpenError::Emptied {
+            path: path.to_owned(),
+            backup,
+        })
+    })
 }
 
 /// Brings the tables up to date; a backup comes first when there is something to lose.

@@ -74,6 +74,29 @@ async fn a_corrupt_page_is_refused_and_the_newest_backup_named() {
 }
 
 #[tokio::test]
+async fn a_lost_database_is_not_made_anew_beside_its_backups() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    let backups = bench.directory.path().join("backups");
+    let kept = store.backup(&backups, 3).await.unwrap();
+    store.close().await.unwrap();
+    std::fs::write(bench.path(), "").unwrap();
+    for lost in ["emptied", "removed"] {
+        let refused = open(&bench).await.unwrap_err();
+        assert!(
+            matches!(&refused, OpenError::Emptied { backup, .. } if *backup == kept),
+            "{lost}: {refused}"
+        );
+        assert!(refused.to_string().contains(&kept.display().to_string()));
+        // The second round opens what is not there at all.
+        drop(std::fs::remove_file(bench.path()));
+    }
+    assert!(!bench.path().exists(), "a refusal makes no file");
+    std::fs::copy(&kept, bench.path()).unwrap();
+    open(&bench).await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_oldest_backups_make_room() {
     let bench = Bench::new();
     let store = open(&bench).await.unwrap();
