@@ -35,6 +35,25 @@ async fn no_lock_while_pending(open: &Open, tasks: impl AsyncFn() -> Vec<Task>) 
     }
 }
 
+/// Asserts that `after` started and locked its file only when `before` was complete.
+async fn comes_after(open: &Open, tasks: &[Task], before: &str, after: &str) {
+    let finished = task(tasks, before).completed_at.unwrap();
+    let attempts = open.attempts(task(tasks, after).build, after).await;
+    assert!(attempts[0].started_at >= finished, "`{after}` starts early");
+    let leases = open
+        .services
+        .store
+        .list::<Lease>(Query::new())
+        .await
+        .unwrap();
+    let lease = leases
+        .iter()
+        .find(|lease| lease.holder.task.as_str() == after)
+        .unwrap();
+    assert!(lease.granted_at >= finished, "`{after}` locks early");
+    assert_eq!(lease.state, LeaseState::Released);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chain_starts_link_by_link_and_nobody_locks_ahead() {
     let rules = [
@@ -102,25 +121,8 @@ async fn a_chain_starts_link_by_link_and_nobody_locks_ahead() {
             "task.completed C",
         ]
     );
-    let leases = open
-        .services
-        .store
-        .list::<Lease>(Query::new())
-        .await
-        .unwrap();
     for (before, after) in [("A", "B"), ("B", "C")] {
-        let finished = task(&tasks, before).completed_at.unwrap();
-        let begun = open.attempts(build.id, after).await[0].started_at;
-        assert!(begun >= finished, "`{after}` starts after `{before}`");
-        let lease = leases
-            .iter()
-            .find(|lease| lease.holder.task.as_str() == after)
-            .unwrap();
-        assert!(
-            lease.granted_at >= finished,
-            "`{after}` locks after `{before}`"
-        );
-        assert_eq!(lease.state, LeaseState::Released);
+        comes_after(&open, &tasks, before, after).await;
     }
     open.close().await;
 }
