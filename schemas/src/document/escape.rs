@@ -105,7 +105,11 @@ mod tests {
             let text = "Adds R&D costs | keeps <br> & `code`, [links] and #tags.";
             assert_eq!(escaped(text, place), text);
         }
-        for text in ["`habits keep` counts them", "counts with `habits keep`", "`x`"] {
+        for text in [
+            "`habits keep` counts them",
+            "counts with `habits keep`",
+            "`x`",
+        ] {
             assert_eq!(escaped(text, Place::Cell), text);
         }
         assert_eq!(escaped("a | b\nc", Place::Cell), "a &#124; b<br>c");

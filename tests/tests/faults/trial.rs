@@ -22,14 +22,6 @@ use crate::running::{Running, finish, start};
 /// How long one fault may take to happen.
 const UNTIL_FAULT: Duration = Duration::from_mins(1);
 
-/// Returns by how much the long tests are longer: 1, or what `./check --soak` says.
-pub(crate) fn soak() -> anyhow::Result<u32> {
-    match std::env::var_os("ROPEWALK_SOAK") {
-        None => Ok(1),
-        Some(text) => Ok(text.to_string_lossy().parse()?),
-    }
-}
-
 /// Returns a fresh copy of the approved project, on which no `up` ever ran.
 pub(crate) fn approved() -> anyhow::Result<Project> {
     static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
