@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ropewalk_config::settings::{StoreLocation, Transport};
-use ropewalk_store::Location;
 
 use crate::commands::{
     self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
     knowledge::Knowledge, lock::Lock, question::Question, spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
-use crate::rehearse;
+use crate::{rehearse, wiring};
 
 /// Turns an idea in a chat into specified, approved, built and verified code.
 #[derive(Debug, Parser)]
@@ -115,10 +114,7 @@ pub fn bus(text: &str) -> Result<String, String> {
 /// Checks the address of a store; one that this version cannot use is refused before anything is made.
 pub fn store(text: &str) -> Result<String, String> {
     let text = checked::<StoreLocation>(text)?;
-    match Location::parse(&text, Path::new("")) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(error.to_string()),
-    }
+    wiring::supported(&text, Path::new("")).map(|_| text)
 }
 
 fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<String, String> {

@@ -21,7 +21,7 @@ use crate::project::Project;
 pub use agents::Crew;
 pub(crate) use agents::notice;
 pub use desk::Desk;
-pub(crate) use desk::location;
+pub(crate) use desk::{location, supported};
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::{Reach, Trouble};
