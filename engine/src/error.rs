@@ -21,7 +21,7 @@ pub enum EngineError {
         errors: Vec<String>,
     },
     /// The model stopped before its result for a reason of its own.
-    #[error("the model stopped early ({reason:?}) without a result")]
+    #[error("the model gave no result: {}", why_it_stopped(reason))]
     Stopped {
         /// Why it stopped.
         reason: StopReason,
@@ -112,6 +112,18 @@ fn model_class(error: &ModelError) -> Option<FailureClass> {
     })
 }
 
+/// Says why a model stopped, and what may help.
+fn why_it_stopped(reason: &StopReason) -> String {
+    match reason {
+        StopReason::MaxTokens => {
+            "its reply was cut at the most tokens it may have; raise `max_output_tokens` in `[models]`, or choose another model".to_owned()
+        }
+        StopReason::ContentFilter => "it or its provider declined to answer".to_owned(),
+        StopReason::EndTurn | StopReason::ToolUse => "it ended its reply before one".to_owned(),
+        StopReason::Other(reason) => format!("its provider stopped it ({reason})"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +165,16 @@ mod tests {
         for (error, class) in cases {
             assert_eq!(error.failure_class(), class, "{error}");
         }
+    }
+
+    #[test]
+    fn a_reply_without_a_result_says_what_cut_it_and_what_helps() {
+        let stopped = |reason| {
+            let text = String::new();
+            EngineError::Stopped { reason, text }.to_string()
+        };
+        assert!(stopped(StopReason::MaxTokens).contains("`max_output_tokens`"));
+        assert!(stopped(StopReason::ContentFilter).contains("declined"));
+        assert!(stopped(StopReason::Other("pause_turn".to_owned())).contains("(pause_turn)"));
     }
 }

@@ -9,6 +9,7 @@
 //! classes come from `wire`, and repeating comes from [`retry`].
 
 pub mod anthropic;
+pub mod bounded;
 pub mod error;
 pub mod message;
 pub mod model;
@@ -21,6 +22,7 @@ pub mod retry;
 pub mod scripted;
 mod wire;
 
+pub use bounded::Bounded;
 pub use error::{ModelError, TimeoutKind};
 pub use message::{Block, Message, Role, ToolUse};
 pub use model::Model;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ropewalk_config::settings::{ModelChoice, ProviderKind as SettingsKind, ProviderSettings};
 use ropewalk_config::{ConfigError, Environment};
 use ropewalk_engine::{ModelEntry, Models};
-use ropewalk_llm::{BuildError, Model, PriceTable, ProviderConfig, ProviderKind, Script};
+use ropewalk_llm::{Bounded, BuildError, Model, PriceTable, ProviderConfig, ProviderKind, Script};
 use ropewalk_runtime::Clock;
 
 use crate::error::CliError;
@@ -103,7 +103,8 @@ fn build(
         }
         other => CliError::from(other),
     })?;
-    Ok((model, prices))
+    let longest = project.config().models.max_output_tokens;
+    Ok((Arc::new(Bounded::new(model, longest)), prices))
 }
 
 fn provider(name: &str, project: &Project) -> Result<Provider, CliError> {

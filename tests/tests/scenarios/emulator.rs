@@ -6,6 +6,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use ropewalk_runtime::http;
 use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::idea::{Author, Message};
 use ropewalk_schemas::model_call::ModelCall;
@@ -19,6 +20,8 @@ use crate::picture::{at, git, store};
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const KEY_VARIABLE: &str = "EMULATOR_API_KEY";
+/// The most tokens of one reply.
+const LONGEST: u64 = 7_000;
 
 const LINES: &str = "\
 I keep a few daily habits and lose my streaks.
@@ -34,8 +37,7 @@ const FORMATS: [Format; 2] = [("anthropic", ""), ("openai", "/v1")];
 struct Project {
     directory: tempfile::TempDir,
     runner: Runner,
-    // Answers until the project goes.
-    _server: Aimock,
+    server: Aimock,
 }
 
 impl Project {
@@ -53,7 +55,7 @@ impl Project {
         let project = Self {
             runner: Runner::new(directory.path()).with_variable(KEY_VARIABLE, key),
             directory,
-            _server: server,
+            server,
         };
         let output = project.run(&["idea", "new", "Habit tracker", "--slug", "habits"], "")?;
         ensure!(output.status.success(), "{}", errors(&output));
@@ -109,6 +111,7 @@ chat = "emulator/any"
 spec = "emulator/any"
 build = "emulator/any"
 small = "emulator/any"
+max_output_tokens = {LONGEST}
 
 [providers.emulator]
 kind = "{kind}"
@@ -254,6 +257,20 @@ async fn a_specification_is_checked_repaired_and_written_in_both_formats() -> an
         assert_eq!(of_spec.count(), 2, "{format:?}");
         store.close().await?;
         check_documents(&project.folder(), &revisions[0])?;
+        check_bounds(&project).await?;
+    }
+    Ok(())
+}
+
+/// Checks that no request allowed a longer reply than the configuration does.
+async fn check_bounds(project: &Project) -> anyhow::Result<()> {
+    let client = http::client(http::ClientOptions::default())?;
+    let url = format!("{}/__aimock/journal", project.server.url());
+    let journal: Value = client.get(url).send().await?.json().await?;
+    let requests = journal.as_array().context("a list of requests")?;
+    assert_eq!(requests.len(), 3 + 2);
+    for request in requests {
+        assert_eq!(at(request, "/body/max_tokens")?, LONGEST);
     }
     Ok(())
 }
