@@ -192,21 +192,24 @@ async fn failure_changes(
         lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
     }
     if counts {
-        changes.emit(context.event(
-            Subject::task(task.build, &task.id),
-            Payload::TaskFailed(TaskFailed {
-                build_id: task.build,
-                task_id: task.id.clone(),
-                idea_slug: rows.build.idea.clone(),
-                attempt: rows.attempt.number,
-                category: failure.class,
-                error: bounded(&failure.error, EVENT_ERROR_BYTES),
-                will_retry: answer.will_retry(),
-            }),
-        ));
+        let told = told_failed(rows, &failure, answer.will_retry());
+        changes.emit(context.event(Subject::task(task.build, &task.id), told));
     }
     release(&context, &mut changes, rows).await?;
     Ok(changes)
+}
+
+/// Says to everybody that an attempt failed.
+fn told_failed(rows: &Rows, failure: &Failure, will_retry: bool) -> Payload {
+    Payload::TaskFailed(TaskFailed {
+        build_id: rows.task.build,
+        task_id: rows.task.id.clone(),
+        idea_slug: rows.build.idea.clone(),
+        attempt: rows.attempt.number,
+        category: failure.class,
+        error: bounded(&failure.error, EVENT_ERROR_BYTES),
+        will_retry,
+    })
 }
 
 /// Moves the task where the answer says.

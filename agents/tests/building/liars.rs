@@ -3,7 +3,7 @@
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::TaskState;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house::{House, finishes, task, writes};
 
@@ -42,20 +42,7 @@ async fn of_seven_agents_only_the_one_that_worked_is_believed() {
         .with_files(&[("tests/check.sh", TEST), ("lib.txt", "broken\n")])
         .with(|options| options.stop.max_failed = 10);
     let open = house.open().await;
-    let mut tasks = Vec::new();
-    for number in [1, 2, 3, 4, 5, 7] {
-        let id = format!("L-{number}");
-        let file = format!("{id}.{}", if number == 3 { "rs" } else { "txt" });
-        tasks.push(json!({
-            "id": id, "phase": "api", "action": "CREATE", "file": file,
-            "validation": { "command": format!("grep -q good {file}"), "expected": "exit 0" },
-        }));
-    }
-    tasks.push(json!({
-        "id": "L-6", "phase": "api", "action": "UPDATE", "file": "lib.txt", "more_files": ["tests/check.sh"],
-        "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
-    }));
-    let spec = open.approve(json!(tasks)).await;
+    let spec = open.approve(plan_of_seven()).await;
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -104,6 +91,24 @@ async fn of_seven_agents_only_the_one_that_worked_is_believed() {
         .count();
     assert_eq!(passed, 1);
     open.close().await;
+}
+
+/// Returns the tasks of the seven agents, which nothing binds to each other.
+fn plan_of_seven() -> Value {
+    let mut tasks = Vec::new();
+    for number in [1, 2, 3, 4, 5, 7] {
+        let id = format!("L-{number}");
+        let file = format!("{id}.{}", if number == 3 { "rs" } else { "txt" });
+        tasks.push(json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "validation": { "command": format!("grep -q good {file}"), "expected": "exit 0" },
+        }));
+    }
+    tasks.push(json!({
+        "id": "L-6", "phase": "api", "action": "UPDATE", "file": "lib.txt", "more_files": ["tests/check.sh"],
+        "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+    }));
+    json!(tasks)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
