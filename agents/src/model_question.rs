@@ -1,5 +1,6 @@
 //! Defines a question as a model puts it in a submission (seed pipeline §11.9).
 
+use ropewalk_config::Trigger;
 use ropewalk_orchestrator::questions::Asking;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::question::{About, Choice, QuestionKind};
@@ -13,13 +14,24 @@ const TEXT_BYTES: usize = 8 * 1024;
 /// The most options.
 const OPTIONS: usize = 8;
 
+/// The known triggers that a model may name; answers to all others set things in motion.
+const TRIGGERS: [Trigger; 6] = [
+    Trigger::ProblemStatementVague,
+    Trigger::RequirementAmbiguous,
+    Trigger::MultipleArchitectures,
+    Trigger::ExternalDependencies,
+    Trigger::MultipleImplementations,
+    Trigger::MissingContext,
+];
+
 /// A question of the model to the person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelQuestion {
     /// How it behaves: `blocking` stops the work until it is answered.
     #[serde(rename = "type")]
     pub kind: QuestionKind,
-    /// What makes it necessary, for example `multiple_architectures` or `requirement_ambiguous`.
+    /// What makes it necessary: `multiple_architectures`, `requirement_ambiguous`, `problem_statement_vague`,
+    /// `external_dependencies`, `multiple_implementations`, `missing_context` or a name of your own.
     #[serde(default)]
     pub trigger: Option<String>,
     /// The question.
@@ -36,6 +48,9 @@ pub struct ModelQuestion {
     /// Whether any text is an answer.
     #[serde(default, rename = "allowFreeText", alias = "allow_free_text")]
     pub allow_free_text: bool,
+    /// Whether its yes would approve, start, promote, merge, delete or spend; then no default ever applies.
+    #[serde(default)]
+    pub consequential: bool,
 }
 
 /// An option of a question.
@@ -95,12 +110,22 @@ impl ModelQuestion {
         {
             return Some("has a `trigger` that is not 1 to 64 of `a-z _`".to_owned());
         }
+        let reserved = self.trigger.as_deref().and_then(Trigger::parse);
+        if reserved.is_some_and(|trigger| !TRIGGERS.contains(&trigger)) {
+            let free: Vec<&str> = TRIGGERS.iter().map(|trigger| trigger.as_str()).collect();
+            return Some(format!(
+                "has a `trigger` that only the program may use; use one of {} or none",
+                free.join(", ")
+            ));
+        }
         let default = self.default.as_ref()?;
         let known = self.options.iter().any(|option| option.label == *default);
         (!known).then(|| "has a `default` that is none of its options".to_owned())
     }
 
-    /// Returns the question as it is put to people. A model's question never binds to consequences.
+    /// Returns the question as it is put to people.
+    ///
+    /// What a confirming one confirms is the model's secret, so silence is never taken for its yes.
     pub fn asking(self, about: About, idea: &Slug) -> Asking {
         Asking {
             kind: self.kind,
@@ -110,7 +135,7 @@ impl ModelQuestion {
             free_text: self.allow_free_text || self.options.is_empty(),
             choices: self.options.into_iter().map(Choice::from).collect(),
             default: self.default,
-            consequential: false,
+            consequential: self.consequential || self.kind == QuestionKind::Confirming,
             about,
             idea: Some(idea.clone()),
         }
@@ -153,11 +178,31 @@ mod tests {
                 .unwrap()
                 .contains("trigger")
         );
+        assert_eq!(with("trigger", json!("missing_context")), None);
+        assert_eq!(with("trigger", json!("colour_of_buttons")), None);
+        for reserved in ["spec_complete", "protected_files", "claude_md_promotion"] {
+            let problem = with("trigger", json!(reserved)).unwrap();
+            assert!(problem.contains("only the program"), "{problem}");
+        }
         assert!(
             with("context", json!("x".repeat(9000)))
                 .unwrap()
                 .contains("too long")
         );
+    }
+
+    #[test]
+    fn silence_never_confirms_what_a_model_asks() {
+        let consequential = |kind: &str, declared: bool| {
+            let question = json!({ "type": kind, "text": "Go?", "consequential": declared });
+            let question: ModelQuestion = serde_json::from_value(question).unwrap();
+            question
+                .asking(About::Nothing, &Slug::parse("x").unwrap())
+                .consequential
+        };
+        assert!(consequential("confirming", false));
+        assert!(consequential("clarifying", true));
+        assert!(!consequential("clarifying", false));
     }
 
     #[test]

@@ -120,6 +120,7 @@ fn build(words: &Words) -> Result<Build> {
         working_since: None,
         merged: None,
         correlation_id: words.ids.next().into(),
+        cause: None,
         created_at: words.clock.now(),
         started_at: None,
         completed_at: None,

@@ -106,6 +106,7 @@ impl Words {
             not_before: None,
             assigned_to: None,
             attempt: None,
+            cause: None,
             resume_from: None,
             commit: None,
             claimed_at: None,

@@ -112,6 +112,7 @@ impl World {
             not_before: None,
             assigned_to: None,
             attempt: None,
+            cause: None,
             resume_from: None,
             commit: None,
             claimed_at: None,

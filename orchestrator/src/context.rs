@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use ropewalk_bus::Bus;
 use ropewalk_runtime::{Clock, Ids};
-use ropewalk_schemas::{ComponentName, CorrelationId, Event, EventId, Payload, Priority, Subject};
-use ropewalk_store::Store;
+use ropewalk_schemas::{
+    ComponentName, CorrelationId, Event, EventId, EventPattern, Payload, Priority, Subject,
+};
+use ropewalk_store::{EventFilter, ReadError, Store};
 
 use crate::registry::Registry;
 
@@ -84,16 +86,45 @@ impl Context {
     }
 
     /// Returns this context for work that a claim, a timer or a person began: hops count from zero again.
+    ///
+    /// The cause stays what it was: the handled event, or none outside of a handler.
     pub fn for_claim(&self, correlation: CorrelationId, priority: Priority) -> Self {
         Self {
             cause: Cause {
                 correlation,
-                event: None,
+                event: self.cause.event,
                 hop: 0,
                 priority,
             },
             ..self.clone()
         }
+    }
+
+    /// Returns this context with the event `cause` as the cause of what follows; without one, as it is.
+    pub fn because_of(&self, cause: Option<EventId>) -> Self {
+        let mut context = self.clone();
+        context.cause.event = cause.or(self.cause.event);
+        context
+    }
+
+    /// Returns this context with the newest event of one type about `subject` as the cause, unless it has a cause.
+    pub async fn because_of_newest(
+        &self,
+        subject: Subject,
+        event_type: &'static str,
+    ) -> Result<Self, ReadError> {
+        if self.cause.event.is_some() {
+            return Ok(self.clone());
+        }
+        let filter = EventFilter {
+            pattern: Some(EventPattern::of(event_type)),
+            subject: Some(subject),
+            limit: Some(1),
+            newest_first: true,
+            ..EventFilter::default()
+        };
+        let found = self.store.events(&filter).await?;
+        Ok(self.because_of(found.first().map(|stored| stored.event.id)))
     }
 
     /// Returns this context speaking as another component, such as a build loop.
@@ -117,6 +148,11 @@ impl Context {
     /// Returns the chain of events that this context carries on.
     pub fn correlation(&self) -> CorrelationId {
         self.cause.correlation
+    }
+
+    /// Returns the event that caused what follows, if one did.
+    pub fn cause(&self) -> Option<EventId> {
+        self.cause.event
     }
 
     /// Makes an event that carries on the chain of causes.

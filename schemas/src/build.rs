@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Priority;
 use crate::ids::{
-    BuildId, CommitId, ContentHash, CorrelationId, QuestionId, Slug, SpecId, UserSlug,
+    BuildId, CommitId, ContentHash, CorrelationId, EventId, QuestionId, Slug, SpecId, UserSlug,
 };
 use crate::state::states;
 
@@ -116,6 +116,9 @@ pub struct Build {
     pub merged: Option<CommitId>,
     /// The chain of events it belongs to.
     pub correlation_id: CorrelationId,
+    /// The event that set it going: its approval, then its start. What it does later is caused by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<EventId>,
     /// When it was approved.
     pub created_at: DateTime<Utc>,
     /// When it began.

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::Failure;
-use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, QuestionId, RequirementId, TaskId};
+use crate::ids::{
+    AttemptId, BuildId, CommitId, ComponentName, EventId, QuestionId, RequirementId, TaskId,
+};
 use crate::repo_path::RepoPath;
 use crate::specification::GotchaReference;
 use crate::state::states;
@@ -195,6 +197,9 @@ pub struct Task {
     /// The running attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptId>,
+    /// The event that told of the newest attempt's start; how it ended is caused by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<EventId>,
     /// Kept work that the next attempt starts with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_from: Option<CommitId>,

@@ -266,9 +266,7 @@ async fn start(work: &Work<'_>) -> Result<bool, Trouble> {
             ..rows.attempt.record.clone()
         };
         let mut changes = ChangeSet::new();
-        changes.update(&rows.task, &task);
-        changes.update(&rows.attempt, &attempt);
-        changes.emit(context.event(
+        let started = context.event(
             Subject::task(task.build, &task.id),
             Payload::TaskStarted(TaskStarted {
                 build_id: task.build,
@@ -278,7 +276,11 @@ async fn start(work: &Work<'_>) -> Result<bool, Trouble> {
                 file: task.block.file.clone(),
                 loop_name: attempt.loop_name.clone(),
             }),
-        ));
+        );
+        task.cause = Some(started.id);
+        changes.update(&rows.task, &task);
+        changes.update(&rows.attempt, &attempt);
+        changes.emit(started);
         if committed(context, changes).await? {
             return Ok(true);
         }

@@ -111,7 +111,9 @@ fn still_owns(build: &Build) -> bool {
     build.merged.is_none() && !matches!(build.state, BuildState::Failed | BuildState::Stopped)
 }
 
-/// Returns the context in which events of `build` begin a chain of their own.
+/// Returns the context of events of `build`: caused by the handled event, else by what set the build going.
 pub(crate) fn of_build(context: &Context, build: &Build) -> Context {
-    context.for_claim(build.correlation_id, build.priority)
+    context
+        .for_claim(build.correlation_id, build.priority)
+        .because_of(context.cause().or(build.cause))
 }

@@ -69,7 +69,7 @@ async fn expire(context: &Context, lease: &Versioned<Lease>) -> Result<(), Troub
     let mut changes = ChangeSet::new();
     match rows {
         Some(rows) => {
-            let context = of_build(context, &rows.build);
+            let context = of_build(context, &rows.build).because_of(rows.task.cause);
             let reason = format!("`{}` gave no sign of life", holder.loop_name);
             let report = Report::default();
             ending::requeue(&context, &mut changes, &rows, &reason, None, &report).await?;

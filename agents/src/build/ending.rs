@@ -129,7 +129,7 @@ async fn failure_changes(
     fault: &Fault,
     report: &Report,
 ) -> Result<ChangeSet, Trouble> {
-    let context = of_build(context, &rows.build);
+    let context = of_build(context, &rows.build).because_of(rows.task.cause);
     let error = bounded(&fault.error, ERROR_BYTES);
     let mut failure = Failure {
         class: fault.class,
@@ -279,7 +279,7 @@ pub(crate) async fn interrupted(
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
             return Ok(());
         };
-        let context = of_build(context, &rows.build);
+        let context = of_build(context, &rows.build).because_of(rows.task.cause);
         let mut changes = ChangeSet::new();
         requeue(&context, &mut changes, &rows, reason, pause, report).await?;
         match context.store.commit(changes).await {

@@ -11,7 +11,8 @@ use ropewalk_workspace::{ConflictFile, PreserveKey, Rebase};
 use tracing::{info, warn};
 
 use super::attempt::{Work, fault_of, held_now};
-use super::context::CONFLICTS;
+use super::context::{CONFLICTS, Plan};
+use super::decide::readiness::unblocked_by;
 use super::ending::{self, Fault, Report, Rows};
 use super::gate::run;
 use super::settle::go;
@@ -147,7 +148,7 @@ async fn landing(
     evidence: &Evidence,
     report: &Report,
 ) -> Result<ChangeSet, Trouble> {
-    let context = &work.context;
+    let context = &work.context.because_of(rows.task.cause);
     let now = context.now();
     let commit = (rows.task.block.action != Action::Verify).then(|| evidence.commit.clone());
     let mut changes = ChangeSet::new();
@@ -179,6 +180,8 @@ async fn landing(
         report,
     );
     changes.put(evidence);
+    let plan = Plan::load(&context.store, task.build).await?;
+    let unblocked = plan.map_or_else(Vec::new, |plan| unblocked_by(&plan.records(), &task.id));
     let started = rows.attempt.started_at;
     changes.emit(context.event(
         Subject::task(task.build, &task.id),
@@ -189,6 +192,7 @@ async fn landing(
             attempts: task.attempts,
             duration_seconds: u64::try_from((now - started).num_seconds()).unwrap_or_default(),
             commit_sha: commit,
+            unblocked,
         }),
     ));
     // Giving a lock back demands its token, which is what fences a holder that lost it on the way.

@@ -213,8 +213,7 @@ async fn begin(
     running.head = Some(ground.head);
     running.started_at = Some(context.now());
     let mut changes = ChangeSet::new();
-    changes.update(build, &running);
-    changes.emit(context.event(
+    let started = context.event(
         Subject::build(build.id),
         Payload::BuildStarted(BuildStarted {
             build_id: build.id,
@@ -223,7 +222,10 @@ async fn begin(
             task_count: u32::try_from(plan.tasks.len()).unwrap_or(u32::MAX),
             branch: running.branch.clone(),
         }),
-    ));
+    );
+    running.cause = Some(started.id);
+    changes.update(build, &running);
+    changes.emit(started);
     info!(build.id = %build.id, "build `{}` of `{}` runs on `{}`", build.id, build.idea, running.branch);
     committed(context, changes).await
 }

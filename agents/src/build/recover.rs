@@ -73,7 +73,7 @@ async fn put_back(
         let mut changes = ChangeSet::new();
         let rows = Rows::load(context, attempt.build, &attempt.task, attempt.id).await?;
         if let Some(rows) = rows {
-            let context = of_build(context, &rows.build);
+            let context = of_build(context, &rows.build).because_of(rows.task.cause);
             let reason = "the program was ended while it ran";
             ending::requeue(&context, &mut changes, &rows, reason, None, &report).await?;
         } else {

@@ -287,11 +287,16 @@ impl<'a> Turn<'a> {
         asking.free_text = true;
         let blocking = asking.kind == ropewalk_schemas::question::QuestionKind::Blocking;
         let deadlines = &self.options.deadlines;
-        let asked = questions::ask(&mut self.changes, self.context, deadlines, asking).await?;
-        if let Asked::Open(id) = asked
-            && blocking
-        {
-            self.session.waiting_for = Some(id);
+        let text = asking.text.clone();
+        match questions::ask(&mut self.changes, self.context, deadlines, asking).await? {
+            Asked::Open(id) if blocking => self.session.waiting_for = Some(id),
+            Asked::Open(_) => {}
+            Asked::Reused(answer) => {
+                self.speak(&format!(
+                    "{text}\n\nThe earlier answer holds: {}",
+                    answer.text
+                ));
+            }
         }
         Ok(())
     }

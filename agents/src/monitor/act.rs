@@ -210,7 +210,10 @@ impl<'a> Desk<'a> {
             None => None,
         };
         Ok(match build {
-            Some(build) => self.context.for_claim(build.correlation_id, build.priority),
+            Some(build) => self
+                .context
+                .for_claim(build.correlation_id, build.priority)
+                .because_of(self.context.cause().or(build.cause)),
             None => self.context.clone(),
         })
     }

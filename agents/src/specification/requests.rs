@@ -292,7 +292,10 @@ where
             .get::<Specification>(&spec.to_string())
             .await?;
         let found = found.ok_or(RequestError::UnknownSpecification(spec))?;
-        let context = context.for_claim(found.correlation_id, Priority::URGENT);
+        let context = context
+            .for_claim(found.correlation_id, Priority::URGENT)
+            .because_of_newest(Subject::specification(spec), "spec.generated")
+            .await?;
         let mut changes = ChangeSet::new();
         let reason = decide(&found, &context, &mut changes)?;
         close_questions(&mut changes, &context, &found, reason).await?;
@@ -317,7 +320,10 @@ pub async fn approve(
             .get::<Specification>(&spec.to_string())
             .await?;
         let found = found.ok_or(ApproveError::Unknown(spec))?;
-        let context = context.for_claim(found.correlation_id, Priority::URGENT);
+        let context = context
+            .for_claim(found.correlation_id, Priority::URGENT)
+            .because_of_newest(Subject::specification(spec), "spec.generated")
+            .await?;
         let mut changes = ChangeSet::new();
         let approved = add_approval(&mut changes, &context, &found, hash, by)?;
         close_questions(

@@ -361,6 +361,7 @@ async fn a_self_correction_is_confirmed_when_its_task_lands_and_counted_in_the_r
         attempts: 2,
         duration_seconds: 9,
         commit_sha: None,
+        unblocked: Vec::new(),
     });
     let told = workshop.house.give(&workshop.improvement, landing).await;
     assert_eq!(types(&told), ["knowledge.reinforced"]);

@@ -60,6 +60,9 @@ pub async fn answer(
     by: &str,
     channel: &str,
 ) -> Result<Answered, AnswerError> {
+    let context = context
+        .because_of_newest(Subject::question(id), "question.asked")
+        .await?;
     loop {
         let question = context
             .store
@@ -69,7 +72,7 @@ pub async fn answer(
         let accepted = decide::accept(&question, text)
             .map_err(|refusal| refused(&question, text, &refusal))?;
         let mut changes = ChangeSet::new();
-        record(&mut changes, context, &question, &accepted, by, channel);
+        record(&mut changes, &context, &question, &accepted, by, channel);
         match context.store.commit(changes).await {
             Ok(_) => {
                 return Ok(Answered {

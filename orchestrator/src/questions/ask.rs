@@ -42,7 +42,7 @@ pub struct Asking {
 pub enum Asked {
     /// The question is open, newly asked or asked before and still open.
     Open(QuestionId),
-    /// The same question was answered a short while ago; that answer holds.
+    /// The same question was answered, or took its default, a short while ago; that answer holds.
     Reused(Answer),
 }
 
@@ -54,10 +54,18 @@ pub async fn ask(
     asking: Asking,
 ) -> Result<Asked, AgentError> {
     if let Some(earlier) = earlier(context, deadlines, &asking).await? {
-        return Ok(match earlier.answer.clone() {
-            Some(answer) => Asked::Reused(answer),
-            None => Asked::Open(earlier.id),
+        let Some(answer) = earlier.answer.clone() else {
+            return Ok(Asked::Open(earlier.id));
+        };
+        // It stands closed beside the first one, so that everybody sees whose answer was taken.
+        changes.insert(&Question {
+            state: earlier.state,
+            answer: Some(answer.clone()),
+            reused_from: Some(earlier.id),
+            due_at: None,
+            ..question(context, deadlines, asking)
         });
+        return Ok(Asked::Reused(answer));
     }
     let question = question(context, deadlines, asking);
     let subject = Subject::question(question.id);
@@ -101,8 +109,10 @@ async fn earlier(
         .filter(|question| question.about == asking.about && question.text == asking.text)
         .filter(|question| match question.state {
             QuestionState::Pending => true,
-            QuestionState::Answered => {
+            QuestionState::Answered | QuestionState::Defaulted => {
                 question.asked_at >= since
+                    // A reused answer does not grow younger by its reuse.
+                    && question.reused_from.is_none()
                     && !question.consequential
                     && !matches!(question.about, About::Task { .. })
             }

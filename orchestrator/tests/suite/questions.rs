@@ -10,7 +10,7 @@ use ropewalk_orchestrator::questions::{
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
-use ropewalk_store::{ChangeSet, EventFilter};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
 
 use crate::house::{House, noon};
 
@@ -165,6 +165,75 @@ async fn a_question_is_answered_once_and_the_second_person_hears_who_was_first()
         "{refused}"
     );
     assert!(refused.to_string().contains(" by "), "{refused}");
+    running.close().await
+}
+
+#[tokio::test]
+async fn a_default_is_reused_and_the_reuse_is_marked() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let first = open(&running, asking(QuestionKind::Clarifying, false)).await?;
+    let defaulted = (QuestionState::Defaulted, Some("No".to_owned()));
+    running
+        .until("the default", || async {
+            running.pass(Duration::from_mins(30)).await;
+            Ok((state(&running, first).await? == defaulted).then_some(()))
+        })
+        .await?;
+    let again = open(&running, asking(QuestionKind::Clarifying, false)).await;
+    assert_eq!(
+        again.map_err(|error| error.to_string()),
+        Err("reused `No`".to_owned())
+    );
+    let all = running
+        .services
+        .store
+        .list::<Question>(Query::new().equal("trigger", "before_research"))
+        .await?;
+    let reused: Vec<&Question> = all
+        .iter()
+        .map(|question| &question.record)
+        .filter(|question| question.reused_from.is_some())
+        .collect();
+    assert_eq!(reused.len(), 1);
+    assert_eq!(reused[0].reused_from, Some(first));
+    assert_eq!(state(&running, reused[0].id).await?, defaulted);
+    running.close().await
+}
+
+#[tokio::test]
+async fn an_answer_is_caused_by_its_question_and_a_default_by_its_timer() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let answered = open(&running, asking(QuestionKind::Blocking, false)).await?;
+    questions::answer(&running.context("cli")?, answered, "No", "ada", "cli").await?;
+    let ended = open(&running, asking(QuestionKind::Clarifying, false)).await?;
+    running
+        .until("the default", || async {
+            running.pass(Duration::from_mins(30)).await;
+            let (state, _) = state(&running, ended).await?;
+            Ok((state == QuestionState::Defaulted).then_some(()))
+        })
+        .await?;
+    let events = running
+        .services
+        .store
+        .events(&EventFilter::default())
+        .await?;
+    for (effect, cause) in [
+        ("question.answered", "question.asked"),
+        ("question.defaulted", "schedule.due"),
+    ] {
+        let effect = events
+            .iter()
+            .find(|stored| stored.event.event_type == effect);
+        let id = effect.and_then(|stored| stored.event.causationid);
+        let found = events.iter().find(|stored| Some(stored.event.id) == id);
+        assert_eq!(
+            found.map(|stored| stored.event.event_type.as_str()),
+            Some(cause)
+        );
+    }
     running.close().await
 }
 

@@ -40,6 +40,9 @@ pub struct TaskCompleted {
     /// The commit; none for a task that only verifies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_sha: Option<CommitId>,
+    /// The tasks that waited for this one last and are free now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unblocked: Vec<TaskId>,
 }
 
 /// A task was left out.

@@ -118,6 +118,14 @@ async fn check_records(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What people and the time begin.
+const ROOTS: [&str; 4] = [
+    "ideation.message",
+    "spec.requested",
+    "spec.approved",
+    "schedule.due",
+];
+
 async fn check_events(store: &Store) -> anyhow::Result<()> {
     let idea = store.get::<Idea>("habits").await?.context("the idea")?;
     let filter = EventFilter {
@@ -146,9 +154,12 @@ async fn check_events(store: &Store) -> anyhow::Result<()> {
     assert!(positions.is_sorted());
     for stored in &of_chain {
         let Some(cause) = stored.event.causationid else {
+            // Only what a person began, or the time, has no cause.
+            let event_type = stored.event.event_type.as_str();
+            ensure!(ROOTS.contains(&event_type), "no cause of `{event_type}`");
             continue;
         };
-        let cause = of_chain
+        let cause = all
             .iter()
             .find(|other| other.event.id == cause)
             .context("a cause")?;

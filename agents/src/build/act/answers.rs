@@ -13,7 +13,7 @@ use ropewalk_store::{ChangeSet, Query};
 use super::control;
 use crate::build::Shop;
 use crate::build::context;
-use crate::build::decide::answer::{Consent, TaskReply, consent, task_reply};
+use crate::build::decide::answer::{BranchFate, Consent, TaskReply, consent, task_reply};
 use crate::build::settle::enter;
 use crate::build::trouble::Trouble;
 
@@ -194,12 +194,18 @@ async fn finished(
     let Some(row) = context::build(&context.store, build).await? else {
         return Ok(changes);
     };
+    let fate = BranchFate::of(&answer.answer);
+    let told = fate.and_then(|fate| fate.told(&row.branch));
     let after = Build {
         question: None,
+        reason: match (row.reason.clone(), told) {
+            (Some(reason), Some(told)) => Some(format!("{reason}; {told}")),
+            (reason, told) => told.or(reason),
+        },
         ..row.record.clone()
     };
     changes.update(&row, &after);
-    if answer.answer.to_lowercase().starts_with("leave") {
+    if fate == Some(BranchFate::Leave) {
         let query = Query::new().equal("build", build.to_string());
         for owned in context.store.list::<Ownership>(query).await? {
             changes.delete(&owned);

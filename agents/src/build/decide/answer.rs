@@ -62,6 +62,42 @@ pub fn consent(text: &str) -> Consent {
     }
 }
 
+/// What a person chose for the branch of a build that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BranchFate {
+    /// The person merges it.
+    Merge,
+    /// The person opens a pull request.
+    PullRequest,
+    /// It is left alone.
+    Leave,
+}
+
+impl BranchFate {
+    /// Reads the answer to `build_finished`; none when it is no choice.
+    pub fn of(text: &str) -> Option<Self> {
+        let plain = plain(text);
+        [
+            ("merge", Self::Merge),
+            ("open a pull request", Self::PullRequest),
+            ("leave", Self::Leave),
+        ]
+        .into_iter()
+        .find_map(|(start, fate)| plain.starts_with(start).then_some(fate))
+    }
+
+    /// Says what was chosen and how the person carries it out; nothing when there is nothing to do.
+    pub fn told(self, branch: &str) -> Option<String> {
+        match self {
+            Self::Merge => Some(format!("you chose to merge: `git merge {branch}`")),
+            Self::PullRequest => Some(format!(
+                "you chose a pull request: `git push origin {branch}`, then open it where the repository is hosted"
+            )),
+            Self::Leave => None,
+        }
+    }
+}
+
 fn plain(text: &str) -> String {
     text.trim().replace('\u{2019}', "'").to_lowercase()
 }
@@ -90,6 +126,22 @@ mod tests {
         }
         let rethink = task_reply("Rethink the approach with me");
         assert!(matches!(rethink, TaskReply::Guidance(text) if text.contains("different")));
+    }
+
+    #[test]
+    fn a_choice_that_a_person_carries_out_names_the_command() {
+        let told = |text: &str| BranchFate::of(text).and_then(|fate| fate.told("build/habits"));
+        assert_eq!(
+            told("Merge it").as_deref(),
+            Some("you chose to merge: `git merge build/habits`")
+        );
+        let request = told("Open a pull request").unwrap();
+        assert!(
+            request.contains("git push origin build/habits"),
+            "{request}"
+        );
+        assert_eq!(BranchFate::of("Leave it"), Some(BranchFate::Leave));
+        assert_eq!((told("Leave it"), BranchFate::of("later")), (None, None));
     }
 
     #[test]

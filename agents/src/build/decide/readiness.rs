@@ -88,6 +88,23 @@ fn due(task: &Task, by_id: &HashMap<&TaskId, &Task>) -> Shift {
     }
 }
 
+/// Returns the tasks that waited for nothing but `landed` any more.
+pub fn unblocked_by(tasks: &[Task], landed: &TaskId) -> Vec<TaskId> {
+    let complete = |id: &TaskId| {
+        id == landed
+            || tasks
+                .iter()
+                .any(|task| task.id == *id && task.state == TaskState::Complete)
+    };
+    tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Pending)
+        .filter(|task| task.block.depends_on.contains(landed))
+        .filter(|task| task.block.depends_on.iter().all(complete))
+        .map(|task| task.id.clone())
+        .collect()
+}
+
 /// A task left out with a chain follows another one; only the first in the chain was decided about.
 fn left_out_by_decision(task: &Task) -> bool {
     task.state == TaskState::Skipped && task.blocked_by.is_empty()
@@ -172,6 +189,19 @@ mod tests {
             Some("ready; waits for a free loop; unblocked by `A`")
         );
         assert!(shifts(&tasks).is_empty(), "a second look changes nothing");
+    }
+
+    #[test]
+    fn a_landing_unblocks_what_waited_for_nothing_else() {
+        let tasks = [
+            task("A", Working, &[]),
+            task("B", Complete, &[]),
+            task("C", Pending, &["A", "B"]),
+            task("D", Pending, &["A", "C"]),
+            task("E", Ready, &["B"]),
+        ];
+        assert_eq!(unblocked_by(&tasks, &id("A")), [id("C")]);
+        assert!(unblocked_by(&tasks, &id("B")).is_empty());
     }
 
     #[test]
