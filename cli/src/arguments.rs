@@ -205,9 +205,8 @@ mod tests {
             ),
             ("ropewalk up --store redis", "write `sqlite`"),
             ("ropewalk up --colour", "--colour"),
-            ("ropewalk spec show not-an-id", "6 digits"),
             (
-                "ropewalk --json spec show x",
+                "ropewalk --json spec show a b",
                 "see `ropewalk spec show --help`",
             ),
             ("ropewalk up --store postgres://h/d", "postgres"),

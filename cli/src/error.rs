@@ -186,7 +186,6 @@ macro_rules! plain_errors {
 
 plain_errors! {
     AnswerError = "question",
-    ApproveError = "approval",
     BusError = "bus",
     ChatError = "idea",
     CommitError = "store",
@@ -198,7 +197,6 @@ plain_errors! {
     OpenError = "store",
     PokeError = "bus",
     ReadError = "store",
-    RequestError = "specification",
     TaskFailure = "crash",
 }
 
@@ -211,6 +209,29 @@ impl From<ConfigError> for CliError {
             ConfigError::NotAnOverride(_) => Self::Usage(error.to_string()),
             _ => Self::refused("config", error),
         }
+    }
+}
+
+impl From<ApproveError> for CliError {
+    fn from(error: ApproveError) -> Self {
+        let advice = match &error {
+            ApproveError::Already { .. } => "; `ropewalk build list` shows its build",
+            _ => "",
+        };
+        Self::refused("approval", format!("{}{advice}", chain(&error)))
+    }
+}
+
+impl From<RequestError> for CliError {
+    fn from(error: RequestError) -> Self {
+        let text = chain(&error);
+        let advice = match &error {
+            RequestError::State { spec, .. } if !text.contains("; ") => {
+                format!("; `ropewalk spec show {spec}` shows what became of it")
+            }
+            _ => String::new(),
+        };
+        Self::refused("specification", format!("{text}{advice}"))
     }
 }
 
@@ -254,6 +275,28 @@ mod tests {
         ] {
             assert_eq!(error.exit().code(), 4, "{error}");
             assert!(error.to_string().contains("`ANTHROPIC_API_KEY`"));
+        }
+    }
+
+    #[test]
+    fn a_refused_decision_says_what_to_do_next() {
+        use ropewalk_schemas::specification::SpecState;
+        use ropewalk_schemas::{SpecId, UserSlug};
+
+        let spec = SpecId(uuid::Uuid::nil());
+        let already = ApproveError::Already {
+            spec,
+            by: UserSlug::parse("ada").unwrap(),
+            at: "noon".to_owned(),
+        };
+        let gone = RequestError::State {
+            spec,
+            state: SpecState::Rejected,
+            what: "it cannot be rejected any more",
+        };
+        for error in [CliError::from(already), CliError::from(gone)] {
+            let next = error.report().next.unwrap_or_default();
+            assert!(next.contains("`ropewalk "), "{error}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reads ids as people write them: whole, or the beginning or end of one.
 
+use std::convert::Infallible;
 use std::str::FromStr;
 
 use ropewalk_store::{Query, Record, Versioned};
@@ -11,7 +12,7 @@ use crate::wiring::Desk;
 /// The fewest digits that stand for an id.
 const FEWEST_DIGITS: usize = 6;
 
-/// An id, or at least six of the digits it begins or ends with.
+/// An id, at least six of the digits it begins or ends with, or a text that is neither and so names nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdText {
     text: String,
@@ -19,24 +20,12 @@ pub struct IdText {
 }
 
 impl FromStr for IdText {
-    type Err = String;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Infallible> {
         let text = text.trim().to_ascii_lowercase();
         let whole = Uuid::parse_str(&text).ok();
-        let digits = text.bytes().filter(u8::is_ascii_hexdigit).count();
-        let shape = text.len() <= 36
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        if whole.is_some() || (shape && (FEWEST_DIGITS..32).contains(&digits)) {
-            Ok(Self { text, whole })
-        } else {
-            Err(
-                "write an id as the lists show it, or at least 6 digits of its beginning or end"
-                    .to_owned(),
-            )
-        }
+        Ok(Self { text, whole })
     }
 }
 
@@ -62,6 +51,9 @@ impl IdText {
                 .await?
                 .ok_or_else(unknown);
         }
+        if !self.is_part() {
+            return Err(unknown());
+        }
         let mut rows = desk.store.list::<R>(Query::new()).await?;
         rows.retain(|row| self.fits(&row.record.key()));
         match rows.len() {
@@ -74,6 +66,16 @@ impl IdText {
                 ),
             )),
         }
+    }
+
+    /// Returns whether this can be part of an id.
+    fn is_part(&self) -> bool {
+        let digits = self.text.bytes().filter(u8::is_ascii_hexdigit).count();
+        let shape = self
+            .text
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        shape && (FEWEST_DIGITS..32).contains(&digits)
     }
 
     fn fits(&self, key: &str) -> bool {
@@ -89,7 +91,8 @@ mod tests {
     fn an_id_is_whole_or_has_six_digits() {
         let whole = "0197a3c0-1111-7abc-8def-0123456789ab";
         for good in [whole, "0197a3", "0197A3C0-11", "6789ab", " 456789ab "] {
-            assert!(good.parse::<IdText>().is_ok(), "{good}");
+            let id = good.parse::<IdText>().unwrap();
+            assert!(id.whole.is_some() || id.is_part(), "{good}");
         }
         let too_long = format!("{whole}0");
         for bad in [
@@ -100,7 +103,8 @@ mod tests {
             "0197a3c0-zzzz",
             too_long.as_str(),
         ] {
-            assert!(bad.parse::<IdText>().is_err(), "{bad}");
+            let id = bad.parse::<IdText>().unwrap();
+            assert!(id.whole.is_none() && !id.is_part(), "{bad}");
         }
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ropewalk_config::Environment;
+use ropewalk_config::settings::Transport;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::{EventFilter, ReadError, Store};
@@ -59,14 +60,18 @@ pub async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     let began = Instant::now();
-    let directory = directory(arguments.dir.as_deref())?;
+    // Whatever can be refused is refused before anything is laid.
     let git = crate::wiring::git(environment).await?;
+    crate::wiring::check_rust(environment)?;
+    let transport = Transport::try_from(arguments.bus.clone()).map_err(CliError::failed)?;
+    crate::wiring::check_bus(&transport, environment).await?;
+    let directory = directory(arguments.dir.as_deref())?;
     lay::lay(&directory, &git, &arguments.bus, &arguments.store)
         .await
         .map_err(CliError::failed)?;
     let loaded = crate::wiring::load(Some(&directory.join("ropewalk.toml")), environment)?;
-    let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let host = Host::start(loaded, environment).await?;
+    let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let slugs = ideas(&directory)?;
     let ended = follow(&host, &slugs, &progress).await;
     let ideas = host_report(&host.services.store, &slugs).await?;
@@ -96,7 +101,10 @@ fn directory(wanted: Option<&Path>) -> Result<PathBuf, CliError> {
             .prefix("ropewalk-rehearsal-")
             .tempdir()
             .map(tempfile::TempDir::keep)
-            .map_err(CliError::failed),
+            .map_err(|error| {
+                let text = format!("no folder can be made: {error}; name one with `--dir`, or set `TMPDIR` to a writable place");
+                CliError::refused("file", text)
+            }),
     }
 }
 
@@ -230,10 +238,22 @@ fn tell(report: &Report, output: &Output) -> Result<(), CliError> {
     if report.ok {
         Ok(())
     } else {
-        Err(CliError::Failed(
-            "the rehearsal did not reach its goal; its folder is kept".to_owned(),
-        ))
+        Err(CliError::Failed(missed(&report.ideas)))
     }
+}
+
+/// Says that the goal was missed, and why as far as the ideas know.
+fn missed(ideas: &[IdeaReport]) -> String {
+    let reasons: Vec<&str> = ideas
+        .iter()
+        .filter_map(|idea| idea.build.as_ref()?.reason.as_deref())
+        .collect();
+    let why = if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", reasons.join(", "))
+    };
+    format!("the rehearsal did not reach its goal{why}; its folder is kept")
 }
 
 fn summary(idea: &IdeaReport) -> String {

@@ -41,6 +41,14 @@ pub async fn git(environment: &Environment) -> Result<Git, GitError> {
     Git::open(&child_environment(environment)).await
 }
 
+/// Checks that what builds Rust is there.
+pub(crate) fn check_rust(environment: &Environment) -> Result<(), CliError> {
+    transport::on_path("cargo", environment).map(drop).ok_or_else(|| {
+        let text = "`cargo` is not on the PATH, and a rehearsal builds Rust code; install Rust with rustup or your package manager";
+        CliError::refused("cargo", text)
+    })
+}
+
 /// Returns the variables that children may see.
 pub(crate) fn child_environment(environment: &Environment) -> ropewalk_workspace::Environment {
     ropewalk_workspace::Environment::from_pairs(environment.pairs())

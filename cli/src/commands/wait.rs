@@ -2,6 +2,7 @@
 
 pub mod graph;
 pub mod list;
+pub(in crate::commands) mod view;
 
 use clap::Subcommand;
 

@@ -40,6 +40,35 @@ pub(super) async fn lay(
     store: &str,
 ) -> Result<(), LayError> {
     require_empty(directory)?;
+    // Whoever ends this process meanwhile finds the folder laid or untouched.
+    let directory = &resolved(directory);
+    let draft = beside(directory);
+    let laid = draw(&draft, git, bus, store).await.and_then(|()| {
+        std::fs::rename(&draft, directory).map_err(|source| LayError::Write {
+            path: directory.clone(),
+            source,
+        })
+    });
+    if laid.is_err() {
+        // The first error is the one to tell.
+        drop(std::fs::remove_dir_all(&draft));
+    }
+    laid
+}
+
+/// Returns `directory` without links, and without a slash at its end.
+fn resolved(directory: &Path) -> PathBuf {
+    std::fs::canonicalize(directory).unwrap_or_else(|_| directory.components().collect())
+}
+
+/// Returns the folder beside `directory` in which its content is made.
+fn beside(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(format!(".laying-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+async fn draw(directory: &Path, git: &Git, bus: &str, store: &str) -> Result<(), LayError> {
     let repository = directory.join("repo");
     write(&directory.join("ropewalk.toml"), &settings(bus, store))?;
     for name in SCRIPTS {
@@ -118,4 +147,45 @@ name = "no-conflict-markers"
 command = "! grep --recursive --line-number --extended-regexp '^(<<<<<<<|>>>>>>>) ' --include='*.rs' ."
 "#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn git() -> Git {
+        let environment = ropewalk_config::Environment::from_process();
+        crate::wiring::git(&environment).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_laid_as_a_whole_and_leaves_nothing_beside_it() {
+        let above = tempfile::tempdir().unwrap();
+        for name in ["new", "empty/"] {
+            let directory = above.path().join(name);
+            if name.ends_with('/') {
+                std::fs::create_dir(&directory).unwrap();
+            }
+            lay(&directory, &git().await, "embedded", "sqlite")
+                .await
+                .unwrap();
+            assert!(directory.join("ropewalk.toml").is_file(), "{name}");
+            assert!(directory.join("repo/.git").exists(), "{name}");
+        }
+        assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_untouched_until_all_of_it_is_there() {
+        let above = tempfile::tempdir().unwrap();
+        let directory = above.path().join("new");
+        // Where the content is made something stands in the way.
+        std::fs::write(beside(&directory), "a file").unwrap();
+        let refused = lay(&directory, &git().await, "embedded", "sqlite").await;
+        assert!(
+            matches!(refused, Err(LayError::Write { .. })),
+            "{refused:?}"
+        );
+        assert!(!directory.exists());
+    }
 }

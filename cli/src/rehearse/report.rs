@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_schemas::attempt::Attempt;
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Idea, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::review::{Review, ReviewKind};
@@ -49,6 +49,9 @@ pub(super) struct BuildReport {
     pub(super) branch: String,
     /// How far it has come.
     pub(super) status: String,
+    /// Why it does not go on, as it or the first of its tasks says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
     tasks: TaskCounts,
     /// The attempts of all its tasks.
     pub(super) attempts: usize,
@@ -139,11 +142,19 @@ async fn build(store: &Store, idea: &Slug) -> Result<Option<BuildReport>, ReadEr
     let mut tasks = store.list::<Task>(of_build.clone()).await?;
     let attempts = store.count::<Attempt>(of_build).await?;
     tasks.sort_by_key(|task| (task.completed_at, task.number));
+    let reason = match build.state {
+        BuildState::Succeeded => None,
+        _ => build
+            .reason
+            .clone()
+            .or_else(|| tasks.iter().find_map(|task| task.reason.clone())),
+    };
     let in_state = |state| tasks.iter().filter(|task| task.state == state).count();
     Ok(Some(BuildReport {
         id: build.id,
         branch: build.branch.clone(),
         status: build.state.to_string(),
+        reason,
         tasks: TaskCounts {
             complete: in_state(TaskState::Complete),
             failed: in_state(TaskState::Failed),

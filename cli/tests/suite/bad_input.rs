@@ -40,7 +40,6 @@ fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
         ("up --store postgres://h/d", &["PostgreSQL"]),
         ("idea show Not_A_Slug", &["Not_A_Slug", "a-z 0-9"]),
         ("idea chat ../../etc", &["a-z 0-9"]),
-        ("spec show not-an-id", &["not-an-id", "6 digits"]),
         ("spec approve 01a2008 --hash abc", &["64 hexadecimal"]),
         ("spec generate walks --complexity huge", &["simple"]),
         ("build retry 01a2008 T/1", &["T/1"]),
@@ -76,6 +75,8 @@ fn unknown_things_exit_with_1_and_name_the_list() {
         ("idea chat nowhere".to_owned(), "idea list"),
         ("spec generate nowhere".to_owned(), "idea list"),
         (format!("spec show {id}"), "spec list"),
+        ("spec show nope".to_owned(), "spec list"),
+        ("build show 0197".to_owned(), "build list"),
         (format!("spec approve {id} --hash {hash}"), "spec list"),
         (format!("spec revise {id} shorter"), "spec list"),
         (format!("build pause {id}"), "build list"),
@@ -254,6 +255,56 @@ fn a_broker_that_does_not_answer_is_named() {
     assert!(said.contains("nats://127.0.0.1:1"), "{said}");
     // Nothing holds the state afterwards.
     world.run("idea list");
+}
+
+#[test]
+fn a_rehearsal_that_cannot_start_leaves_nothing() {
+    let world = World::bare_of_project();
+    let before = world.files();
+    for (line, wanted) in [
+        (
+            "rehearse --dir ../r --bus nats://127.0.0.1:1",
+            "127.0.0.1:1",
+        ),
+        ("rehearse --dir ../r --bus nats", "nats-server"),
+        ("rehearse --dir ../r", "install Rust"),
+    ] {
+        let mut command = world.ropewalk(line.split_whitespace());
+        if !line.contains("//") {
+            let tools = world.root().join("tools");
+            std::fs::create_dir_all(&tools).unwrap();
+            link(&tools, "git");
+            if line.ends_with("nats") {
+                link(&tools, "cargo");
+            } else {
+                drop(std::fs::remove_file(tools.join("cargo")));
+            }
+            command.env("PATH", &tools);
+        }
+        let said = one_line(command, 1);
+        assert!(said.contains(wanted), "{line}: {said}");
+        assert!(!world.root().join("r").exists(), "{line}");
+    }
+    let mut command = world.ropewalk(["rehearse"]);
+    command.env("TMPDIR", "/proc/nowhere");
+    let said = one_line(command, 1);
+    assert!(
+        said.contains("`TMPDIR`") && said.contains("`--dir`"),
+        "{said}"
+    );
+    std::fs::remove_dir_all(world.root().join("tools")).unwrap();
+    assert_eq!(before.len(), world.files().len());
+}
+
+/// Puts a program of this machine into `tools`.
+fn link(tools: &std::path::Path, program: &str) {
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+        .unwrap();
+    drop(std::fs::remove_file(tools.join(program)));
+    std::os::unix::fs::symlink(found, tools.join(program)).unwrap();
 }
 
 #[test]

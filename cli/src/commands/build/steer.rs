@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildRequest;
+use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, Query};
 use serde::Serialize;
 
 use crate::app::App;
@@ -73,7 +74,10 @@ pub(super) async fn steer(
     app: &App,
 ) -> Result<(), CliError> {
     let desk = app.desk().await?;
-    let build = id.find::<Build>(&desk, "build", "build list").await?;
+    let build = match id.find::<Build>(&desk, "build", "build list").await {
+        Ok(build) => build,
+        Err(unknown) => return Err(specification(id, &desk).await?.unwrap_or(unknown)),
+    };
     if let Some(why) = wish.refusal(build.state) {
         let text = format!("build `{}` is {}: {why}", build.id, build.state);
         return Err(CliError::refused("build-state", text));
@@ -109,6 +113,37 @@ pub(super) async fn steer(
         };
         format!("build {} is {}{soon}", done.build, done.state)
     })
+}
+
+/// Says that `id` names a specification and no build, if so.
+async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, CliError> {
+    let found = id
+        .find::<Specification>(desk, "specification", "spec list")
+        .await;
+    let Ok(spec) = found else {
+        return Ok(None);
+    };
+    let of_spec = Query::new().equal("spec", spec.id.to_string());
+    let advice = match desk.store.list::<Build>(of_spec).await?.pop() {
+        Some(build) => format!(
+            "is the specification of build `{0}`; name that: `{0}`",
+            build.id
+        ),
+        None => match &spec.hash {
+            Some(hash) if spec.state == SpecState::Generated => format!(
+                "is a specification that is generated, not approved; `ropewalk spec approve {} --hash {hash}` begins its build",
+                spec.id
+            ),
+            _ => format!(
+                "is a specification that is {}, and has no build; `ropewalk spec show {}` shows more",
+                spec.state, spec.id
+            ),
+        },
+    };
+    Ok(Some(CliError::refused(
+        "unknown-id",
+        format!("`{id}` {advice}"),
+    )))
 }
 
 async fn outcome(desk: &Desk, wish: Wish, id: BuildId) -> Result<Option<Build>, CliError> {

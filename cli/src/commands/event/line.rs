@@ -65,13 +65,20 @@ fn clock(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Returns the most telling field of a payload, shortened.
+/// Returns the most telling field of a payload, shortened, and the tasks that it set free.
 fn gist(data: &Value) -> String {
-    TELLING
+    let telling = TELLING
         .iter()
         .find_map(|field| data.get(field)?.as_str())
-        .map(|text| short(text, 100))
-        .unwrap_or_default()
+        .map(|text| short(text, 100));
+    let unblocked: Vec<&str> = data
+        .get("unblocked")
+        .and_then(Value::as_array)
+        .map(|tasks| tasks.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let freed = (!unblocked.is_empty()).then(|| format!("unblocks {}", unblocked.join(", ")));
+    let parts: Vec<String> = telling.into_iter().chain(freed).collect();
+    parts.join("; ")
 }
 
 #[cfg(test)]
@@ -83,5 +90,7 @@ mod tests {
         let data = serde_json::json!({ "file": "src/a.rs", "error": "expected 1,\n got 2" });
         assert_eq!(gist(&data), "expected 1, got 2");
         assert_eq!(gist(&serde_json::json!({ "count": 3 })), "");
+        let landed = serde_json::json!({ "commit_sha": "ab12", "unblocked": ["T-2", "T-3"] });
+        assert_eq!(gist(&landed), "ab12; unblocks T-2, T-3");
     }
 }

@@ -5,7 +5,9 @@ use ropewalk_schemas::Slug;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
 
+use super::show::waits_for;
 use crate::app::App;
+use crate::commands::wait::view::blocking_questions;
 use crate::error::CliError;
 use crate::output::time;
 
@@ -27,6 +29,7 @@ impl List {
         }
         let rows = desk.store.list::<Specification>(query).await?;
         let specs: Vec<Specification> = rows.into_iter().map(|row| row.record).collect();
+        let open = blocking_questions(&desk.store).await?;
         app.output.list(
             &specs,
             ["id", "idea", "state", "revision", "hash", "asked"],
@@ -34,7 +37,13 @@ impl List {
                 [
                     spec.id.to_string(),
                     spec.idea.to_string(),
-                    spec.state.to_string(),
+                    match waits_for(spec, &open).first() {
+                        Some(question) => format!(
+                            "{}, waits for your answer to question {question}",
+                            spec.state
+                        ),
+                        None => spec.state.to_string(),
+                    },
                     spec.revision.to_string(),
                     spec.hash
                         .as_ref()

@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
+use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Price, Revision, Specification};
 use ropewalk_store::{Store, revision_key};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::wait::view::blocking_questions;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::{self, Output, short};
@@ -25,6 +28,8 @@ struct Shown {
     #[serde(flatten)]
     specification: Specification,
     content: Option<Revision>,
+    /// The open questions that it waits for.
+    waits_for: Vec<QuestionId>,
 }
 
 impl Show {
@@ -47,11 +52,24 @@ pub(super) async fn show(
 ) -> Result<(), CliError> {
     let key = revision_key(specification.id, specification.revision);
     let content = store.get::<Revision>(&key).await?.map(|row| row.record);
+    let waits_for = waits_for(&specification, &blocking_questions(store).await?);
     let shown = Shown {
         specification,
         content,
+        waits_for,
     };
     output.show(&shown, human)
+}
+
+/// Returns the open questions that hold a specification up.
+pub(super) fn waits_for(specification: &Specification, open: &[Question]) -> Vec<QuestionId> {
+    let about = About::Specification {
+        spec: specification.id,
+    };
+    open.iter()
+        .filter(|question| question.about == about)
+        .map(|question| question.id)
+        .collect()
 }
 
 fn human(shown: &Shown) -> String {
@@ -75,6 +93,13 @@ fn human(shown: &Shown) -> String {
         spec.id, spec.idea, spec.state
     )
     .ok();
+    for question in &shown.waits_for {
+        writeln!(
+            text,
+            "waits for your answer to question {question}; see `ropewalk question show {question}`"
+        )
+        .ok();
+    }
     if let Some(reason) = &spec.reason {
         writeln!(text, "reason   {reason}").ok();
     }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use clap::Args;
 use ropewalk_bus::graph::{Cycle, WaitGraph};
 use ropewalk_schemas::wait::Wait;
-use ropewalk_store::Query;
 use serde::Serialize;
 
+use super::view::{Asking, Waits, waits};
 use crate::app::App;
 use crate::error::CliError;
 
@@ -22,6 +22,7 @@ pub struct Graph {
 #[derive(Debug, Serialize)]
 struct Drawn {
     waits: Vec<Wait>,
+    others: Vec<Asking>,
     rings: Vec<Vec<String>>,
 }
 
@@ -29,26 +30,35 @@ impl Graph {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let rows = desk
-            .store
-            .list::<Wait>(Query::new().order_by("since"))
-            .await?;
-        let waits: Vec<Wait> = rows.into_iter().map(|row| row.record).collect();
+        let Waits {
+            parties: waits,
+            others,
+        } = waits(&desk.store).await?;
         let graph = WaitGraph::new(&waits);
         let rings = graph.cycles().iter().map(Cycle::names).collect();
-        app.output.show(&Drawn { waits, rings }, |drawn| {
-            if self.dot {
-                return graph.to_dot();
-            }
-            let mut text = graph.to_text();
-            if drawn.waits.is_empty() {
-                text.push_str("nobody waits\n");
-            }
-            for ring in &drawn.rings {
-                // Writing to a String cannot fail.
-                writeln!(text, "ring: {}", ring.join(" > ")).ok();
-            }
-            text
-        })
+        app.output.show(
+            &Drawn {
+                waits,
+                others,
+                rings,
+            },
+            |drawn| {
+                if self.dot {
+                    return graph.to_dot();
+                }
+                let mut text = graph.to_text();
+                for asking in &drawn.others {
+                    // Writing to a String cannot fail.
+                    writeln!(text, "{} waits for {}", asking.name(), asking.resource).ok();
+                }
+                if text.is_empty() {
+                    text.push_str("nobody waits\n");
+                }
+                for ring in &drawn.rings {
+                    writeln!(text, "ring: {}", ring.join(" > ")).ok();
+                }
+                text
+            },
+        )
     }
 }

@@ -1,9 +1,11 @@
 //! Verb `wait list`: who waits for what, the longest first.
 
+use chrono::{DateTime, Utc};
 use clap::Args;
 use ropewalk_schemas::wait::Wait;
-use ropewalk_store::Query;
+use serde::Serialize;
 
+use super::view::{Asking, waits};
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::time;
@@ -16,25 +18,42 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let rows = desk
-            .store
-            .list::<Wait>(Query::new().order_by("since"))
-            .await?;
-        let waits: Vec<Wait> = rows.into_iter().map(|row| row.record).collect();
-        app.output.list(
-            &waits,
-            ["waiter", "waits for", "held by", "since"],
-            |wait| {
+        let waits = waits(&desk.store).await?;
+        let mut rows: Vec<Row> = waits.parties.into_iter().map(Row::Party).collect();
+        rows.extend(waits.others.into_iter().map(Row::Other));
+        rows.sort_by_key(Row::since);
+        app.output
+            .list(&rows, ["waiter", "waits for", "held by", "since"], |row| {
+                let (waiter, resource) = match row {
+                    Row::Party(wait) => (wait.waiter.to_string(), &wait.resource),
+                    Row::Other(asking) => (asking.name(), &asking.resource),
+                };
+                let holder = match row {
+                    Row::Party(wait) => wait.holder.as_ref().map(ToString::to_string),
+                    Row::Other(_) => None,
+                };
                 [
-                    wait.waiter.to_string(),
-                    wait.resource.to_string(),
-                    wait.holder
-                        .as_ref()
-                        .map(ToString::to_string)
-                        .unwrap_or_default(),
-                    time(wait.since),
+                    waiter,
+                    resource.to_string(),
+                    holder.unwrap_or_default(),
+                    time(row.since()),
                 ]
-            },
-        )
+            })
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Row {
+    Party(Wait),
+    Other(Asking),
+}
+
+impl Row {
+    const fn since(&self) -> DateTime<Utc> {
+        match self {
+            Self::Party(wait) => wait.since,
+            Self::Other(asking) => asking.since,
+        }
     }
 }

@@ -1,0 +1,169 @@
+//! Collects every wait: the rows of the deadlock detector, and those that follow from questions and tasks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{Query, ReadError, Store};
+use serde::Serialize;
+
+/// Who waits for what.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Waits {
+    /// Builds and tasks that wait.
+    pub(super) parties: Vec<Wait>,
+    /// What else waits for an answer.
+    pub(super) others: Vec<Asking>,
+}
+
+/// What is no build and no task, and waits for an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Asking {
+    /// What waits.
+    pub(super) waiter: About,
+    /// The question.
+    pub(super) resource: Resource,
+    /// Since when.
+    pub(super) since: DateTime<Utc>,
+}
+
+impl Asking {
+    /// Names what waits as builds and tasks are named.
+    pub(super) fn name(&self) -> String {
+        match &self.waiter {
+            About::Session { session } => format!("session/{session}"),
+            About::Specification { spec } => format!("specification/{spec}"),
+            About::Build { build } => format!("build/{build}"),
+            About::Task { build, task } => format!("task/{build}/{task}"),
+            About::Knowledge { item } => format!("knowledge/{item}"),
+            About::Nothing => "project".to_owned(),
+        }
+    }
+}
+
+/// Reads every wait, the longest first.
+pub(super) async fn waits(store: &Store) -> Result<Waits, ReadError> {
+    let rows = store.list::<Wait>(Query::new()).await?;
+    let mut waits = Waits {
+        parties: rows.into_iter().map(|row| row.record).collect(),
+        others: Vec::new(),
+    };
+    for question in blocking_questions(store).await? {
+        add_question(&mut waits, &question);
+    }
+    let going_on = Query::new().one_of(
+        "state",
+        BuildState::ALL
+            .iter()
+            .filter(|state| goes_on(**state))
+            .map(|state| state.as_str()),
+    );
+    for build in store.list::<Build>(going_on).await? {
+        let of_build = Query::new().equal("build", build.id.to_string());
+        let tasks = store.list::<Task>(of_build).await?;
+        let tasks: Vec<Task> = tasks.into_iter().map(|row| row.record).collect();
+        for wait in between(build.id, build.created_at, &tasks) {
+            add(&mut waits.parties, wait);
+        }
+    }
+    waits.parties.sort_by_key(|wait| wait.since);
+    waits.others.sort_by_key(|asking| asking.since);
+    Ok(waits)
+}
+
+/// Returns the open questions that hold something up.
+pub(in crate::commands) async fn blocking_questions(
+    store: &Store,
+) -> Result<Vec<Question>, ReadError> {
+    let open = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("kind", QuestionKind::Blocking.as_str());
+    let rows = store.list::<Question>(open).await?;
+    Ok(rows.into_iter().map(|row| row.record).collect())
+}
+
+const fn goes_on(state: BuildState) -> bool {
+    !matches!(
+        state,
+        BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
+    )
+}
+
+fn add_question(waits: &mut Waits, question: &Question) {
+    let resource = Resource::Person {
+        question: question.id,
+    };
+    let since = question.asked_at;
+    let waiter = match &question.about {
+        About::Build { build } => Party::Build { build: *build },
+        About::Task { build, task } => Party::Task {
+            build: *build,
+            task: task.clone(),
+        },
+        other => {
+            waits.others.push(Asking {
+                waiter: other.clone(),
+                resource,
+                since,
+            });
+            return;
+        }
+    };
+    let wait = Wait {
+        waiter,
+        resource,
+        holder: None,
+        since,
+    };
+    add(&mut waits.parties, wait);
+}
+
+/// Adds a wait unless the detector knows it.
+fn add(waits: &mut Vec<Wait>, wait: Wait) {
+    let known = waits
+        .iter()
+        .any(|known| known.waiter == wait.waiter && known.resource == wait.resource);
+    if !known {
+        waits.push(wait);
+    }
+}
+
+/// Returns the waits of the tasks of one build for each other.
+fn between(build: BuildId, since: DateTime<Utc>, tasks: &[Task]) -> Vec<Wait> {
+    let states: BTreeMap<&TaskId, TaskState> =
+        tasks.iter().map(|task| (&task.id, task.state)).collect();
+    let done = |task: &TaskId| {
+        states
+            .get(task)
+            .is_none_or(|state| *state == TaskState::Complete)
+    };
+    let waiting = tasks
+        .iter()
+        .filter(|task| matches!(task.state, TaskState::Pending | TaskState::Blocked));
+    waiting
+        .flat_map(|task| {
+            let needed: BTreeSet<&TaskId> = task
+                .block
+                .depends_on
+                .iter()
+                .filter(|id| !done(id))
+                .collect();
+            needed.into_iter().map(move |id| Wait {
+                waiter: Party::Task {
+                    build,
+                    task: task.id.clone(),
+                },
+                resource: Resource::Dependency { task: id.clone() },
+                holder: Some(Party::Task {
+                    build,
+                    task: id.clone(),
+                }),
+                since,
+            })
+        })
+        .collect()
+}
