@@ -8,6 +8,7 @@ mod models;
 mod reach;
 mod transport;
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use ropewalk_config::settings::LogFormat;
@@ -29,6 +30,8 @@ pub use transport::check_bus;
 
 /// What a verb logs unless the configuration says otherwise.
 const VERB_FILTER: &str = "warn";
+/// What it logs to a person at a terminal, whom it tells by itself what went wrong.
+const TERMINAL_FILTER: &str = "error";
 
 /// Loads the project whose `ropewalk.toml` is `file`, or that of the working directory.
 pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Project, CliError> {
@@ -58,10 +61,10 @@ pub(crate) fn child_environment(environment: &Environment) -> ropewalk_workspace
 pub fn logging(project: &Project, service: bool) -> Result<(), CliError> {
     let settings = &project.config().log;
     let by_default = project.loaded.origin("log.filter") == Origin::Default;
-    let filter = if by_default && !service {
-        VERB_FILTER
-    } else {
-        settings.filter.as_str()
+    let filter = match by_default && !service {
+        true if std::io::stderr().is_terminal() => TERMINAL_FILTER,
+        true => VERB_FILTER,
+        false => settings.filter.as_str(),
     };
     let format = match settings.format {
         LogFormat::Text => Format::Text,

@@ -4,49 +4,75 @@ use crate::settings::Config;
 
 /// Returns the first key whose value cannot be, with the reason.
 pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
-    positive(config)
+    bounds(config)
         .or_else(|| confidences(config))
         .or_else(|| gate(config))
         .or_else(|| together(config))
 }
 
-fn positive(config: &Config) -> Option<(String, String)> {
+/// Every number with a lower bound of one, and the most that it may be.
+fn bounds(config: &Config) -> Option<(String, String)> {
+    const DAY: u32 = 24 * 60 * 60;
+    const YEAR_OF_HOURS: u32 = 366 * 24;
+    const YEAR_OF_MINUTES: u32 = YEAR_OF_HOURS * 60;
+    let (build, questions, pm) = (&config.build, &config.questions, &config.pm);
+    let (tokens, monitor) = (config.models.max_output_tokens, &config.monitor);
     let numbers = [
-        ("bus.tries", config.bus.tries),
-        ("models.max_output_tokens", config.models.max_output_tokens),
-        ("build.loops", config.build.loops),
-        ("build.time_limit_minutes", config.build.time_limit_minutes),
-        ("build.tries", config.build.tries),
-        ("build.lease_seconds", config.build.lease_seconds),
-        ("build.turns", config.build.turns),
-        ("gate.timeout_seconds", config.gate.timeout_seconds),
+        ("bus.tries", config.bus.tries, 100),
+        ("models.max_output_tokens", tokens, 10_000_000),
+        ("build.loops", build.loops, 1_000),
+        (
+            "build.time_limit_minutes",
+            build.time_limit_minutes,
+            YEAR_OF_MINUTES,
+        ),
+        ("build.tries", build.tries, 100),
+        ("build.lease_seconds", build.lease_seconds, DAY),
+        ("build.turns", build.turns, 10_000),
+        ("gate.timeout_seconds", config.gate.timeout_seconds, DAY),
         (
             "validation.timeout_seconds",
             config.validation.timeout_seconds,
+            DAY,
         ),
         (
             "questions.clarifying_hours",
-            config.questions.clarifying_hours,
+            questions.clarifying_hours,
+            YEAR_OF_HOURS,
         ),
         (
             "questions.confirming_hours",
-            config.questions.confirming_hours,
+            questions.confirming_hours,
+            YEAR_OF_HOURS,
         ),
-        ("questions.dismiss_days", config.questions.dismiss_days),
+        ("questions.dismiss_days", questions.dismiss_days, 3_660),
         (
             "monitor.component_down_seconds",
-            config.monitor.component_down_seconds,
+            monitor.component_down_seconds,
+            DAY,
         ),
         (
             "monitor.component_check_seconds",
-            config.monitor.component_check_seconds,
+            monitor.component_check_seconds,
+            DAY,
         ),
-        ("pm.watch_minutes", config.pm.watch_minutes),
+        ("pm.watch_minutes", pm.watch_minutes, YEAR_OF_MINUTES),
+        (
+            "pm.interrupt_minutes",
+            pm.interrupt_minutes,
+            YEAR_OF_MINUTES,
+        ),
     ];
     numbers
         .into_iter()
-        .find(|(_, number)| *number == 0)
-        .map(|(key, _)| (key.to_owned(), "must be at least 1".to_owned()))
+        .find(|(_, number, most)| !(1..=*most).contains(number))
+        .map(|(key, number, most)| {
+            let reason = match number {
+                0 => "must be at least 1".to_owned(),
+                _ => format!("`{number}` is too much; {most} is the most"),
+            };
+            (key.to_owned(), reason)
+        })
 }
 
 fn confidences(config: &Config) -> Option<(String, String)> {

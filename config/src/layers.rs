@@ -49,11 +49,11 @@ impl Layers {
             },
             Value::is_string,
         );
-        let value = if is_text {
-            Value::String(text.to_owned())
-        } else {
-            text.parse::<toml_edit::Value>()
-                .map_or_else(|_| Value::String(text.to_owned()), |value| json_of(&value))
+        let parsed = text.parse::<toml_edit::Value>().ok();
+        let value = match parsed {
+            // Who copies a line out of a file copies the quotes as well.
+            Some(value) if !is_text || value.is_str() => json_of(&value),
+            _ => Value::String(text.to_owned()),
         };
         forget(&mut self.origins, path);
         self.origins.insert(path.to_owned(), origin.clone());
@@ -65,8 +65,11 @@ impl Layers {
         self.values.get(key).is_some_and(|value| !value.is_object())
     }
 
-    /// Returns where the value at `path`, or the nearest table around it, was set.
+    /// Returns where the value at `path`, or the nearest table around it, was set; for a section, where its first value was.
     pub(crate) fn origin(&self, path: &str) -> Origin {
+        if !path.contains(['.', '[']) && !self.origins.contains_key(path) {
+            return self.origin_below(path);
+        }
         let mut path = path;
         loop {
             if let Some(origin) = self.origins.get(path) {
@@ -77,6 +80,17 @@ impl Layers {
                 None => return Origin::Default,
             }
         }
+    }
+
+    /// Returns where the first value of the section `name` was set.
+    fn origin_below(&self, name: &str) -> Origin {
+        let section = format!("{name}.");
+        let below = self
+            .origins
+            .range(section.clone()..)
+            .take_while(|(path, _)| path.starts_with(&section))
+            .find(|(_, origin)| **origin != Origin::Default);
+        below.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
     /// Returns the values as one JSON object.
@@ -101,10 +115,16 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
         path: path.to_owned(),
         reason,
     };
+    let refused = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            unreadable(format!("{error}; make it readable for you"))
+        }
+        _ => unreadable(error.to_string()),
+    };
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error.to_string())),
+        Err(error) => return Err(refused(error)),
     };
     if !metadata.is_file() {
         return Err(unreadable("it is not a file".to_owned()));
@@ -115,7 +135,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
             "it has {size} bytes; {MOST_BYTES} is the most"
         )));
     }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = std::fs::read(path).map_err(refused)?;
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|_| unreadable("it is not UTF-8 text".to_owned()))

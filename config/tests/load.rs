@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ropewalk_config::settings::Transport;
+use ropewalk_config::settings::{Sandbox, Transport};
 use ropewalk_config::{Config, ConfigError, Environment, Origin};
 
 /// A user and a project on disk.
@@ -146,10 +146,28 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
         ("build.loops", "write `section.key=value`"),
         ("=3", "write `section.key=value`"),
         ("build=3", "flag: `build`"),
+        ("biuld.loops=3", "flag: `biuld`"),
+        ("build.loops=100000000", "1000 is the most"),
+        ("bus.tries=0", "must be at least 1"),
     ] {
         let refusal = desk.refusal(&[], &[flag]);
         assert!(refusal.contains(expected), "{refusal}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_value_may_be_quoted_as_in_a_file() -> anyhow::Result<()> {
+    let flags = [
+        "project.name=\"walks\"",
+        "sandbox='off'",
+        "models.chat=\"a/b\"",
+    ];
+    let loaded = Desk::new()?.load(&[], &flags)?;
+    let name = loaded.config.project.name.map(|name| name.to_string());
+    assert_eq!(name.as_deref(), Some("walks"));
+    assert_eq!(loaded.config.sandbox, Sandbox::Off);
+    assert_eq!(loaded.config.models.chat.to_string(), "a/b");
     Ok(())
 }
 

@@ -101,15 +101,21 @@ fn a_message_that_cannot_be_answered_says_why() {
     begin(&world, "mute");
     let mut command = world.ropewalk(["idea", "chat", "mute"]);
     let output = command
-        .write_stdin("hello\n")
+        .write_stdin("hello\nand another thing\n")
         .assert()
         .code(1)
         .get_output()
         .clone();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("dead-letter replay"), "{said}");
+    assert!(said.contains("2 messages were not answered"), "{said}");
+    // The idea's own first message, and both lines: what comes after a failure is kept as well.
     let letters = world.json("dead-letter list");
-    assert_eq!(letters.as_array().unwrap().len(), 2, "{letters}");
+    assert_eq!(letters.as_array().unwrap().len(), 3, "{letters}");
+    world.run(&format!(
+        "dead-letter discard {}",
+        letters[2]["id"].as_str().unwrap()
+    ));
     let id = letters[0]["id"].as_str().unwrap();
     assert_eq!(
         world.json(&format!("dead-letter show {id}"))["content"]["type"],

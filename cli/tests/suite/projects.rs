@@ -104,6 +104,25 @@ fn the_configuration_shows_where_each_value_was_set() {
 }
 
 #[test]
+fn a_configuration_that_no_run_could_use_is_not_sound() {
+    let world = World::scripted();
+    for (setting, wanted) in [
+        ("models.chat=nope/x", "[providers.nope]"),
+        ("store.location=postgres://h/d", "PostgreSQL"),
+        ("project.repo=../nowhere", "name your repository"),
+        ("providers.script.script=nowhere.yaml", "check the path"),
+    ] {
+        let said = world.refused(&format!("config check --set {setting}"), 1);
+        assert!(said.contains(wanted), "{setting}: {said}");
+    }
+    // A key that is not there today may be there tomorrow.
+    let checked = world.json("config check --set models.small=anthropic/x --set sandbox=off");
+    let warnings = checked["warnings"].as_array().unwrap();
+    let names_key = |warning: &Value| warning.as_str().unwrap().contains("ANTHROPIC_API_KEY");
+    assert!(warnings.iter().any(names_key), "{checked}");
+}
+
+#[test]
 fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     let world = World::scripted();
     let verdicts = |findings: &Value| -> Vec<String> {

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ropewalk_config::settings::ModelPolicy;
+use ropewalk_runtime::Clock;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::project::Project;
+use crate::wiring;
 
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
@@ -28,11 +31,7 @@ impl Check {
     /// Runs the verb.
     pub fn run(self, app: &App) -> Result<(), CliError> {
         let project = app.project()?;
-        let warnings = match project.config().check_model_policy() {
-            Ok(ModelPolicy::Safe) => Vec::new(),
-            Ok(ModelPolicy::Warn(warning)) => vec![warning],
-            Err(error) => vec![error.to_string()],
-        };
+        let warnings = warnings(app, &project)?;
         let checked = Checked {
             ok: true,
             file: project.loaded.project_file.clone(),
@@ -57,4 +56,30 @@ impl Check {
             text
         })
     }
+}
+
+/// Refuses values that no run could use, and returns what a run would miss today.
+fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
+    wiring::location(project)?;
+    let repository = &project.locations.repository;
+    if !repository.is_dir() {
+        let text = format!(
+            "project.repo: `{}` is no directory; name your repository",
+            repository.display()
+        );
+        return Err(CliError::refused("config", text));
+    }
+    let mut warnings = match project.config().check_model_policy() {
+        Ok(ModelPolicy::Safe) => Vec::new(),
+        Ok(ModelPolicy::Warn(warning)) => vec![warning],
+        Err(error) => vec![error.to_string()],
+    };
+    for check in wiring::check_models(project, &app.environment, &Clock::system()) {
+        match check.fault {
+            Some(CliError::Credentials(missing)) => warnings.push(missing),
+            Some(fault) => return Err(fault),
+            None => {}
+        }
+    }
+    Ok(warnings)
 }

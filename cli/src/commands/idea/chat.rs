@@ -19,6 +19,8 @@ use crate::wiring::{Crew, Reach, Trouble};
 
 /// Who answers.
 const ROLE: &str = "ideation";
+/// The code of an error that holds for one message alone.
+const UNANSWERED: &str = "dead-letter";
 
 /// The idea.
 #[derive(Debug, Args)]
@@ -52,6 +54,7 @@ impl Chat {
         let mut conversation = Conversation::open(reach, &self.slug, &app.output).await?;
         conversation.begin().await?;
         let terminal = conversation.terminal;
+        let mut unanswered = 0_usize;
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         loop {
             if terminal {
@@ -63,8 +66,15 @@ impl Chat {
             };
             match line {
                 Ok(Some(line)) if line.trim().is_empty() => {}
-                Ok(Some(line)) => conversation.say(&line).await?,
-                Ok(None) => return Ok(()),
+                Ok(Some(line)) => match conversation.say(&line).await {
+                    // What comes after it is said all the same, or it would be lost.
+                    Err(error) if error.report().code == UNANSWERED => {
+                        app.output.note(&error.to_string())?;
+                        unanswered += 1;
+                    }
+                    said => said?,
+                },
+                Ok(None) => return ended(unanswered, terminal),
                 Err(error) => {
                     let text = format!("cannot read what you say: {error}; write UTF-8 text");
                     return Err(CliError::refused("input", text));
@@ -216,7 +226,7 @@ impl<'a> Conversation<'a> {
                 let text = format!(
                     "the message was not answered: {error}; mend that, then `ropewalk dead-letter replay {key}`"
                 );
-                Err(CliError::refused("dead-letter", text))
+                Err(CliError::refused(UNANSWERED, text))
             }
             Some(Trouble::Retrying { attempts, error }) if attempts > *retries => {
                 *retries = attempts;
@@ -276,6 +286,17 @@ impl<'a> Conversation<'a> {
             .map(|session| session.record)
             .ok_or_else(|| CliError::unknown("session", self.session, "idea list"))
     }
+}
+
+/// Ends the conversation; whoever could not read along hears what became of it.
+fn ended(unanswered: usize, terminal: bool) -> Result<(), CliError> {
+    if unanswered == 0 || terminal {
+        return Ok(());
+    }
+    let text = format!(
+        "{unanswered} messages were not answered; `ropewalk dead-letter list` shows why, and `ropewalk dead-letter replay ID` tries again"
+    );
+    Err(CliError::refused(UNANSWERED, text))
 }
 
 fn captured(session: &Session) -> Vec<String> {
