@@ -99,15 +99,15 @@ impl EngineError {
 fn model_class(error: &ModelError) -> Option<FailureClass> {
     Some(match error {
         ModelError::RateLimited { .. } => FailureClass::Quota,
-        ModelError::Unauthorized { .. }
-        | ModelError::Overloaded { .. }
+        ModelError::Overloaded { .. }
         | ModelError::Truncated
-        | ModelError::Malformed { .. } => FailureClass::ProviderDown,
+        | ModelError::Malformed { .. }
+        | ModelError::Timeout { .. } => FailureClass::ProviderDown,
         ModelError::Network { .. } => FailureClass::Network,
-        ModelError::Timeout { .. } => FailureClass::Timeout,
         ModelError::ContextOverflow { .. } => FailureClass::Resource,
         ModelError::Refused { .. } => FailureClass::AgentRefused,
-        ModelError::Script { .. } => FailureClass::Unknown,
+        // Only a person can give a key, so nothing is tried again.
+        ModelError::Unauthorized { .. } | ModelError::Script { .. } => FailureClass::Unknown,
         ModelError::Cancelled => return None,
     })
 }

@@ -15,7 +15,7 @@ pub use pool::{RecoveredWork, SlotPool};
 pub use snapshot::Snapshot;
 
 use crate::checkout::{Change, Checkout};
-use crate::{ChangedFile, GitError, PreserveKey, SlotFiles};
+use crate::{ChangedFile, GitError, PreserveKey, PreserveRef, SlotFiles};
 
 /// Says why a slot cannot be had or used.
 #[derive(Debug, thiserror::Error)]
@@ -61,17 +61,28 @@ impl Slot {
         commit: &CommitId,
         now: DateTime<Utc>,
     ) -> Result<(), SlotError> {
-        self.save(now).await?;
-        self.checkout.move_to(commit).await?;
-        self.entered = true;
-        self.saved.clear();
+        self.enter(commit, now).await?;
         Ok(())
     }
 
+    async fn enter(
+        &mut self,
+        commit: &CommitId,
+        now: DateTime<Utc>,
+    ) -> Result<Option<PreserveRef>, SlotError> {
+        let kept = self.save(now).await?;
+        self.checkout.move_to(commit).await?;
+        self.entered = true;
+        self.saved.clear();
+        Ok(kept.map(|snapshot| snapshot.preserved))
+    }
+
     /// Makes the tree again what it was after the last move: same bytes, nothing more.
-    pub async fn restore(&mut self, now: DateTime<Utc>) -> Result<(), SlotError> {
+    ///
+    /// What no preserve ref held yet is kept first; says where.
+    pub async fn restore(&mut self, now: DateTime<Utc>) -> Result<Option<PreserveRef>, SlotError> {
         let base = self.base().cloned().ok_or(SlotError::Empty)?;
-        self.move_to(&base, now).await
+        self.enter(&base, now).await
     }
 
     /// Lists what is not ignored and differs from the commit of the slot, in path order.

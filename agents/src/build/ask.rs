@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_config::{QuestionDraft, Trigger};
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
-use ropewalk_schemas::attempt::Failure;
+use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::Task;
@@ -13,10 +13,21 @@ use ropewalk_schemas::{CommitId, QuestionId};
 use ropewalk_store::{ChangeSet, Query};
 
 use super::Shop;
+use super::decide::counts::Standing;
+use super::decide::failure::recommended;
 use super::trouble::Trouble;
 
 /// So much of an error goes into a question; the whole lies in the evidence.
 const ERROR_LETTERS: usize = 1_500;
+
+/// A task that has used up its tries.
+pub(crate) struct FailedTask<'a> {
+    pub(crate) task: &'a Task,
+    /// Of the whole round.
+    pub(crate) class: FailureClass,
+    /// What its end means for the others.
+    pub(crate) standing: Standing,
+}
 
 /// Asks what shall become of a task that has used up its tries.
 pub(crate) async fn task_failed(
@@ -24,8 +35,13 @@ pub(crate) async fn task_failed(
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
-    task: &Task,
+    failed: FailedTask<'_>,
 ) -> Result<Option<QuestionId>, Trouble> {
+    let FailedTask {
+        task,
+        class,
+        standing,
+    } = failed;
     let error = task.failures.last().map_or("", |failure| &failure.error);
     let tried: Vec<String> = task.failures.iter().map(told).collect();
     let values = BTreeMap::from([
@@ -33,6 +49,8 @@ pub(crate) async fn task_failed(
         ("attempts", task.failures.len().to_string()),
         ("error_message", cut(error)),
         ("attempts_list", tried.join("\n")),
+        ("standing", standing.told()),
+        ("recommended", recommended(class).to_owned()),
     ]);
     let draft = shop
         .questions

@@ -156,7 +156,11 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
     // What no ref holds yet is kept first, so that nothing the agent made is lost.
     // What is left in the slot when that fails is kept by whoever takes the slot next, and hides no ending.
     let cleaned = match slot.restore(work.context.now()).await {
-        Ok(()) => slot.release(work.context.now()).await,
+        Ok(kept) => {
+            let kept = kept.map(|kept| kept.reference);
+            report.preserve_ref = report.preserve_ref.take().or(kept);
+            slot.release(work.context.now()).await
+        }
         Err(error) => Err(error),
     };
     if let Err(error) = cleaned {
@@ -226,7 +230,7 @@ pub(crate) fn fault_of(seen: run::Seen) -> Fault {
     Fault {
         class: seen.evidence.class.unwrap_or(FailureClass::Unknown),
         error: seen.error,
-        files: seen.files,
+        changed: seen.changed,
         protected: seen.protected,
         quota_back: None,
         evidence: Some(seen.evidence),

@@ -13,7 +13,7 @@ use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject}
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use super::Shop;
-use super::context::{Plan, builds_in, granted_lease, of_build, owner_of, waits_of};
+use super::context::{CONFLICTS, Plan, builds_in, granted_lease, of_build, owner_of, waits_of};
 use super::decide::order::claimable;
 use super::decide::step::stop_reason;
 use super::settle::go;
@@ -34,6 +34,28 @@ pub(crate) struct Claim {
 
 /// Claims the most fitting task that is free; none when there is nothing to do.
 pub(crate) async fn next(shop: &Shop, context: &Context) -> Result<Option<Claim>, Trouble> {
+    for _ in 0..CONFLICTS {
+        match look(shop, context).await? {
+            Look::Claimed(claim) => return Ok(Some(*claim)),
+            Look::Nothing => return Ok(None),
+            // What was seen has changed meanwhile; nobody would call again for what is there now.
+            Look::Overtaken => {}
+        }
+    }
+    Ok(None)
+}
+
+/// What came of one look at the tasks.
+enum Look {
+    Claimed(Box<Claim>),
+    /// Nothing is free.
+    Nothing,
+    /// Something was free, and somebody else changed what the claim rests on.
+    Overtaken,
+}
+
+async fn look(shop: &Shop, context: &Context) -> Result<Look, Trouble> {
+    let mut found = Look::Nothing;
     for build in builds_in(&context.store, &[BuildState::Running]).await? {
         if build.pause_requested || build.head.is_none() {
             continue;
@@ -51,12 +73,14 @@ pub(crate) async fn next(shop: &Shop, context: &Context) -> Result<Option<Claim>
             let Some(task) = plan.tasks.iter().find(|row| row.id == task.id) else {
                 continue;
             };
-            if let Some(claim) = attempt(shop, context, &plan.build, task).await? {
-                return Ok(Some(claim));
+            match attempt(shop, context, &plan.build, task).await? {
+                Look::Nothing => {}
+                Look::Overtaken => found = Look::Overtaken,
+                claimed @ Look::Claimed(_) => return Ok(claimed),
             }
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// What stands between a task and its files.
@@ -70,19 +94,19 @@ async fn attempt(
     context: &Context,
     build: &Versioned<Build>,
     task: &Versioned<Task>,
-) -> Result<Option<Claim>, Trouble> {
+) -> Result<Look, Trouble> {
     let Some(base) = build.head.clone() else {
-        return Ok(None);
+        return Ok(Look::Nothing);
     };
     if build.state != BuildState::Running || build.pause_requested {
-        return Ok(None);
+        return Ok(Look::Nothing);
     }
     let context = of_build(context, build);
     let files = locked_files(task);
     let obstacles = obstacles(&context, build.id, &files).await?;
     if !obstacles.is_empty() {
         wait(&context, build, task, &obstacles).await?;
-        return Ok(None);
+        return Ok(Look::Nothing);
     }
     let round = round(&context, task).await?;
     let (changes, claimed, attempt) =
@@ -90,17 +114,17 @@ async fn attempt(
     match context.store.commit(changes).await {
         Ok(committed) => {
             let token = committed.token.unwrap_or_default();
-            Ok(Some(Claim {
+            Ok(Look::Claimed(Box::new(Claim {
                 build: build.record.clone(),
                 task: claimed,
                 attempt: Attempt { token, ..attempt },
                 base,
                 locks: files.into_iter().map(|file| (file, token)).collect(),
                 round,
-            }))
+            })))
         }
         // Somebody was faster; the next look sees what is left.
-        Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(None),
+        Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(Look::Overtaken),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,5 +1,7 @@
 //! Records how an attempt ended without landing: failed, held, or interrupted.
 
+mod telling;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence, Failure, FailureClass};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::{Lease, LeaseState};
-use ropewalk_schemas::payload::{LockReleased, TaskFailed};
+use ropewalk_schemas::payload::LockReleased;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::{AttemptId, BuildId, Payload, RepoPath, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, attempt_key};
@@ -20,6 +22,7 @@ use super::decide::failure::{self, Answer, Happened};
 use super::lessons;
 use super::settle::go;
 use super::trouble::Trouble;
+use telling::{End, standing_of, told_failed};
 
 /// So much of an error is kept with the task; the evidence holds more.
 const ERROR_BYTES: usize = 8 * 1024;
@@ -32,8 +35,8 @@ pub(crate) struct Fault {
     pub(crate) class: FailureClass,
     /// The actual output.
     pub(crate) error: String,
-    /// The changed files.
-    pub(crate) files: Vec<String>,
+    /// The changed files, each with what tells its content from any other.
+    pub(crate) changed: Vec<String>,
     /// What a person would have to accept.
     pub(crate) protected: Vec<String>,
     /// When the provider said its quota is back.
@@ -48,7 +51,7 @@ impl Fault {
         Self {
             class,
             error: error.into(),
-            files: Vec::new(),
+            changed: Vec::new(),
             protected: Vec::new(),
             quota_back: None,
             evidence: None,
@@ -133,7 +136,7 @@ async fn failure_changes(
     let error = bounded(&fault.error, ERROR_BYTES);
     let mut failure = Failure {
         class: fault.class,
-        fingerprint: failure::fingerprint(fault.class, &error, &fault.files),
+        fingerprint: failure::fingerprint(fault.class, &error, &fault.changed),
         error,
         attempt: rows.attempt.number,
     };
@@ -148,10 +151,8 @@ async fn failure_changes(
         failure.class = class;
     }
     let mut changes = ChangeSet::new();
-    let mut task = rows.task.record.clone();
-    task.attempt = None;
-    task.claimed_at = None;
     let counts = !matches!(answer, Answer::Hold | Answer::WaitQuota { .. });
+    let mut task = without_attempt(&rows.task);
     if counts {
         task.failures.push(failure.clone());
         task.tries += u32::from(failure::is_counted(fault.class));
@@ -159,16 +160,19 @@ async fn failure_changes(
     if answer == Answer::AskPerson {
         task.resume_from.clone_from(&report.candidate);
     }
-    follow(
-        shop,
-        &context,
-        &mut changes,
-        &rows.build,
-        &mut task,
+    let end = match answer {
+        Answer::Fail { class } => Some(End {
+            class,
+            standing: standing_of(&context, &task).await?,
+        }),
+        _ => None,
+    };
+    let cause = Cause {
+        build: &rows.build,
         fault,
-        &answer,
-    )
-    .await?;
+        end: end.as_ref(),
+    };
+    follow(shop, &context, &mut changes, &mut task, &cause, &answer).await?;
     changes.update(&rows.task, &task);
     let state = if counts {
         AttemptState::Failed
@@ -192,24 +196,26 @@ async fn failure_changes(
         lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
     }
     if counts {
-        let told = told_failed(rows, &failure, answer.will_retry());
+        let told = told_failed(rows, &task, &failure, answer.will_retry(), end.as_ref());
         changes.emit(context.event(Subject::task(task.build, &task.id), told));
     }
     release(&context, &mut changes, rows).await?;
     Ok(changes)
 }
 
-/// Says to everybody that an attempt failed.
-fn told_failed(rows: &Rows, failure: &Failure, will_retry: bool) -> Payload {
-    Payload::TaskFailed(TaskFailed {
-        build_id: rows.task.build,
-        task_id: rows.task.id.clone(),
-        idea_slug: rows.build.idea.clone(),
-        attempt: rows.attempt.number,
-        category: failure.class,
-        error: bounded(&failure.error, EVENT_ERROR_BYTES),
-        will_retry,
-    })
+fn without_attempt(task: &Task) -> Task {
+    Task {
+        attempt: None,
+        claimed_at: None,
+        ..task.clone()
+    }
+}
+
+/// Why a task moves.
+struct Cause<'a> {
+    build: &'a Build,
+    fault: &'a Fault,
+    end: Option<&'a End>,
 }
 
 /// Moves the task where the answer says.
@@ -217,11 +223,11 @@ async fn follow(
     shop: &Shop,
     context: &Context,
     changes: &mut ChangeSet,
-    build: &Build,
     task: &mut Task,
-    fault: &Fault,
+    cause: &Cause<'_>,
     answer: &Answer,
 ) -> Result<(), Trouble> {
+    let Cause { build, fault, end } = *cause;
     let why = first_line(&fault.error);
     match answer {
         Answer::Retry { not_before } => {
@@ -259,7 +265,13 @@ async fn follow(
             task.reason = Some(format!("asks whether it may: {}", files.join(", ")));
         }
         Answer::Fail { class } => {
-            task.question = ask::task_failed(shop, context, changes, build, task).await?;
+            let standing = end.map(|end| end.standing).unwrap_or_default();
+            let told = ask::FailedTask {
+                task,
+                class: *class,
+                standing,
+            };
+            task.question = ask::task_failed(shop, context, changes, build, told).await?;
             go(task, TaskState::Failed);
             task.reason = Some(format!("failed ({class:?}): {why}"));
         }

@@ -137,7 +137,7 @@ fn conflict(files: &[ConflictFile]) -> Fault {
         text.push_str(file.merged.as_deref().unwrap_or("[one side deleted it]"));
     }
     let mut fault = Fault::new(FailureClass::Conflict, text);
-    fault.files = files.iter().map(|file| file.path.clone()).collect();
+    fault.changed = files.iter().map(|file| file.path.clone()).collect();
     fault
 }
 

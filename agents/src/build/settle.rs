@@ -12,8 +12,8 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 use tracing::{error, info};
 
 use super::Shop;
-use super::context::{CONFLICTS, Plan, granted_lease, of_build, owner_of};
-use super::decide::counts::{count, is_active};
+use super::context::{CONFLICTS, Plan, granted_lease, of_build, owner_of, waits_of};
+use super::decide::counts::{count, ended_by_stop, is_active, pausing};
 use super::decide::readiness::{Shift, shifts};
 use super::decide::step::{self, Step, working_time};
 use super::trouble::Trouble;
@@ -74,6 +74,9 @@ impl Settlement {
         let step = step::next(&build, &tasks, &shop.options.stop, now);
         let ends_attempts = matches!(step, Step::Stop { .. });
         let settled = step == Step::Continue;
+        if step == Step::Conclude {
+            lay_down(context, &mut changes, &mut tasks).await?;
+        }
         take(context, &mut changes, &mut build, &tasks, step);
         for (before, after) in plan.tasks.iter().zip(&tasks) {
             if before.record != *after {
@@ -139,6 +142,31 @@ async fn wake(
             task.not_before = None;
             task.reason = Some(format!("ready; {reason}"));
         }
+    }
+    Ok(())
+}
+
+/// Leaves what a stopped build did not come to as pending: nothing of it waits for anybody any more.
+async fn lay_down(
+    context: &Context,
+    changes: &mut ChangeSet,
+    tasks: &mut [Task],
+) -> Result<(), Trouble> {
+    for task in tasks.iter_mut() {
+        let waits = match (task.state, task.waiting_for) {
+            (TaskState::Ready, _) => Vec::new(),
+            // What a person was asked stays asked, with the work that it is about.
+            (TaskState::Waiting, Some(reason)) if reason != WaitReason::Person => {
+                waits_of(&context.store, task.build, &task.id).await?
+            }
+            _ => continue,
+        };
+        for wait in &waits {
+            changes.delete(wait);
+        }
+        go(task, TaskState::Pending);
+        task.waiting_for = None;
+        task.reason = Some("pending; the build was stopped before it".to_owned());
     }
     Ok(())
 }
@@ -230,6 +258,10 @@ fn track_working_time(build: &mut Build, tasks: &[Task], now: chrono::DateTime<c
 
 fn take(context: &Context, changes: &mut ChangeSet, build: &mut Build, tasks: &[Task], step: Step) {
     match step {
+        // How many still run is told as it is now.
+        Step::Continue if build.pause_requested && build.state == BuildState::Running => {
+            build.reason = Some(pausing(tasks));
+        }
         Step::Continue => {}
         Step::Pause { reason, detail } => {
             enter(build, BuildState::Paused);
@@ -257,7 +289,7 @@ fn take(context: &Context, changes: &mut ChangeSet, build: &mut Build, tasks: &[
         Step::Fail { reason } => fail(context, changes, build, tasks, reason),
         Step::Stop { reason } => {
             enter(build, BuildState::Stopped);
-            build.reason = Some(reason);
+            build.reason = Some(format!("{reason}{}", ended_by_stop(tasks)));
             build.completed_at = None;
         }
         Step::Conclude => complete(context, changes, build, tasks),

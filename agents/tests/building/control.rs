@@ -108,9 +108,12 @@ async fn a_stopped_build_keeps_its_work_and_can_be_resumed() {
         .await;
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Stopped);
-    assert_eq!(build.reason.as_deref(), Some("stop requested by ada"));
+    assert_eq!(
+        build.reason.as_deref(),
+        Some("stop requested by ada; ended in mid-attempt with their work kept: `T-1`")
+    );
     assert!(open.held_locks().await.is_empty());
-    assert!(tasks.iter().all(|task| task.state == TaskState::Ready));
+    assert!(tasks.iter().all(|task| task.state == TaskState::Pending));
     let asked = request(build.id);
     open.emit(Subject::build(build.id), Payload::BuildResume(asked))
         .await;

@@ -464,6 +464,9 @@ async fn a_failure_that_nobody_mended_is_remembered_once() {
             category: FailureClass::ValidationFailed,
             error: String::new(),
             will_retry,
+            blocked: 0,
+            continuing: 0,
+            recommended: None,
         })
     };
     let give = |payload| workshop.house.give(&workshop.improvement, payload);

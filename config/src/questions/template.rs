@@ -242,7 +242,7 @@ mod tests {
                 "placeholder `more`",
             ),
             (
-                "- {trigger: task_failed_repeatedly, context: c, kind: blocking, text: '{task_id}{attempts}{error_message}{attempts_list}', condition: tries > 1}".to_owned(),
+                "- {trigger: task_failed_repeatedly, context: c, kind: blocking, text: '{task_id}{attempts}{error_message}{attempts_list}{standing}{recommended}', condition: tries > 1}".to_owned(),
                 "field `attempts`",
             ),
             (

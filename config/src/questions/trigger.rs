@@ -74,7 +74,7 @@ triggers! {
         ["completed_tasks", "total_tasks"],
     /// A task has used up its tries.
     TaskFailedRepeatedly = "task_failed_repeatedly"
-        ("task_id", "attempts", "error_message", "attempts_list") ["attempts"],
+        ("task_id", "attempts", "error_message", "attempts_list", "standing", "recommended") ["attempts"],
     /// A task declares files that judge its work.
     ProtectedFiles = "protected_files" ("task_id", "file_list"),
     /// Somebody else moved a build's branch.

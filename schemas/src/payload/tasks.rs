@@ -77,6 +77,15 @@ pub struct TaskFailed {
     pub error: String,
     /// Whether another attempt follows by itself.
     pub will_retry: bool,
+    /// How many tasks cannot go on without this one, once no attempt follows by itself.
+    #[serde(default)]
+    pub blocked: u32,
+    /// How many tasks go on without it.
+    #[serde(default)]
+    pub continuing: u32,
+    /// What a person can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommended: Option<String>,
 }
 
 /// Somebody asked for another round of attempts.

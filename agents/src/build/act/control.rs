@@ -11,7 +11,7 @@ use ropewalk_store::{ChangeSet, Versioned};
 use crate::build::Shop;
 use crate::build::ask;
 use crate::build::context::{self, Plan, of_build, waits_of};
-use crate::build::decide::counts::is_active;
+use crate::build::decide::counts::{ended_by_stop, is_active, pausing};
 use crate::build::decide::failure::fingerprint;
 use crate::build::decide::step::working_time;
 use crate::build::ending::{self, Report, Rows};
@@ -30,17 +30,9 @@ pub(super) async fn pause(context: &Context, request: &BuildRequest) -> Result<C
     if plan.build.completed_at.is_some() || plan.build.pause_requested {
         return Ok(changes);
     }
-    let running = plan
-        .tasks
-        .iter()
-        .filter(|task| is_active(task.state))
-        .count();
     let after = Build {
         pause_requested: true,
-        reason: Some(format!(
-            "pause requested by {}, {running} running",
-            request.requested_by
-        )),
+        reason: Some(pausing(&plan.records())),
         ..plan.build.record.clone()
     };
     changes.update(&plan.build, &after);
@@ -102,7 +94,7 @@ pub(super) async fn stop(
     request: &BuildRequest,
 ) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
-    let Some(build) = context::build(&context.store, request.build_id).await? else {
+    let Some(Plan { build, tasks }) = Plan::load(&context.store, request.build_id).await? else {
         return Ok(changes);
     };
     let mut stopped = build.record.clone();
@@ -112,7 +104,11 @@ pub(super) async fn stop(
     enter(&mut stopped, BuildState::Stopped);
     let why = request.reason.as_deref().map(|why| format!(": {why}"));
     let why = why.unwrap_or_default();
-    stopped.reason = Some(format!("{STOP_REQUESTED} by {}{why}", request.requested_by));
+    let ended = ended_by_stop(tasks.iter().map(|task| &task.record));
+    stopped.reason = Some(format!(
+        "{STOP_REQUESTED} by {}{why}{ended}",
+        request.requested_by
+    ));
     stopped.pause_requested = false;
     stopped.pause_reason = None;
     stopped.completed_at = None;

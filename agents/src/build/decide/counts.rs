@@ -1,7 +1,10 @@
 //! Counts tasks by outcome and tells the result in one line.
 
+use ropewalk_schemas::TaskId;
 use ropewalk_schemas::build::TaskCounts;
 use ropewalk_schemas::task::{Task, TaskState};
+
+use super::order::dependents;
 
 /// Counts the tasks of a build by outcome.
 pub fn count(tasks: &[Task]) -> TaskCounts {
@@ -18,11 +21,88 @@ pub fn count(tasks: &[Task]) -> TaskCounts {
     }
 }
 
+/// What the end of one task means for the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// So many cannot go on without it.
+    pub blocked: u32,
+    /// So many go on without it.
+    pub continuing: u32,
+}
+
+impl Standing {
+    /// Tells it to people.
+    pub fn told(self) -> String {
+        format!(
+            "{} {} blocked by it, {} {} on without it.",
+            self.blocked,
+            if self.blocked == 1 {
+                "task is"
+            } else {
+                "tasks are"
+            },
+            self.continuing,
+            if self.continuing == 1 {
+                "task goes"
+            } else {
+                "tasks go"
+            },
+        )
+    }
+}
+
+/// Counts whom the failure of `failed` keeps from going on, and who goes on.
+pub fn standing(tasks: &[Task], failed: &TaskId) -> Standing {
+    let behind = dependents(tasks, failed);
+    let open = |task: &&Task| {
+        is_active(task.state)
+            || matches!(
+                task.state,
+                TaskState::Pending | TaskState::Ready | TaskState::Waiting | TaskState::Blocked
+            )
+    };
+    let (blocked, others): (Vec<&Task>, Vec<&Task>) = tasks
+        .iter()
+        .filter(|task| task.id != *failed)
+        .filter(open)
+        .partition(|task| behind.contains(&task.id));
+    let going = others
+        .iter()
+        .filter(|task| task.state != TaskState::Blocked);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Standing {
+        blocked: number(blocked.len()),
+        continuing: number(going.count()),
+    }
+}
+
 /// Returns whether an attempt holds the task.
 pub const fn is_active(state: TaskState) -> bool {
     matches!(
         state,
         TaskState::Claimed | TaskState::Working | TaskState::Validating | TaskState::Landing
+    )
+}
+
+/// Tells a build that was asked to pause and still runs.
+pub fn pausing(tasks: &[Task]) -> String {
+    let running = tasks.iter().filter(|task| is_active(task.state)).count();
+    format!("pause requested, {running} running")
+}
+
+/// Says which running tasks a stop ends, as the end of a sentence; nothing when none runs.
+pub fn ended_by_stop<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> String {
+    let names: Vec<String> = tasks
+        .into_iter()
+        .filter(|task| is_active(task.state))
+        .map(|task| format!("`{}`", task.id))
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; ended in mid-attempt with their work kept: {}",
+        names.join(", ")
     )
 }
 
@@ -63,5 +143,28 @@ mod tests {
             Some("`B`, `D`")
         );
         assert_eq!(named(&tasks, TaskState::Skipped), None);
+    }
+
+    #[test]
+    fn a_failure_keeps_its_dependents_back_and_nobody_else() {
+        let tasks = [
+            task("T-1", TaskState::Working, &[]),
+            task("T-2", TaskState::Working, &[]),
+            task("T-3", TaskState::Pending, &["T-1", "T-2"]),
+            task("T-4", TaskState::Pending, &["T-2"]),
+            task("T-5", TaskState::Pending, &["T-3", "T-4"]),
+            task("T-6", TaskState::Complete, &[]),
+            task("T-7", TaskState::Blocked, &["T-8"]),
+        ];
+        let found = standing(&tasks, &tasks[0].id);
+        let expected = Standing {
+            blocked: 2,
+            continuing: 2,
+        };
+        assert_eq!(found, expected);
+        assert_eq!(
+            found.told(),
+            "2 tasks are blocked by it, 2 tasks go on without it."
+        );
     }
 }

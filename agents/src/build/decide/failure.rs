@@ -9,8 +9,10 @@ use ropewalk_schemas::task::Task;
 
 /// How often the same failure may come before nothing new is expected of another try.
 const IDENTICAL: usize = 3;
-/// How often a failure from outside is waited out in one round.
+/// How often a failure of the machine is waited out in one round.
 const TRANSIENT: usize = 3;
+/// How often a provider or a network that is gone is waited out in one round: with its pauses, a quarter of an hour at least.
+const OUTAGE: usize = 12;
 /// How long a used-up quota rests when the provider does not say.
 const QUOTA_REST: TimeDelta = TimeDelta::minutes(15);
 
@@ -87,8 +89,11 @@ impl Answer {
 enum Remedy {
     /// The agent, with the error before its eyes.
     Agent,
-    /// Time.
-    Time,
+    /// Time, and there must be an end to it.
+    Time {
+        /// So many failures of this kind are waited out.
+        tries: usize,
+    },
     /// A package manager.
     Install,
     /// A rebase.
@@ -115,7 +120,8 @@ const fn remedy(class: FailureClass) -> Remedy {
         | FailureClass::DoomLoop
         | FailureClass::EvalExhausted
         | FailureClass::AgentRefused => Remedy::Agent,
-        FailureClass::Network | FailureClass::Resource | FailureClass::ProviderDown => Remedy::Time,
+        FailureClass::Network | FailureClass::ProviderDown => Remedy::Time { tries: OUTAGE },
+        FailureClass::Resource => Remedy::Time { tries: TRANSIENT },
         FailureClass::MissingDependency => Remedy::Install,
         FailureClass::Conflict => Remedy::Rebase,
         FailureClass::Quota => Remedy::Quota,
@@ -160,12 +166,12 @@ pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
                 Answer::Retry { not_before: None }
             }
         }
-        Remedy::Time => {
+        Remedy::Time { tries } => {
             let before = earlier
                 .iter()
-                .filter(|failure| remedy(failure.class) == Remedy::Time)
+                .filter(|failure| matches!(remedy(failure.class), Remedy::Time { .. }))
                 .count();
-            if before + 1 > TRANSIENT {
+            if before >= tries {
                 Answer::Fail { class }
             } else {
                 let pause = pause(before, limits, happened.jitter);
@@ -185,6 +191,28 @@ pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
     }
 }
 
+/// Says what a person can do about a task that ended with `class`.
+pub const fn recommended(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::NoProgress => {
+            "Nothing new is to be expected of the same approach: give guidance, or skip it."
+        }
+        FailureClass::MissingDependency | FailureClass::ToolMissing => {
+            "Install what is missing, then retry it."
+        }
+        FailureClass::SandboxDenied => {
+            "Allow what the sandbox refused if it is right, then retry it; else skip it."
+        }
+        FailureClass::Network | FailureClass::ProviderDown | FailureClass::Quota => {
+            "Retry it when the service answers again."
+        }
+        FailureClass::Resource => "Free memory or disk space, then retry it.",
+        FailureClass::Conflict => "Say which side is right, then retry it.",
+        FailureClass::OutOfScope => "Add the files to the task, or give guidance.",
+        _ => "Give guidance, or skip it.",
+    }
+}
+
 /// Returns whether a failure of `class` uses up one of the counted tries.
 pub const fn is_counted(class: FailureClass) -> bool {
     matches!(remedy(class), Remedy::Agent)
@@ -201,8 +229,8 @@ fn pause(before: usize, limits: &Limits, jitter: f64) -> TimeDelta {
     TimeDelta::from_std(pause).unwrap_or(TimeDelta::MAX)
 }
 
-/// Returns what tells a repetition: class, error without its numbers, and the changed files.
-pub fn fingerprint(class: FailureClass, error: &str, files: &[String]) -> String {
+/// Returns what tells a repetition: class, error without its numbers, and what was changed.
+pub fn fingerprint(class: FailureClass, error: &str, changed: &[String]) -> String {
     let mut plain = format!("{class:?}\n");
     let mut in_number = false;
     for letter in error.chars() {
@@ -217,7 +245,7 @@ pub fn fingerprint(class: FailureClass, error: &str, files: &[String]) -> String
             plain.push(letter);
         }
     }
-    for file in files {
+    for file in changed {
         plain.push('\n');
         plain.push_str(file);
     }
@@ -225,132 +253,4 @@ pub fn fingerprint(class: FailureClass, error: &str, files: &[String]) -> String
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::build::decide::fixture::{failure, noon, task};
-    use FailureClass as Class;
-    use ropewalk_schemas::task::TaskState;
-
-    fn decide(task: &Task, class: Class, error: &str) -> Answer {
-        let failure = failure(class, error);
-        let happened = Happened {
-            failure: &failure,
-            quota_back: None,
-            now: noon(),
-            jitter: 1.0,
-        };
-        answer(task, &happened, &Limits::default())
-    }
-
-    /// A task that has used `tries` counted tries with different errors.
-    fn tried(tries: u32, class: Class) -> Task {
-        let mut task = task("T-1", TaskState::Working, &[]);
-        task.tries = tries;
-        for letter in ["a", "b", "c"].iter().take(tries as usize) {
-            task.failures.push(failure(class, letter));
-        }
-        task
-    }
-
-    #[test]
-    fn what_the_agent_can_mend_gets_three_tries_without_delay() {
-        let retry = Answer::Retry { not_before: None };
-        for class in [
-            Class::SyntaxError,
-            Class::ValidationFailed,
-            Class::EmptyChange,
-            Class::OutOfScope,
-            Class::StubMarker,
-            Class::WeakenedTest,
-            Class::Timeout,
-            Class::DoomLoop,
-            Class::EvalExhausted,
-            Class::AgentRefused,
-        ] {
-            assert_eq!(decide(&tried(0, class), class, "x"), retry, "{class:?}");
-            assert_eq!(decide(&tried(1, class), class, "x"), retry, "{class:?}");
-            assert_eq!(
-                decide(&tried(2, class), class, "x"),
-                Answer::Fail { class },
-                "{class:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_third_identical_failure_is_no_progress() {
-        let mut task = task("T-1", TaskState::Working, &[]);
-        task.failures = vec![
-            failure(Class::ValidationFailed, "took 3 ms"),
-            failure(Class::ValidationFailed, "took 11 ms"),
-        ];
-        let verdict = decide(&task, Class::ValidationFailed, "took 7 ms");
-        let class = Class::NoProgress;
-        assert_eq!(verdict, Answer::Fail { class });
-    }
-
-    #[test]
-    fn a_transient_failure_backs_off_three_times() {
-        let mut task = task("T-1", TaskState::Working, &[]);
-        let seconds = [5, 10, 20];
-        for pause in seconds {
-            let expected = Answer::Retry {
-                not_before: Some(noon() + TimeDelta::seconds(pause)),
-            };
-            assert_eq!(decide(&task, Class::ProviderDown, "down"), expected);
-            task.failures.push(failure(Class::Network, "down"));
-        }
-        let class = Class::ProviderDown;
-        assert_eq!(decide(&task, class, "down"), Answer::Fail { class });
-    }
-
-    #[test]
-    fn every_other_class_has_its_row() {
-        let mut rebased = task("T-1", TaskState::Landing, &[]);
-        rebased.rebases = 2;
-        let fresh = task("T-1", TaskState::Working, &[]);
-        let quota = Answer::WaitQuota {
-            until: noon() + TimeDelta::minutes(15),
-        };
-        let fail = |class| Answer::Fail { class };
-        let rows = [
-            (&fresh, Class::Conflict, Answer::RebaseAndRetry),
-            (&rebased, Class::Conflict, fail(Class::Conflict)),
-            (
-                &fresh,
-                Class::MissingDependency,
-                fail(Class::MissingDependency),
-            ),
-            (&fresh, Class::Quota, quota),
-            (&fresh, Class::ToolMissing, Answer::Hold),
-            (&fresh, Class::Tampered, Answer::AskPerson),
-            (&fresh, Class::SandboxDenied, fail(Class::SandboxDenied)),
-            (&fresh, Class::NoProgress, fail(Class::NoProgress)),
-            (&fresh, Class::Unknown, fail(Class::Unknown)),
-        ];
-        for (task, class, expected) in rows {
-            assert_eq!(decide(task, class, "x"), expected, "{class:?}");
-        }
-    }
-
-    #[test]
-    fn installing_is_off_unless_allowed_and_then_bounded() {
-        let limits = Limits {
-            installs: 2,
-            ..Limits::default()
-        };
-        let missing = failure(Class::MissingDependency, "x");
-        let mut task = task("T-1", TaskState::Working, &[]);
-        for installs in 0..3 {
-            task.installs = installs;
-            let happened = Happened {
-                failure: &missing,
-                quota_back: None,
-                now: noon(),
-                jitter: 0.0,
-            };
-            let allowed = answer(&task, &happened, &limits) == Answer::InstallAndRetry;
-            assert_eq!(allowed, installs < 2);
-        }
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Action, Expectation, Task};
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, ContentHash, RepoPath};
 use ropewalk_store::Query;
 use ropewalk_workspace::{ChangeKind, ChangedFile, CleanCheckout, CommandSpec};
 use tokio_util::sync::CancellationToken;
@@ -43,8 +43,8 @@ pub(crate) struct Seen {
     pub(crate) error: String,
     /// What a person would have to accept.
     pub(crate) protected: Vec<String>,
-    /// The changed files.
-    pub(crate) files: Vec<String>,
+    /// The changed files, each with a hash of what it holds now, so that two tries can be told from each other.
+    pub(crate) changed: Vec<String>,
 }
 
 /// A command to run and what it must show.
@@ -68,7 +68,7 @@ pub(crate) async fn candidate(
         .await?;
     let tree = clone.tree_of(candidate.commit).await?;
     let mut verdict = Findings::default();
-    let protected = inspect(shop, context, candidate, &changed, &mut verdict).await?;
+    let looked = inspect(shop, context, candidate, &changed, &mut verdict).await?;
     let mut runs = Vec::new();
     if verdict.is_clean() {
         let checks = checks(shop, candidate.task);
@@ -118,8 +118,8 @@ pub(crate) async fn candidate(
     Ok(Some(Seen {
         evidence,
         error: verdict.error(),
-        protected,
-        files: changed.into_iter().map(|file| file.path).collect(),
+        protected: looked.protected,
+        changed: looked.changed,
     }))
 }
 
@@ -160,14 +160,23 @@ impl Findings {
     }
 }
 
-/// Looks at the difference alone; returns what a person would have to accept.
+/// What the difference alone shows, beside findings.
+#[derive(Default)]
+struct Looked {
+    /// What a person would have to accept.
+    protected: Vec<String>,
+    /// The changed files, each with a hash of its content.
+    changed: Vec<String>,
+}
+
+/// Looks at the difference alone.
 async fn inspect(
     shop: &Shop,
     context: &Context,
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
     findings: &mut Findings,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Looked, Trouble> {
     let verifies = candidate.task.block.action == Action::Verify;
     if changed.is_empty() != verifies {
         let line = if verifies {
@@ -183,7 +192,7 @@ async fn inspect(
         findings.add(FailureClass::OutOfScope, line);
     }
     if changed.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Looked::default());
     }
     let lines = inspect_lines(shop, candidate, changed, findings).await?;
     let commands: Vec<&str> = checks(shop, candidate.task)
@@ -194,13 +203,14 @@ async fn inspect(
         lines.lost.get(path).copied().unwrap_or(true)
     });
     protected.extend(lines.scripts);
-    if protected.is_empty() || has_consent(context, candidate.task, &protected).await? {
-        return Ok(Vec::new());
+    if !protected.is_empty() && has_consent(context, candidate.task, &protected).await? {
+        protected.clear();
     }
     for line in &protected {
         findings.add(FailureClass::Tampered, line.clone());
     }
-    Ok(protected)
+    let changed = lines.contents;
+    Ok(Looked { protected, changed })
 }
 
 /// What the lines of a difference show beside stubs.
@@ -209,6 +219,8 @@ struct Lines {
     lost: HashMap<String, bool>,
     /// The changed scripts of manifests.
     scripts: Vec<String>,
+    /// Each file with a hash of its content after the change.
+    contents: Vec<String>,
 }
 
 /// Looks for stubs in the added lines, and at what else the lines show.
@@ -226,7 +238,10 @@ async fn inspect_lines(
     };
     let mut lost = HashMap::new();
     let mut scripts = Vec::new();
+    let mut contents = Vec::new();
     for ((path, before), after) in paths.iter().zip(&before).zip(&after) {
+        let hash = ContentHash::of(after.as_deref().unwrap_or_default());
+        contents.push(format!("{path} {hash}"));
         let (before, after) = (text(before), text(after));
         for stub in stubs::find_added(path, &before, &after) {
             let line = format!(
@@ -238,7 +253,11 @@ async fn inspect_lines(
         scripts.extend(tamper::changed_scripts(path, &before, &after));
         lost.insert((*path).to_owned(), tamper::loses_lines(&before, &after));
     }
-    Ok(Lines { lost, scripts })
+    Ok(Lines {
+        lost,
+        scripts,
+        contents,
+    })
 }
 
 /// Looks for a person's yes to exactly these changes.
