@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ropewalk_config::settings::{StoreLocation, Transport};
+use ropewalk_store::Location;
 
 use crate::commands::{
     self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
     knowledge::Knowledge, lock::Lock, question::Question, spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
-use crate::{rehearse, wiring};
+use crate::rehearse;
 
 /// Turns an idea in a chat into specified, approved, built and verified code.
 #[derive(Debug, Parser)]
@@ -111,10 +112,12 @@ pub fn bus(text: &str) -> Result<String, String> {
     checked::<Transport>(text)
 }
 
-/// Checks the address of a store; one that this version cannot use is refused before anything is made.
+/// Checks the address of a store.
 pub fn store(text: &str) -> Result<String, String> {
     let text = checked::<StoreLocation>(text)?;
-    wiring::supported(&text, Path::new("")).map(|_| text)
+    Location::parse(&text, Path::new(""))
+        .map(|_| text)
+        .map_err(|error| error.to_string())
 }
 
 fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<String, String> {
@@ -209,7 +212,7 @@ mod tests {
                 "ropewalk --json spec show a b",
                 "see `ropewalk spec show --help`",
             ),
-            ("ropewalk up --store postgres://h/d", "postgres"),
+            ("ropewalk up --store postgres://h:port/d", "port"),
             ("ropewalk spec show", "<ID>"),
             ("ropewalk idea show Not_A_Slug", "a-z 0-9"),
         ];

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use ropewalk_config::Environment;
 use ropewalk_config::settings::Transport;
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::specification::SpecState;
-use ropewalk_store::{EventFilter, ReadError, Store};
+use ropewalk_store::{EventFilter, Location, Query, ReadError, Store};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,7 +34,7 @@ pub struct Arguments {
     /// The bus: `embedded`, `nats` (a nats-server from PATH) or `nats://HOST:PORT`.
     #[arg(long, default_value = "embedded", value_parser = crate::arguments::bus)]
     bus: String,
-    /// The store: `sqlite`.
+    /// The store: `sqlite`, or the address of an empty database, `postgres://USER@HOST:PORT/DATABASE`.
     #[arg(long, default_value = "sqlite", value_parser = crate::arguments::store)]
     store: String,
     /// The folder to rehearse in; by default a fresh one in the folder for temporary files.
@@ -65,6 +67,7 @@ pub async fn run(
     crate::wiring::check_rust(environment)?;
     let transport = Transport::try_from(arguments.bus.clone()).map_err(CliError::failed)?;
     crate::wiring::check_bus(&transport, environment).await?;
+    let store = check_store(&arguments.store).await?;
     let directory = directory(arguments.dir.as_deref())?;
     lay::lay(&directory, &git, &arguments.bus, &arguments.store)
         .await
@@ -85,7 +88,7 @@ pub async fn run(
         repo: directory.join("repo"),
         dir: directory,
         bus: arguments.bus,
-        store: arguments.store,
+        store,
         duration_ms: began.elapsed().as_millis(),
         events,
         ideas,
@@ -94,6 +97,22 @@ pub async fn run(
 }
 
 /// Returns the folder, absolute; a default one is fresh and kept.
+/// Checks that a database on a server answers and holds no ideas yet; returns how the store is shown.
+async fn check_store(text: &str) -> Result<String, CliError> {
+    let location = Location::parse(text, Path::new(""))?;
+    if let Location::Sqlite(_) = location {
+        return Ok(text.to_owned());
+    }
+    let store = Store::open(&location, Clock::system()).await?;
+    let ideas = store.count::<Idea>(Query::new()).await;
+    store.close().await?;
+    if ideas? > 0 {
+        let text = format!("`{location}` holds ideas already; name an empty database");
+        return Err(CliError::refused("store", text));
+    }
+    Ok(location.to_string())
+}
+
 fn directory(wanted: Option<&Path>) -> Result<PathBuf, CliError> {
     match wanted {
         Some(wanted) => std::path::absolute(wanted).map_err(CliError::failed),

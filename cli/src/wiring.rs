@@ -22,7 +22,7 @@ use crate::project::Project;
 pub use agents::Crew;
 pub(crate) use agents::notice;
 pub use desk::Desk;
-pub(crate) use desk::{location, supported};
+pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::{Reach, Trouble};

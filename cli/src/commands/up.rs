@@ -12,7 +12,7 @@ pub struct Up {
     /// The bus: `embedded`, `nats` (a nats-server from PATH) or `nats://HOST:PORT`.
     #[arg(long, value_parser = crate::arguments::bus)]
     bus: Option<String>,
-    /// The store: `sqlite`.
+    /// The store: `sqlite` or `postgres://USER@HOST:PORT/DATABASE`.
     #[arg(long, value_parser = crate::arguments::store)]
     store: Option<String>,
 }

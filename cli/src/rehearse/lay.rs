@@ -124,7 +124,7 @@ name = "pat"
 transport = "{bus}"
 
 [store]
-location = "{store}"
+location = {store:?}
 
 [models]
 chat = "script/rehearsal"

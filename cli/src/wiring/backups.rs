@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::{Clock, Supervisor};
-use ropewalk_store::Store;
+use ropewalk_store::{BackupError, Store};
 use tracing::{info, warn};
 
 /// How old the newest backup may become.
@@ -15,7 +15,8 @@ const AGAIN: Duration = Duration::from_mins(15);
 /// How many backups stay.
 const KEPT: usize = 3;
 
-/// Backs `store` up into the folder `backups` of `state`, once a day, for as long as this process runs.
+/// Backs `store` up into the folder `backups` of `state`, once a day, for as long as this process runs; a database on a
+/// server is left to the backups of that server.
 pub(super) fn daily(store: Store, state: &Path, clock: Clock, supervisor: &Supervisor) {
     let directory = state.join("backups");
     let stop = supervisor.shutdown().soft().clone();
@@ -23,7 +24,10 @@ pub(super) fn daily(store: Store, state: &Path, clock: Clock, supervisor: &Super
         loop {
             let wait = match left(newest(&directory), clock.now()) {
                 Some(left) => left,
-                None => back_up(&store, &directory).await,
+                None => match back_up(&store, &directory).await {
+                    Some(wait) => wait,
+                    None => return,
+                },
             };
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -33,16 +37,20 @@ pub(super) fn daily(store: Store, state: &Path, clock: Clock, supervisor: &Super
     });
 }
 
-/// Writes a backup and returns how long to wait for the next one.
-async fn back_up(store: &Store, directory: &Path) -> Duration {
+/// Writes a backup and returns how long to wait for the next one; `None` when this is not the place for any.
+async fn back_up(store: &Store, directory: &Path) -> Option<Duration> {
     match store.backup(directory, KEPT).await {
         Ok(path) => {
             info!("backed up to `{}`", path.display());
-            EVERY
+            Some(EVERY)
+        }
+        Err(elsewhere @ BackupError::Elsewhere) => {
+            info!("{elsewhere}");
+            None
         }
         Err(error) => {
             warn!("no backup could be written, it is tried again: {error}");
-            AGAIN
+            Some(AGAIN)
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Lets a verb read and commit beside whatever process runs the agents.
 
-use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_bus::{Poker, Services as BusServices};
@@ -131,16 +130,5 @@ pub(super) async fn open_store(project: &Project, clock: &Clock) -> Result<Store
 /// Returns where the database of a project lies.
 pub(crate) fn location(project: &Project) -> Result<Location, CliError> {
     let location = String::from(project.config().store.location.clone());
-    supported(&location, project.state()).map_err(|problem| CliError::refused("store", problem))
-}
-
-/// Reads where a database lies. The store knows PostgreSQL; a process that runs agents does not yet.
-pub(crate) fn supported(text: &str, state: &Path) -> Result<Location, String> {
-    match Location::parse(text, state) {
-        Ok(Location::Postgres(_)) => {
-            Err("PostgreSQL is not supported by this version; write `sqlite`".to_owned())
-        }
-        Ok(location) => Ok(location),
-        Err(error) => Err(error.to_string()),
-    }
+    Ok(Location::parse(&location, project.state())?)
 }

@@ -103,14 +103,14 @@ async fn begin(
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
-    desk::location(project)?;
+    let location = desk::location(project)?;
     let models = models::models(project, environment, &clock)?;
     if let ModelPolicy::Warn(warning) = project.config().check_model_policy()? {
         warn!("{warning}");
     }
     let git = super::git(environment).await?;
     make_state(project.state())?;
-    let lock = InstanceLock::acquire(project.state())?;
+    let lock = InstanceLock::acquire_for(&location, project.state()).await?;
     let store = desk::open_store(project, &clock).await?;
     let bus_services = BusServices {
         clock: clock.clone(),

@@ -37,7 +37,7 @@ fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
         ("up --colour red", &["--colour"]),
         ("up --bus kafka", &["kafka", "nats://host:port"]),
         ("up --store redis", &["redis", "sqlite"]),
-        ("up --store postgres://h/d", &["PostgreSQL"]),
+        ("up --store postgres://h:port/d", &["port"]),
         ("idea show Not_A_Slug", &["Not_A_Slug", "a-z 0-9"]),
         ("idea chat ../../etc", &["a-z 0-9"]),
         ("spec approve 01a2008 --hash abc", &["64 hexadecimal"]),
@@ -267,6 +267,10 @@ fn a_rehearsal_that_cannot_start_leaves_nothing() {
             "127.0.0.1:1",
         ),
         ("rehearse --dir ../r --bus nats", "nats-server"),
+        (
+            "rehearse --dir ../r --store postgres://nobody@127.0.0.1:1/d",
+            "127.0.0.1:1",
+        ),
         ("rehearse --dir ../r", "install Rust"),
     ] {
         let mut command = world.ropewalk(line.split_whitespace());
@@ -274,7 +278,7 @@ fn a_rehearsal_that_cannot_start_leaves_nothing() {
             let tools = world.root().join("tools");
             std::fs::create_dir_all(&tools).unwrap();
             link(&tools, "git");
-            if line.ends_with("nats") {
+            if line.ends_with("nats") || line.contains("--store") {
                 link(&tools, "cargo");
             } else {
                 drop(std::fs::remove_file(tools.join("cargo")));

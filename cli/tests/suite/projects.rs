@@ -108,7 +108,7 @@ fn a_configuration_that_no_run_could_use_is_not_sound() {
     let world = World::scripted();
     for (setting, wanted) in [
         ("models.chat=nope/x", "[providers.nope]"),
-        ("store.location=postgres://h/d", "PostgreSQL"),
+        ("store.location=postgres://h:port/d", "port"),
         ("project.repo=../nowhere", "name your repository"),
         ("providers.script.script=nowhere.yaml", "check the path"),
     ] {

@@ -4,6 +4,7 @@ mod broker;
 mod crash;
 mod emulator;
 mod picture;
+mod postgres;
 mod project;
 mod rehearsal;
 mod running;
