@@ -58,6 +58,11 @@ pub trait Agent: Send + Sync + 'static {
     /// outside the store except in ways that may be repeated.
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError>;
 
+    /// Tells whoever listens now what came of `event`; runs once, after the commit.
+    ///
+    /// A crash in between leaves it out, so nothing that has to happen belongs here.
+    async fn committed(&self, _event: &Event, _context: &Context) {}
+
     /// Returns the loops that run beside the handler.
     fn workers(&self) -> Vec<Worker> {
         Vec::new()

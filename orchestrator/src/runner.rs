@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ropewalk_bus::{Delivery, Failure, Inbox};
 use ropewalk_runtime::{Supervisor, failpoint};
-use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::agent::AgentState;
+use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitError};
 use tokio::task::JoinSet;
 use tracing::{error, warn};
@@ -56,7 +56,12 @@ async fn settle(
     for _ in 0..CONFLICTS {
         let failure = match call(agent, role, &delivery, &context).await {
             Ok(changes) => match delivery.finish(changes).await {
-                Ok(_) | Err(CommitError::Closed { .. }) => return true,
+                Ok(_) => {
+                    tell(agent, role, &event, &context).await;
+                    return true;
+                }
+                // Somebody else has handled it, and told of it.
+                Err(CommitError::Closed { .. }) => return true,
                 Err(
                     CommitError::Conflict { .. }
                     | CommitError::Held { .. }
@@ -98,6 +103,13 @@ async fn call(
     match Supervisor::guard("agent", handled).await {
         Ok(outcome) => outcome,
         Err(crash) => Err(AgentError::transient(crash)),
+    }
+}
+
+/// Lets the agent tell what was committed; that it crashes there changes nothing any more.
+async fn tell(agent: &dyn Agent, role: &ComponentName, event: &Event, context: &Context) {
+    if let Err(crash) = Supervisor::guard("agent", agent.committed(event, context)).await {
+        warn!(agent = %role, event.id = %event.id, "`{role}` could not tell what it did: {crash}");
     }
 }
 

@@ -7,6 +7,7 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
 use serde_json::json;
+use tracing::warn;
 
 use super::decide::{self, Deadlines, Ending, OnDeadline};
 use super::{DEADLINE, REMIND, answer};
@@ -33,7 +34,7 @@ impl QuestionService {
         })
     }
 
-    /// Reminds people of an open question, and sets the next reminder where its kind has one.
+    /// Writes down that people are reminded of an open question, and sets the next reminder where its kind has one.
     fn remind(&self, question: &Versioned<Question>, context: &Context) -> ChangeSet {
         let mut changes = ChangeSet::new();
         let now = context.now();
@@ -53,11 +54,6 @@ impl QuestionService {
                 now + again,
             );
         }
-        context.bus.live().publish(LiveEvent {
-            event_type: "question.reminded".to_owned(),
-            subject: Subject::question(question.id),
-            data: json!({ "question_id": question.id, "text": question.text }),
-        });
         changes
     }
 
@@ -126,5 +122,31 @@ impl Agent for QuestionService {
         } else {
             self.end(&question, context)
         })
+    }
+
+    /// Reminds people only of what is stored: they may look the question up at once.
+    async fn committed(&self, event: &Event, context: &Context) {
+        let Payload::ScheduleDue(ScheduleDue { name, target, .. }) = &event.payload else {
+            return;
+        };
+        if name != REMIND {
+            return;
+        }
+        match context.store.get::<Question>(target).await {
+            Ok(Some(question)) if question.state == QuestionState::Pending => {
+                context.bus.live().publish(reminder(&question));
+            }
+            // Closed in between: nobody needs to be reminded.
+            Ok(_) => {}
+            Err(error) => warn!("nobody is reminded of question `{target}` this time: {error}"),
+        }
+    }
+}
+
+fn reminder(question: &Question) -> LiveEvent {
+    LiveEvent {
+        event_type: "question.reminded".to_owned(),
+        subject: Subject::question(question.id),
+        data: json!({ "question_id": question.id, "text": question.text }),
     }
 }

@@ -4,3 +4,4 @@ mod house;
 mod questions;
 mod running;
 mod schedule;
+mod waiting;

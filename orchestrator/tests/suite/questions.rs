@@ -14,7 +14,7 @@ use ropewalk_store::{ChangeSet, EventFilter, Query};
 
 use crate::house::{House, noon};
 
-fn asking(kind: QuestionKind, consequential: bool) -> Asking {
+pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> Asking {
     let choice = |label: &str| Choice {
         label: label.to_owned(),
         description: None,
