@@ -7,7 +7,7 @@ mod service;
 
 pub use answer::{AnswerError, Answered, answer, answer_defaults};
 pub use ask::{Asked, Asking, ask, supersede};
-pub use decide::{Deadline, Deadlines, OnDeadline};
+pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank};
 pub use service::QuestionService;
 
 /// The timer that reminds people of a question.

@@ -5,7 +5,6 @@ pub mod list;
 pub mod show;
 
 use clap::Subcommand;
-use ropewalk_schemas::question::{Question as Asked, QuestionKind, QuestionState};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -28,16 +27,4 @@ pub async fn run(noun: Question, app: &App) -> Result<(), CliError> {
         Question::Show(verb) => verb.run(app).await,
         Question::Answer(verb) => verb.run(app).await,
     }
-}
-
-/// Orders questions: blocking ones first, then those that end soonest, older before newer.
-fn urgency(question: &Asked) -> (bool, bool, i64, i64) {
-    (
-        question.state != QuestionState::Pending,
-        question.kind != QuestionKind::Blocking,
-        question
-            .due_at
-            .map_or(i64::MAX, |due| due.timestamp_millis()),
-        question.asked_at.timestamp_millis(),
-    )
 }

@@ -1,8 +1,9 @@
-//! Decides when a question reminds, when it ends by itself, and how (design §11).
+//! Decides when a question reminds, when it ends by itself and how, and which one people see first (design §11).
 
 use std::time::Duration;
 
-use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 
 /// What a question does when its time has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,42 @@ pub(super) fn takes_default_on_request(question: &Question) -> bool {
         && default_of(question).is_some()
 }
 
+/// Where a question stands among others; the least comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    closed: bool,
+    urgency: u8,
+    impact: u8,
+    asked_at: DateTime<Utc>,
+}
+
+/// Ranks a question for people: open before closed, blocking first, then by urgency and impact, older before newer.
+///
+/// Urgent is what acts by itself soon; impact is how much follows from the answer or waits for it.
+pub fn rank(question: &Question) -> Rank {
+    let urgency = match question.kind {
+        QuestionKind::Blocking => 0,
+        QuestionKind::Clarifying => 1,
+        QuestionKind::Confirming => 2,
+        QuestionKind::Educational | QuestionKind::Preference | QuestionKind::Celebratory => 3,
+    };
+    let impact = match question.about {
+        _ if question.consequential => 0,
+        About::Build { .. } => 1,
+        About::Specification { .. } => 2,
+        About::Session { .. } => 3,
+        About::Task { .. } => 4,
+        About::Knowledge { .. } => 5,
+        About::Nothing => 6,
+    };
+    Rank {
+        closed: question.state != QuestionState::Pending,
+        urgency,
+        impact,
+        asked_at: question.asked_at,
+    }
+}
+
 /// Why an answer is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -164,9 +201,9 @@ pub(super) fn accept(question: &Question, text: &str) -> Result<String, Refusal>
 
 #[cfg(test)]
 pub(super) mod tests {
-    use chrono::DateTime;
-    use ropewalk_schemas::question::{About, Choice};
-    use ropewalk_schemas::{ComponentName, CorrelationId, QuestionId};
+    use chrono::TimeDelta;
+    use ropewalk_schemas::question::Choice;
+    use ropewalk_schemas::{ComponentName, CorrelationId, QuestionId, TaskId};
     use uuid::Uuid;
 
     use super::*;
@@ -239,6 +276,53 @@ pub(super) mod tests {
                 question.kind
             );
         }
+    }
+
+    #[test]
+    fn people_see_first_what_holds_most_and_longest() {
+        let id = Uuid::nil();
+        let task = TaskId::parse("T-1").unwrap();
+        let about = |kind, about| Question {
+            about,
+            ..question(kind)
+        };
+        let newer = |question: Question| Question {
+            asked_at: question.asked_at + TimeDelta::hours(1),
+            ..question
+        };
+        let spending = Question {
+            consequential: true,
+            ..question(QuestionKind::Confirming)
+        };
+        let answered = Question {
+            state: QuestionState::Answered,
+            ..question(QuestionKind::Blocking)
+        };
+        let of_task = || About::Task {
+            build: id.into(),
+            task: task.clone(),
+        };
+        let in_order = [
+            newer(about(
+                QuestionKind::Blocking,
+                About::Build { build: id.into() },
+            )),
+            newer(about(
+                QuestionKind::Blocking,
+                About::Specification { spec: id.into() },
+            )),
+            about(QuestionKind::Blocking, of_task()),
+            newer(about(QuestionKind::Blocking, of_task())),
+            question(QuestionKind::Clarifying),
+            newer(spending),
+            question(QuestionKind::Confirming),
+            newer(question(QuestionKind::Confirming)),
+            question(QuestionKind::Preference),
+            newer(question(QuestionKind::Educational)),
+            answered,
+        ];
+        let ranks: Vec<Rank> = in_order.iter().map(rank).collect();
+        assert!(ranks.is_sorted_by(|one, next| one < next), "{ranks:#?}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Verb `question list`: the questions, the most urgent first.
 
 use clap::Args;
+use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::Query;
 
-use super::urgency;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::{short, time};
@@ -33,10 +33,10 @@ impl List {
             query = query.equal("idea", idea.as_str());
         }
         let rows = desk.store.list::<Question>(query).await?;
-        let mut questions: Vec<Question> = rows.into_iter().map(|row| row.record).collect();
-        questions.sort_by_key(urgency);
+        let mut found: Vec<Question> = rows.into_iter().map(|row| row.record).collect();
+        found.sort_by_key(questions::rank);
         app.output.list(
-            &questions,
+            &found,
             ["id", "kind", "idea", "question", "asked", "state"],
             |question| {
                 [
