@@ -7,10 +7,15 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// Makes an idea whose documents are complete, and returns its specification as `spec show` has it.
-fn specified(world: &World) -> Value {
-    world.run("idea new Walks --slug walks");
-    let idea = world.json("idea show walks");
+/// Makes an idea whose documents are complete.
+pub(crate) fn documented(world: &World, slug: &str) {
+    world.run(&format!("idea new Walks --slug {slug}"));
+    document(world, slug);
+}
+
+/// Writes the documents that a specification cannot do without.
+fn document(world: &World, slug: &str) {
+    let idea = world.json(&format!("idea show {slug}"));
     let folder = idea["folder"].as_str().unwrap();
     let brief = "# Brief\n\nKeep a list of the walks of a person, in three plain files.\n";
     for (name, text) in [
@@ -24,10 +29,15 @@ fn specified(world: &World) -> Value {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+}
+
+/// Makes such an idea, and returns its specification as `spec show` has it.
+pub(crate) fn specified(world: &World) -> Value {
+    documented(world, "walks");
     world.json("spec generate walks --complexity simple")
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
@@ -51,7 +61,7 @@ fn both(world: &World, line: &str) -> [Output; 2] {
 }
 
 /// Looks until `found` says so; the processes under test have no other way to tell.
-fn until(world: &World, line: &str, found: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn until(world: &World, line: &str, found: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
         let answer = world.json(line);
@@ -60,6 +70,25 @@ fn until(world: &World, line: &str, found: impl Fn(&Value) -> bool) -> Value {
         }
         assert!(began.elapsed() < Duration::from_mins(1), "{line}: {answer}");
     }
+}
+
+#[test]
+fn a_build_before_the_approval_is_refused_and_does_not_come_to_be() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let id = text(&spec["id"]);
+    for verb in ["resume", "pause", "stop"] {
+        let said = world.refused(&format!("build {verb} {id}"), 1);
+        assert!(said.contains("not approved"), "{said}");
+    }
+    let up = world.up();
+    let said = world.refused(&format!("build resume {id}"), 1);
+    assert!(said.contains("not approved"), "{said}");
+    assert_eq!(up.stop(nix::sys::signal::Signal::SIGTERM), Some(0));
+    assert_eq!(world.json("build list"), Value::Array(Vec::new()));
+    let built = world.json("event list --type build.*");
+    assert_eq!(built, Value::Array(Vec::new()));
+    assert_eq!(world.git(&["branch", "--list", "build/*"]), "");
 }
 
 #[test]
@@ -149,7 +178,7 @@ fn a_specification_is_checked_again_and_put_away() {
 }
 
 #[test]
-fn a_specification_without_its_documents_is_refused_by_name() {
+fn a_specification_without_its_documents_is_refused_by_name_until_they_are_there() {
     let world = World::scripted();
     world.run("idea new Walks --slug walks");
     let output = world
@@ -158,4 +187,15 @@ fn a_specification_without_its_documents_is_refused_by_name() {
         .code(1);
     let said = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
     assert!(said.contains("planning/brief.md"), "{said}");
+    document(&world, "walks");
+    let made = world.json("spec generate walks");
+    let absent = made["content"]["document"]["missing_inputs"].to_string();
+    for input in [
+        "target-users.md",
+        "problem-solution.md",
+        "planning/mvp-scope.md",
+        "research/",
+    ] {
+        assert!(absent.contains(input), "`{input}` is missing in {absent}");
+    }
 }

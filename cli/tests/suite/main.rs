@@ -13,4 +13,8 @@ mod questions;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
+mod timeline;
+#[cfg(test)]
+mod waiting;
+#[cfg(test)]
 mod world;

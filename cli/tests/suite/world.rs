@@ -30,6 +30,12 @@ pub(crate) const SCRIPT: &str = r#"
           risks: []
           confidence: 0.4
 - agent: "specification"
+  idea: "rivers"
+  absent: "The answer: Plain files"
+  reply: { tools: [{ name: "specification", input: { question: {
+    type: "blocking", text: "Plain files or a database?", context: "It shapes everything.", allowFreeText: true,
+    options: [{ label: "Plain files", recommended: true }, { label: "A database" }] } } }] }
+- agent: "specification"
   task: "revision-1"
   reply: { tools: [{ name: "specification", input: {
     document: {
