@@ -103,9 +103,18 @@ async fn a_chain_starts_link_by_link_and_nobody_locks_ahead() {
 
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let steps: Vec<String> = open
-        .events()
-        .await
+    let events = open.events().await;
+    let unblocked: Vec<&Value> = events
+        .iter()
+        .filter(|(event_type, _)| event_type == "task.completed")
+        .map(|(_, data)| &data["unblocked"])
+        .collect();
+    assert_eq!(
+        unblocked,
+        [&json!(["B"]), &json!(["C"]), &Value::Null],
+        "who was unblocked by whom"
+    );
+    let steps: Vec<String> = events
         .into_iter()
         .filter(|(event_type, _)| event_type == "task.started" || event_type == "task.completed")
         .map(|(event_type, data)| format!("{event_type} {}", data["task_id"].as_str().unwrap()))

@@ -5,13 +5,10 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::{Prompts, QuestionTemplates};
-use ropewalk_engine::llm::{
-    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, Scripted,
-};
+use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
@@ -31,39 +28,20 @@ use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+
+use crate::listener::{Hold, Listener};
 
 /// The longest that any of these builds may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A project on disk.
 pub(crate) struct House {
     pub(crate) directory: tempfile::TempDir,
     script: String,
     options: BuildOptions,
+    clock: Clock,
+    hold: Option<Hold>,
     told: Arc<Mutex<Vec<ModelRequest>>>,
-}
-
-/// Plays a script and notes what it was told.
-struct Listener {
-    model: Scripted,
-    told: Arc<Mutex<Vec<ModelRequest>>>,
-}
-
-#[async_trait]
-impl Model for Listener {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    async fn stream(
-        &self,
-        request: &ModelRequest,
-        cancel: &CancellationToken,
-    ) -> Result<ReplyStream, ModelError> {
-        self.told.lock().unwrap().push(request.clone());
-        self.model.stream(request, cancel).await
-    }
 }
 
 /// A project with its build agent at work.
@@ -85,6 +63,8 @@ impl House {
                 lease: Duration::from_secs(6),
                 ..BuildOptions::default()
             },
+            clock: Clock::system(),
+            hold: None,
             told: Arc::default(),
         };
         let repo = house.repo();
@@ -102,6 +82,18 @@ impl House {
     /// Changes what the agent keeps to.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut BuildOptions)) -> Self {
         change(&mut self.options);
+        self
+    }
+
+    /// Lets everything happen at the time of `clock`.
+    pub(crate) fn at_the_time_of(mut self, clock: &Clock) -> Self {
+        self.clock = clock.clone();
+        self
+    }
+
+    /// Lets `hold` stop every call of the model.
+    pub(crate) fn held_by(mut self, hold: &Hold) -> Self {
+        self.hold = Some(hold.clone());
         self
     }
 
@@ -144,7 +136,7 @@ impl House {
 
     /// Starts the agent on what is on disk.
     pub(crate) async fn open(&self) -> Open {
-        let clock = Clock::system();
+        let clock = self.clock.clone();
         let ids = Ids::system(clock.clone());
         let supervisor = Supervisor::new(Shutdown::new());
         let location = Location::parse("sqlite", &self.state()).unwrap();
@@ -218,6 +210,7 @@ impl House {
         let models = Models::all(ModelEntry {
             model: Arc::new(Listener {
                 model: Scripted::new(script, clock.clone()),
+                hold: self.hold.clone(),
                 told: Arc::clone(&self.told),
             }),
             name: "scripted".to_owned(),
@@ -350,7 +343,11 @@ impl Open {
                 );
             }
             // Not every change emits an event, so a pause without one ends the wait too.
-            drop(tokio::time::timeout(Duration::from_millis(100), feed.next()).await);
+            let pause = tokio::time::timeout(Duration::from_millis(100), feed.next()).await;
+            if pause.is_err() {
+                // Who sleeps by a clock that the test moves would never look again.
+                self.services.clock.advance(Duration::from_secs(1));
+            }
         }
     }
 

@@ -12,4 +12,6 @@ mod failures;
 mod house;
 mod liars;
 mod lifecycle;
+mod listener;
 mod side_by_side;
+mod step_by_step;

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_agents::idea_folder::IdeaFolder;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions, Opening, Started};
+use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::places::Places;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_agents::{ideation, specification};
@@ -15,8 +17,8 @@ use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_orchestrator::questions::Deadlines;
-use ropewalk_orchestrator::{Agent, AgentError, Context, Registry, Services};
+use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
+use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::idea::{Idea, Message, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -29,11 +31,15 @@ use ropewalk_store::{
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 use tempfile::TempDir;
 
+/// How long a test waits for what should happen at once.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// The house.
 pub(crate) struct House {
     directory: TempDir,
     pub(crate) clock: Clock,
     pub(crate) services: Services,
+    supervisor: Supervisor,
     agents: Vec<Arc<dyn Agent>>,
     script: String,
     auto_generate: bool,
@@ -52,11 +58,12 @@ impl House {
         let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
         let clock = Clock::manual(start);
         let ids = Ids::seeded(7, clock.clone());
-        let services = services(directory.path(), &clock, ids).await;
+        let (services, supervisor) = services(directory.path(), &clock, ids).await;
         let mut house = Self {
             directory,
             clock,
             services,
+            supervisor,
             agents: Vec::new(),
             script: script.to_owned(),
             auto_generate,
@@ -105,6 +112,53 @@ impl House {
             };
             self.store().subscribe(&subscription).await.unwrap();
         }
+    }
+
+    /// Lets the agents work by themselves, with one that reviews and one that keeps the time of questions.
+    pub(crate) async fn run(&self) {
+        let improvement = Improvement::new(ImprovementOptions {
+            engine: self.engine(),
+            prompts: Prompts::shipped().unwrap(),
+            templates: QuestionTemplates::shipped().unwrap(),
+            deadlines: Deadlines::default(),
+            clone: clone_of(&self.places()).await,
+        });
+        let mut agents = self.agents.clone();
+        agents.push(Arc::new(improvement.unwrap()));
+        let questions = QuestionService::new(Deadlines::default());
+        agents.push(Arc::new(questions.unwrap()));
+        Frame::start(&self.services, agents, &self.supervisor)
+            .await
+            .unwrap();
+    }
+
+    /// Stops in order and begins anew on what is stored.
+    pub(crate) async fn restart(&mut self) {
+        self.supervisor.shutdown().begin();
+        self.supervisor
+            .drain(Duration::from_secs(10))
+            .await
+            .unwrap();
+        self.store().clone().close().await.unwrap();
+        let ids = self.services.ids.clone();
+        let made = services(self.directory.path(), &self.clock, ids).await;
+        (self.services, self.supervisor) = made;
+        self.move_in().await;
+        self.run().await;
+    }
+
+    /// Looks until `found` finds something; the clock stands still meanwhile.
+    pub(crate) async fn until<T>(&self, what: &str, found: impl AsyncFn() -> Option<T>) -> T {
+        let search = async {
+            loop {
+                if let Some(found) = found().await {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let search = tokio::time::timeout(PATIENCE, search).await;
+        search.unwrap_or_else(|_| panic!("waited for {what}"))
     }
 
     fn engine(&self) -> Engine {
@@ -317,7 +371,7 @@ pub(crate) fn user(name: &str) -> UserSlug {
     UserSlug::parse(name).unwrap()
 }
 
-async fn services(directory: &Path, clock: &Clock, ids: Ids) -> Services {
+async fn services(directory: &Path, clock: &Clock, ids: Ids) -> (Services, Supervisor) {
     let state = directory.join("state");
     std::fs::create_dir_all(&state).unwrap();
     let location = Location::Sqlite(state.join("ropewalk.db"));
@@ -326,7 +380,7 @@ async fn services(directory: &Path, clock: &Clock, ids: Ids) -> Services {
     let for_bus = ropewalk_bus::Services {
         clock: clock.clone(),
         ids: ids.clone(),
-        supervisor,
+        supervisor: supervisor.clone(),
     };
     let bus = Bus::start(
         store.clone(),
@@ -335,13 +389,14 @@ async fn services(directory: &Path, clock: &Clock, ids: Ids) -> Services {
         BusOptions::default(),
     )
     .await;
-    Services {
+    let services = Services {
         store,
         bus: bus.unwrap(),
         registry: Registry::new(clock.clone(), "test"),
         clock: clock.clone(),
         ids,
-    }
+    };
+    (services, supervisor)
 }
 
 fn environment() -> Environment {

@@ -6,3 +6,5 @@ mod house;
 mod ideation;
 #[cfg(test)]
 mod specification;
+#[cfg(test)]
+mod waiting;

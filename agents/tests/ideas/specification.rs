@@ -2,28 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
 use ropewalk_agents::specification::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::lease::Ownership;
-use ropewalk_schemas::question::{About, QuestionKind, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState};
-use ropewalk_schemas::task::Action;
+use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_schemas::{
     BuildId, ComponentName, ContentHash, KnowledgeId, Payload, RepoPath, SpecId,
 };
-use ropewalk_store::{ChangeSet, Query, Versioned};
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use super::house::{House, user};
 
-const README: (&str, &str) = (
+pub(crate) const README: (&str, &str) = (
     "README.md",
     "# Pets\n\nOwners find sitters for their pets nearby.\n",
 );
-const BRIEF: (&str, &str) = (
+pub(crate) const BRIEF: (&str, &str) = (
     "planning/brief.md",
     "# Brief\n\nA marketplace where owners book sitters.\n",
 );
@@ -40,7 +38,7 @@ fn task(id: &str, phase: &str, action: &str, file: &str, depends_on: &[&str]) ->
     })
 }
 
-fn plan(title: &str, tasks: &[Value]) -> Value {
+pub(crate) fn plan(title: &str, tasks: &[Value]) -> Value {
     json!({
         "document": {
             "title": title, "objective": "Owners book sitters", "success_criteria": ["a booking is kept"],
@@ -50,7 +48,7 @@ fn plan(title: &str, tasks: &[Value]) -> Value {
     })
 }
 
-fn small_plan(title: &str) -> Value {
+pub(crate) fn small_plan(title: &str) -> Value {
     let files = ["src/a.rs", "src/b.rs", "src/c.rs"];
     let tasks: Vec<Value> = files
         .iter()
@@ -61,7 +59,7 @@ fn small_plan(title: &str) -> Value {
 }
 
 /// Writes a rule that submits `value` when the rest of the rule matches.
-fn rule(condition: &str, value: &Value) -> String {
+pub(crate) fn rule(condition: &str, value: &Value) -> String {
     format!(
         "- {{agent: specification, {condition}, reply: {{tools: [{{name: specification, input: {value}}}]}}}}\n"
     )
@@ -333,7 +331,20 @@ async fn tasks_md_survives_a_round_trip_and_agrees_with_the_event() {
         ),
         (6, 10, 1)
     );
-    assert_eq!(read.header().total, 6);
+    assert_eq!((read.header().total, read.entries().len()), (6, 6));
+    for entry in read.entries() {
+        let block = &entry.block;
+        assert_eq!(entry.progress.status, TaskState::Pending, "{}", block.id);
+        assert!(block.files().count() <= 3, "{}", block.id);
+        assert!(!block.requirements.is_empty(), "{}", block.id);
+        assert!(!block.validation.command.is_empty(), "{}", block.id);
+        let lines = [
+            format!("id: {}", block.id),
+            format!("phase: {}", block.phase),
+            format!("file: {}", block.file),
+        ];
+        assert!(lines.iter().all(|line| text.contains(line)), "{lines:?}");
+    }
     assert_eq!(Some(generated.hash), house.spec(spec).await.hash);
 }
 
@@ -473,66 +484,6 @@ async fn a_yes_to_the_question_approves_the_hash_that_it_showed() {
     assert_eq!(record.state, SpecState::Approved);
     assert_eq!(record.approval.unwrap().by, user("bob"));
     assert!(house.types().await.contains(&"spec.approved"));
-}
-
-#[tokio::test]
-async fn a_blocking_question_holds_one_specification_and_its_answer_goes_on() {
-    let question = json!({ "question": {
-        "type": "blocking", "text": "One process or two?", "context": "It shapes everything.",
-        "options": [{ "label": "One", "recommended": true }, { "label": "Two" }], "allowFreeText": true,
-    } });
-    let script = format!(
-        "{}{}{}",
-        rule("idea: pets, absent: 'The answer: Two'", &question),
-        rule("idea: pets", &small_plan("Pets")),
-        rule("idea: boats", &small_plan("Boats"))
-    );
-    let mut house = House::new(&script).await;
-    let pets = house.idea("pets", &[README, BRIEF]).await;
-    let boats = house.idea("boats", &[README, BRIEF]).await;
-    let spec = house.specify(&pets).await;
-    let open = house.open_questions().await;
-    let [asked] = &open[..] else {
-        panic!("one question is expected: {open:?}")
-    };
-    assert_eq!(
-        (asked.kind, asked.trigger.as_str()),
-        (QuestionKind::Blocking, "multiple_architectures")
-    );
-    assert_eq!(
-        (asked.about.clone(), asked.idea.as_ref()),
-        (About::Specification { spec }, Some(&pets))
-    );
-    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
-
-    let meanwhile = house.specify(&boats).await;
-    assert_eq!(
-        house.spec(meanwhile).await.state,
-        SpecState::Generated,
-        "the agent is free"
-    );
-
-    house.clock.advance(TimeDelta::hours(14).to_std().unwrap());
-    house.move_in().await;
-    questions::answer_defaults(&house.person(), "ann", "cli")
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
-    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
-    let still: Versioned<ropewalk_schemas::question::Question> = house
-        .store()
-        .get(&asked.id.to_string())
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(still.state, QuestionState::Pending);
-
-    questions::answer(&house.person(), asked.id, "two", "ann", "cli")
-        .await
-        .unwrap();
-    assert_eq!(house.settle().await, []);
-    let record = house.spec(spec).await;
-    assert_eq!((record.state, record.revision), (SpecState::Generated, 1));
 }
 
 #[tokio::test]
