@@ -3,49 +3,81 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_bus::{Consumer, Failure};
+use ropewalk_bus::{Consumer, Failure, Poker};
 use ropewalk_schemas::payload::TaskSkipped;
 use ropewalk_schemas::{Event, EventPattern, Payload, Priority, Slug, TaskId};
 use ropewalk_store::{
-    ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryState, Outcome, StartAt, Store,
-    Subscription,
+    ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryState, EventFilter, Outcome,
+    StartAt, Subscription,
 };
 
+use crate::publishers;
 use crate::support::{
-    World, build, commit, component_back, component_down, finish_all, name, next, nothing_more,
-    retry, sequence, stop_request, subscription,
+    Running, World, build, commit, component_back, component_down, finish_all, name, next,
+    nothing_more, retry, sequence, stop_request, subscription,
 };
 
-/// Forty events of mixed type, entity, source and priority.
-fn mixed_events(world: &World) -> Result<Vec<Event>> {
-    let mut events = Vec::new();
-    for number in 0..40_u8 {
-        let payload = match number % 5 {
-            0 => retry("again")?,
-            1 => Payload::TaskSkipped(TaskSkipped {
-                build_id: build(),
-                task_id: TaskId::parse("T-001")?,
-                idea_slug: Slug::parse("habits")?,
-                skipped_by: "test".to_owned(),
-                reason: "none".to_owned(),
-            }),
-            2 => component_down()?,
-            3 => component_back(),
-            _ => stop_request(),
-        };
-        let mut event = world.event(&format!("entity/{}", number % 7), payload)?;
-        event.source = name(&format!("loop-{}", number % 3))?;
-        event.priority = Priority::new(number % 10 + 1)?;
-        events.push(event);
+/// Returns one of many events of mixed type, entity, source and priority.
+pub(crate) fn mixed_event(world: &World, number: u8) -> Result<Event> {
+    let payload = match number % 5 {
+        0 => retry("again")?,
+        1 => Payload::TaskSkipped(TaskSkipped {
+            build_id: build(),
+            task_id: TaskId::parse("T-001")?,
+            idea_slug: Slug::parse("habits")?,
+            skipped_by: "test".to_owned(),
+            reason: "none".to_owned(),
+        }),
+        2 => component_down()?,
+        3 => component_back(),
+        _ => stop_request(),
+    };
+    Ok(Event {
+        source: name(&format!("loop-{}", number % 3))?,
+        priority: Priority::new(number % 10 + 1)?,
+        ..world.event(&format!("entity/{}", number % 7), payload)?
+    })
+}
+
+/// What is taken by the subscribers to forty mixed events.
+fn is_for(subscriber: &str, event: &Event) -> bool {
+    let of_tasks = event.event_type().starts_with("task.");
+    match subscriber {
+        "all-tasks" => of_tasks,
+        "retries" => event.event_type() == "task.retry",
+        "alerts" => event.event_type().starts_with("alert."),
+        _ => of_tasks && event.source.as_str() == "loop-1",
     }
-    Ok(events)
+}
+
+/// Publishes forty events from three processes at once; answers them as they are stored.
+async fn publish_from_three_processes(world: &World, running: &Running) -> Result<Vec<Event>> {
+    Poker::listen(&running.bus, world.directory.path(), &running.supervisor)?;
+    let directory = world.directory.path().to_owned();
+    let published =
+        tokio::task::spawn_blocking(move || publishers::publish_at_once(&directory)).await??;
+    let stored = running.store.events(&EventFilter::default()).await?;
+    let ids: Vec<String> = stored
+        .iter()
+        .map(|stored| stored.event.id.to_string())
+        .collect();
+    let known: BTreeSet<&String> = ids.iter().collect();
+    assert_eq!((ids.len(), known.len()), (40, 40), "none lost or doubled");
+    assert_eq!(known, published.iter().collect());
+    let caused = stored
+        .iter()
+        .filter(|stored| stored.event.causationid.is_some());
+    assert_eq!(caused.count(), 37, "all but the first of each process");
+    stored
+        .into_iter()
+        .map(|stored| Ok(Event::try_from(stored.event)?))
+        .collect()
 }
 
 pub(crate) async fn forty_events_of_three_processes_reach_each_subscriber_once(
     world: World,
 ) -> Result<()> {
     let running = world.start().await?;
-    let loop_1 = name("loop-1")?;
     let mut inboxes = vec![
         running.consume("all-tasks", &["task.*"]).await?,
         running.consume("retries", &["task.retry"]).await?,
@@ -53,7 +85,7 @@ pub(crate) async fn forty_events_of_three_processes_reach_each_subscriber_once(
     ];
     let narrowed = Subscription {
         name: name("loop-1-tasks")?,
-        patterns: vec![EventPattern::of("task.*").from_source(loop_1.clone())],
+        patterns: vec![EventPattern::of("task.*").from_source(name("loop-1")?)],
         from: StartAt::Now,
     };
     let consumer = Consumer {
@@ -62,37 +94,15 @@ pub(crate) async fn forty_events_of_three_processes_reach_each_subscriber_once(
     };
     inboxes.push(running.bus.consume(consumer).await?);
 
-    let events = mixed_events(&world)?;
-    let (second, third) = (world.store().await?, world.store().await?);
-    let publish = |store: Store, part: usize| {
-        let mine: Vec<Event> = events.iter().skip(part).step_by(3).cloned().collect();
-        let bus = running.bus.clone();
-        async move {
-            for event in mine {
-                commit(&store, [event]).await?;
-                bus.poke();
-            }
-            anyhow::Ok(())
-        }
-    };
-    tokio::try_join!(
-        publish(running.store.clone(), 0),
-        publish(second, 1),
-        publish(third, 2)
-    )?;
-
+    let events = publish_from_three_processes(&world, &running).await?;
     for inbox in &mut inboxes {
         let subscriber = inbox.subscriber().clone();
         let wanted: BTreeSet<_> = events
             .iter()
-            .filter(|event| match subscriber.as_str() {
-                "all-tasks" => event.event_type().starts_with("task."),
-                "retries" => event.event_type() == "task.retry",
-                "alerts" => event.event_type().starts_with("alert."),
-                _ => event.event_type().starts_with("task.") && event.source == loop_1,
-            })
+            .filter(|event| is_for(subscriber.as_str(), event))
             .map(|event| event.id)
             .collect();
+        ensure!(!wanted.is_empty(), "nothing for `{subscriber}`");
         let mut received = BTreeSet::new();
         let mut order: BTreeMap<String, Vec<i64>> = BTreeMap::new();
         while received.len() < wanted.len() {

@@ -4,6 +4,7 @@ mod broker;
 mod cases;
 mod forge;
 mod processes;
+mod publishers;
 mod server;
 mod support;
 
