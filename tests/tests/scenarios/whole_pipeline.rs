@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
+use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document::tasks_md;
 use ropewalk_schemas::idea::{Idea, Session};
@@ -38,6 +39,13 @@ async fn an_idea_becomes_a_verified_branch_by_the_verbs_of_its_owner() -> anyhow
             "`{file}` is missing from the idea folder"
         );
     }
+    let early = store(project.path()).await?;
+    assert_eq!(early.count::<Specification>(Query::new()).await?, 0);
+    assert_eq!(
+        early.count::<Build>(Query::new()).await?,
+        0,
+        "ideation alone builds nothing"
+    );
     let made = project.verb(&["spec", "generate", "habits"], "")?;
     let (id, hash) = identity(&made)?;
     for file in ["build/spec.md", "build/tasks.md"] {
@@ -51,12 +59,16 @@ async fn an_idea_becomes_a_verified_branch_by_the_verbs_of_its_owner() -> anyhow
         .runner
         .run(&["spec", "approve", &id, "--hash", &stale], PATIENCE)?;
     assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(early.count::<Build>(Query::new()).await?, 0);
+    assert_eq!(early.count::<Task>(Query::new()).await?, 0);
+    early.close().await?;
     project.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
     finish(&project.runner, project.path(), 1).await?;
 
     let store = store(project.path()).await?;
     check_records(&store).await?;
     check_events(&store).await?;
+    check_whole(&store).await?;
     check_at_rest(&store).await?;
     check_branch(&project.repository())?;
     check_tasks_file(&folder)
@@ -118,6 +130,47 @@ async fn check_records(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks that the whole was judged after its last task and before it was called a success, by who had approved it.
+async fn check_whole(store: &Store) -> anyhow::Result<()> {
+    let build = store.list::<Build>(Query::new()).await?.remove(0);
+    let evidence = store.list::<Evidence>(Query::new()).await?;
+    let of_whole: Vec<_> = evidence
+        .iter()
+        .filter(|evidence| evidence.task.is_none())
+        .collect();
+    let [whole] = of_whole[..] else {
+        bail!("one check of the whole, not {of_whole:?}")
+    };
+    assert_eq!(
+        (whole.verdict, Some(&whole.commit)),
+        (Verdict::Passed, build.head.as_ref())
+    );
+    let tasks = store.list::<Task>(Query::new()).await?;
+    let last = tasks.iter().filter_map(|task| task.completed_at).max();
+    ensure!(last <= Some(whole.at), "the whole is judged too early");
+    ensure!(
+        Some(whole.at) <= build.completed_at,
+        "it is judged too late"
+    );
+    let spec = store.list::<Specification>(Query::new()).await?.remove(0);
+    let approved = spec.approval.as_ref().context("an approval")?.at;
+    let first = tasks.iter().filter_map(|task| task.claimed_at).min();
+    ensure!(Some(approved) <= first, "a task began before the approval");
+    Ok(())
+}
+
+/// Checks that nothing is told twice for one cause.
+fn check_once(events: &[StoredEvent]) {
+    let mut told = BTreeSet::new();
+    for stored in events {
+        let event = &stored.event;
+        let cause = event.causationid.map(|cause| cause.to_string());
+        let data = event.data.to_string();
+        let fact = (cause, event.event_type.clone(), event.subject.clone(), data);
+        assert!(told.insert(fact), "told twice: {event:?}");
+    }
+}
+
 /// What people and the time begin.
 const ROOTS: [&str; 4] = [
     "ideation.message",
@@ -150,6 +203,7 @@ async fn check_events(store: &Store) -> anyhow::Result<()> {
         "{foreign:?}"
     );
     check_order(&of_chain)?;
+    check_once(&of_chain);
     let positions: Vec<i64> = of_chain.iter().map(|stored| stored.sequence).collect();
     assert!(positions.is_sorted());
     for stored in &of_chain {
@@ -231,9 +285,30 @@ fn check_order(events: &[StoredEvent]) -> anyhow::Result<()> {
             "a task landed after the end of its build"
         );
     }
-    let built = &once("build.completed")?.event.data;
+    check_ending(events, once("build.completed")?)
+}
+
+/// Checks what is told of the end of the build, and that its review follows.
+fn check_ending(events: &[StoredEvent], end: &StoredEvent) -> anyhow::Result<()> {
+    let built = &end.event.data;
+    for field in ["build_id", "counts", "duration_seconds", "branch"] {
+        at(built, &format!("/{field}"))?;
+    }
     assert_eq!(at(built, "/status")?, "succeeded");
     assert_eq!(at(built, "/commits")?.as_array().map(Vec::len), Some(TASKS));
+    let reviewed = events
+        .iter()
+        .find(|stored| {
+            stored.event.event_type == "review.completed" && stored.event.data["kind"] == "build"
+        })
+        .context("a review of the build")?;
+    ensure!(
+        reviewed.sequence > end.sequence,
+        "it is reviewed before its end"
+    );
+    for field in ["patterns_found", "gotchas_found"] {
+        at(&reviewed.event.data, &format!("/{field}"))?;
+    }
     Ok(())
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct House {
     pub(crate) members: Vec<Member>,
     /// The text of `deny.toml`.
     pub(crate) deny: String,
+    /// The text of `docs/scenarios.md`.
+    pub(crate) scenarios: String,
 }
 
 /// One package of the workspace.
@@ -41,6 +43,7 @@ impl House {
                 .map(|directory| Member::load(&root, directory))
                 .collect::<Result<_>>()?,
             deny: read(&root.join("deny.toml"))?,
+            scenarios: read(&root.join("docs/scenarios.md"))?,
         })
     }
 }

@@ -9,6 +9,7 @@ mod forgotten;
 mod house;
 mod manifest;
 mod owners;
+mod scenarios;
 mod sizes;
 mod sources;
 
@@ -103,6 +104,15 @@ fn no_crate_outgrows_the_others() -> Result<()> {
         crates.push((member.directory.clone(), sizes::crate_lines(member)?));
     }
     let violations = sizes::heavy_crates(&crates);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_scenario_line_names_tests_that_exist() -> Result<()> {
+    let house = House::load()?;
+    let tests = scenarios::tests(&house.members)?;
+    let violations = scenarios::violations(&house.scenarios, &tests);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }

@@ -1,0 +1,108 @@
+//! `docs/scenarios.md` names for each line of a scenario the tests that hold it; each of them has to be there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::Visit;
+
+use crate::house::Member;
+
+/// The tests of each member, by its directory.
+pub(crate) type Tests = BTreeMap<String, BTreeSet<String>>;
+
+/// Lists the tests of `members`: functions with a test attribute, and what a macro makes tests of.
+pub(crate) fn tests(members: &[Member]) -> Result<Tests> {
+    let mut tests = Tests::new();
+    for member in members {
+        let found = tests.entry(member.directory.clone()).or_default();
+        for (path, text) in &member.files {
+            let file = syn::parse_file(text).with_context(|| format!("cannot parse `{path}`"))?;
+            Search(found).visit_file(&file);
+        }
+    }
+    Ok(tests)
+}
+
+/// The rows of the page that name no test, or one that is not there.
+pub(crate) fn violations(page: &str, tests: &Tests) -> Vec<String> {
+    let rows = page.lines().filter(|line| line.starts_with("| V"));
+    rows.flat_map(|row| {
+        let line = row.split('|').nth(1).unwrap_or_default().trim();
+        let named: Vec<(&str, &str)> = row
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter_map(|code| code.split_once("::"))
+            .collect();
+        let unknown = named
+            .iter()
+            .filter(|(member, test)| !tests.get(*member).is_some_and(|all| all.contains(*test)))
+            .map(|(member, test)| format!("{line} names `{member}::{test}`, which is no test"));
+        let none = named
+            .is_empty()
+            .then(|| format!("{line} names no test, as `member::test`"));
+        unknown.chain(none).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+struct Search<'a>(&'a mut BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Search<'_> {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        let is_test = |attribute: &syn::Attribute| {
+            let last = attribute.path().segments.last();
+            last.is_some_and(|segment| segment.ident == "test")
+        };
+        if function.attrs.iter().any(is_test) {
+            self.0.insert(function.sig.ident.to_string());
+        }
+    }
+
+    /// A macro that makes a test of each name it is given: `contract! { … }`, `proptest! { … }`.
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        if item.ident.is_none() {
+            identifiers(item.mac.tokens.clone(), self.0);
+        }
+    }
+}
+
+fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => {
+                found.insert(name.to_string());
+            }
+            TokenTree::Group(group) => identifiers(group.stream(), found),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_test_that_is_not_there_is_found() {
+        let text =
+            "#[tokio::test] async fn a_chain_starts() {} fn helper() {} contract! { each_once }";
+        let mut found = BTreeSet::new();
+        Search(&mut found).visit_file(&syn::parse_file(text).unwrap());
+        let tests = Tests::from([("agents".to_owned(), found)]);
+        for (row, expected) in [
+            ("| V10.1 | `agents::a_chain_starts` |", 0),
+            (
+                "| V10.1 | `agents::a_chain_starts`, `agents::each_once` and `x` |",
+                0,
+            ),
+            ("| V10.1 | `agents::helper` |", 1),
+            ("| V10.1 | `bus::a_chain_starts`, `agents::gone` |", 2),
+            ("| V10.1 | nothing |", 1),
+            ("| line | tests |", 0),
+        ] {
+            assert_eq!(violations(row, &tests).len(), expected, "{row}");
+        }
+    }
+}
