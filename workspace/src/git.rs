@@ -87,6 +87,11 @@ impl Git {
         format!("git {SERVER_SETTINGS} {verb}")
     }
 
+    /// As [`Self::server`], with one more setting, which wins over the others.
+    pub(crate) fn server_with(setting: &str, verb: &str) -> String {
+        format!("git {SERVER_SETTINGS} -c {setting} {verb}")
+    }
+
     /// Runs `call` and takes every exit but 0 for an error.
     pub(crate) async fn run(&self, call: Call<'_>) -> Result<Output, GitError> {
         let name = call.name();

@@ -43,6 +43,14 @@ pub struct ConflictFile {
     pub merged: Option<String>,
 }
 
+/// What joining two trees comes to.
+pub(crate) enum MergedTrees {
+    /// The id of the tree that holds both.
+    Clean(String),
+    /// Both changed the same place.
+    Conflict(Vec<ConflictFile>),
+}
+
 impl LocalClone {
     /// Puts the one commit `candidate` on top of `head`; nothing but objects is written.
     pub async fn rebase(
@@ -73,17 +81,8 @@ impl LocalClone {
             };
             return Ok(Rebase::Rebased(rebased));
         }
-        let call = self
-            .call(["merge-tree", "--write-tree", "-z", "--no-messages"])
-            .argument(head.as_str())
-            .argument(candidate.as_str());
-        let output = self.git().try_run(call).await?;
-        let mut fields = output.fields();
-        let merged = fields
-            .next()
-            .map(|field| String::from_utf8_lossy(field).into_owned());
-        match (output.code, merged) {
-            (0, Some(merged)) => {
+        match self.merge_trees(head, candidate).await? {
+            MergedTrees::Clean(merged) => {
                 let parents = std::slice::from_ref(head);
                 let message = format!("{}\n", message.trim_end());
                 let commit = self.commit_text(&merged, parents, message, when).await?;
@@ -94,10 +93,31 @@ impl LocalClone {
                     tree_changed,
                 }))
             }
+            MergedTrees::Conflict(files) => Ok(Rebase::Conflict(files)),
+        }
+    }
+
+    /// Joins the trees of two commits in memory.
+    pub(crate) async fn merge_trees(
+        &self,
+        ours: &CommitId,
+        theirs: &CommitId,
+    ) -> Result<MergedTrees, GitError> {
+        let call = self
+            .call(["merge-tree", "--write-tree", "-z", "--no-messages"])
+            .argument(ours.as_str())
+            .argument(theirs.as_str());
+        let output = self.git().try_run(call).await?;
+        let mut fields = output.fields();
+        let merged = fields
+            .next()
+            .map(|field| String::from_utf8_lossy(field).into_owned());
+        match (output.code, merged) {
+            (0, Some(merged)) => Ok(MergedTrees::Clean(merged)),
             (1, Some(merged)) => {
                 let sides = Sides::parse(fields)
                     .ok_or_else(|| GitError::unreadable("merge-tree", &output.stdout))?;
-                Ok(Rebase::Conflict(self.conflicts(&merged, sides).await?))
+                Ok(MergedTrees::Conflict(self.conflicts(&merged, sides).await?))
             }
             _ => Err(output.failure("merge-tree".to_owned())),
         }

@@ -17,6 +17,7 @@ pub mod commit;
 pub mod environment;
 pub mod git;
 pub mod landing;
+pub mod merge;
 pub mod path;
 pub mod preserve;
 pub mod publish;
@@ -31,6 +32,7 @@ pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit}
 pub use environment::Environment;
 pub use git::{Git, GitError};
 pub use landing::{ConflictFile, Rebase, Rebased};
+pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use publish::{Publication, PublishError};

@@ -33,6 +33,11 @@ pub enum PublishError {
     /// The user works on the branch right now.
     #[error("`{0}` is checked out in your repository; switch to another branch there")]
     CheckedOut(String),
+    /// The branch is checked out with changes that no commit has.
+    #[error(
+        "`{0}` is checked out in your repository with changes that are not committed, or with files that are in the way; commit or stash them"
+    )]
+    Dirty(String),
     /// The repository takes no such branch.
     #[error("your repository refused the branch `{branch}`: {reason}")]
     Refused {
@@ -62,10 +67,22 @@ impl LocalClone {
                 new: new.clone(),
             });
         }
-        let reference = format!("refs/heads/{branch}");
         // A push that was killed leaves the lock of its ref behind, and the branch is ours.
-        let lock = format!("{reference}.lock");
+        let lock = format!("refs/heads/{branch}.lock");
         stale::clear(&self.user().git_directory.join(lock));
+        let server = Git::server("receive-pack");
+        self.push_branch(branch, new, expected_old, &server).await
+    }
+
+    /// Pushes `new` into the user's repository if `branch` is at `expected_old`, to the git called as `server` there.
+    pub(crate) async fn push_branch(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        expected_old: Option<&CommitId>,
+        server: &str,
+    ) -> Result<Publication, PublishError> {
+        let reference = format!("refs/heads/{branch}");
         let old = expected_old.map_or("", CommitId::as_str);
         let call = self
             .call([
@@ -75,7 +92,7 @@ impl LocalClone {
                 "--no-signed",
                 "--recurse-submodules=no",
             ])
-            .argument(format!("--receive-pack={}", Git::server("receive-pack")))
+            .argument(format!("--receive-pack={server}"))
             .argument(format!("--force-with-lease={reference}:{old}"))
             .argument("--")
             .argument(&self.user().path)
@@ -102,6 +119,16 @@ impl LocalClone {
         }
         if answer.contains("branch is currently checked out") {
             return Err(PublishError::CheckedOut(branch.to_owned()));
+        }
+        if [
+            "unstaged changes",
+            "staged changes",
+            "Could not update working tree",
+        ]
+        .iter()
+        .any(|reason| answer.contains(reason))
+        {
+            return Err(PublishError::Dirty(branch.to_owned()));
         }
         match answer.lines().find(|line| line.starts_with('!')) {
             Some(line) => {

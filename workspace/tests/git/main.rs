@@ -2,6 +2,7 @@
 
 mod cloning;
 mod landing;
+mod merging;
 mod paths;
 mod publishing;
 mod slots;

@@ -1,0 +1,168 @@
+//! Brings a commit into a branch of the user's repository, on the word of a person, and nothing else into it.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::CommitId;
+
+use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
+use crate::commit::NewCommit;
+use crate::landing::MergedTrees;
+use crate::{CommitMessage, ConflictFile, Git, GitError, LocalClone, Publication, PublishError};
+
+/// What bringing a commit into a branch comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merge {
+    /// The branch holds the commit already.
+    Contained,
+    /// The commit follows the branch, which only has to move.
+    FastForward,
+    /// Both went on; this commit holds both.
+    Merged(CommitId),
+    /// Both changed the same place; nothing was written.
+    Conflict(Vec<ConflictFile>),
+}
+
+/// Says why a branch was not sent to a remote repository.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// The repository has no such remote, and there is no such directory.
+    #[error("`{0}` is neither a remote of your repository nor a directory")]
+    Unknown(String),
+    /// The remote is not on this machine.
+    #[error(
+        "`{remote}` is at `{url}`, and only a repository on this machine is pushed to; run `git push {remote} {branch}`"
+    )]
+    NotLocal {
+        /// The remote.
+        remote: String,
+        /// Where it is.
+        url: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The remote did not take the branch.
+    #[error("`{remote}` refused the branch `{branch}`: {reason}")]
+    Refused {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+        /// What git said.
+        reason: String,
+    },
+    /// Git did not do its part.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl LocalClone {
+    /// Joins `head` with `into` in memory: nothing but objects is written, and no ref moves.
+    pub async fn merge(
+        &self,
+        head: &CommitId,
+        into: &CommitId,
+        message: &CommitMessage,
+        when: DateTime<Utc>,
+    ) -> Result<Merge, GitError> {
+        if self.is_ancestor(head, into).await? {
+            return Ok(Merge::Contained);
+        }
+        if self.is_ancestor(into, head).await? {
+            return Ok(Merge::FastForward);
+        }
+        match self.merge_trees(into, head).await? {
+            MergedTrees::Conflict(files) => Ok(Merge::Conflict(files)),
+            MergedTrees::Clean(tree) => {
+                let commit = NewCommit {
+                    tree: &tree,
+                    parents: &[into.clone(), head.clone()],
+                    message,
+                    when,
+                };
+                Ok(Merge::Merged(self.create_commit(commit).await?))
+            }
+        }
+    }
+
+    /// Moves a branch of the user's repository from `expected_old` to `new`, with its checkout if there is one.
+    ///
+    /// Git itself refuses a checkout that holds changes of its own, or files that are in the way.
+    pub async fn advance(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        expected_old: &CommitId,
+    ) -> Result<Publication, PublishError> {
+        let server = Git::server_with("receive.denyCurrentBranch=updateInstead", "receive-pack");
+        self.push_branch(branch, new, Some(expected_old), &server)
+            .await
+    }
+
+    /// Sends `commit` as `branch` to a repository on this machine: a remote of the user's repository, or a directory.
+    ///
+    /// Nothing is forced: a branch that has other commits stays as it is.
+    pub async fn push_to(
+        &self,
+        remote: &str,
+        branch: &str,
+        commit: &CommitId,
+    ) -> Result<(), PushError> {
+        let place = self.place_of(remote, branch).await?;
+        let reference = format!("refs/heads/{branch}");
+        let call = self
+            .call([
+                "push",
+                "--porcelain",
+                "--no-verify",
+                "--no-signed",
+                "--recurse-submodules=no",
+            ])
+            .argument(format!("--receive-pack={}", Git::server("receive-pack")))
+            .argument("--")
+            .argument(&place)
+            .argument(format!("{commit}:{reference}"))
+            .settings(&LOCAL_TRANSFER)
+            .timeout(TRANSFER_TIMEOUT);
+        let output = self.git().try_run(call).await?;
+        if output.code == 0 {
+            return Ok(());
+        }
+        let answer = output.line();
+        let refusal = answer.lines().find(|line| line.starts_with('!'));
+        let reason = refusal.map_or_else(
+            || output.stderr.trim().to_owned(),
+            |line| line.rsplit('\t').next().unwrap_or(line).to_owned(),
+        );
+        Err(PushError::Refused {
+            remote: remote.to_owned(),
+            branch: branch.to_owned(),
+            reason,
+        })
+    }
+
+    /// Finds the directory of a remote; only its address is read from the user's settings.
+    async fn place_of(&self, remote: &str, branch: &str) -> Result<PathBuf, PushError> {
+        let user = self.user();
+        let call = self
+            .call(["config", "--file"])
+            .argument(user.git_directory.join("config"))
+            .argument("--get")
+            .argument(format!("remote.{remote}.url"));
+        let output = self.git().try_run(call).await?;
+        let url = (output.code == 0).then(|| output.line());
+        let address = url.as_deref().unwrap_or(remote);
+        let path = user
+            .path
+            .join(address.strip_prefix("file://").unwrap_or(address));
+        match (path.is_dir(), url) {
+            (true, _) => Ok(path),
+            (false, Some(url)) => Err(PushError::NotLocal {
+                remote: remote.to_owned(),
+                url,
+                branch: branch.to_owned(),
+            }),
+            (false, None) => Err(PushError::Unknown(remote.to_owned())),
+        }
+    }
+}

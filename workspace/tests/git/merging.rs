@@ -1,0 +1,130 @@
+//! Brings finished work into branches of the user's repository and of remotes on this machine.
+
+use ropewalk_schemas::CommitId;
+use ropewalk_workspace::{CommitMessage, LocalClone, Merge, Publication, PublishError, PushError};
+
+use crate::world::{World, commit, git, now, poison};
+
+fn message() -> CommitMessage {
+    CommitMessage::new("Merge branch `build/x`")
+}
+
+async fn head(clone: &LocalClone) -> anyhow::Result<CommitId> {
+    Ok(clone.fetch().await?.commit)
+}
+
+#[tokio::test]
+async fn a_merge_moves_joins_or_shows_both_sides() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    let ours = commit(&clone, &base, "README.md", "one\nMINE\nthree\n").await?;
+    let merge = |head: CommitId, into: CommitId| {
+        let clone = clone.clone();
+        async move { clone.merge(&head, &into, &message(), now()).await }
+    };
+    assert_eq!(merge(ours.clone(), base.clone()).await?, Merge::FastForward);
+    assert_eq!(merge(base.clone(), ours.clone()).await?, Merge::Contained);
+    let beside = commit(&clone, &base, "beside.txt", "b\n").await?;
+    let Merge::Merged(both) = merge(ours.clone(), beside.clone()).await? else {
+        anyhow::bail!("not merged");
+    };
+    let log = clone.log(Some(&base), &both).await?;
+    let merged = log.iter().find(|commit| commit.id == both);
+    assert_eq!(
+        merged.map(|commit| commit.parents.clone()),
+        Some(vec![beside, ours.clone()])
+    );
+    let theirs = commit(&clone, &base, "README.md", "one\nTHEIRS\nthree\n").await?;
+    let Merge::Conflict(files) = merge(ours, theirs).await? else {
+        anyhow::bail!("no conflict");
+    };
+    assert_eq!(files[0].head.as_deref(), Some("one\nTHEIRS\nthree\n"));
+    assert_eq!(files[0].candidate.as_deref(), Some("one\nMINE\nthree\n"));
+    assert_eq!(world.git(&["rev-parse", "main"])?, base.as_str());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_clean_checkout_follows_its_branch_and_keeps_its_own_files() -> anyhow::Result<()> {
+    let world = World::new()?;
+    world.write("notes.txt", "of nobody else\n")?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    let next = commit(&clone, &base, "a.txt", "a\n").await?;
+    let moved = clone.advance("main", &next, &base).await?;
+    assert_eq!(moved, Publication::Published);
+    assert_eq!(world.git(&["rev-parse", "HEAD"])?, next.as_str());
+    assert_eq!(world.git(&["status", "--porcelain"])?, "?? notes.txt");
+    assert_eq!(std::fs::read_to_string(world.user.join("a.txt"))?, "a\n");
+    let again = clone.advance("main", &next, &base).await?;
+    assert_eq!(again, Publication::AlreadyThere);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_checkout_with_changes_or_files_in_the_way_is_left_alone() -> anyhow::Result<()> {
+    for (path, content) in [("README.md", "changed\n"), ("a.txt", "in the way\n")] {
+        let world = World::new()?;
+        world.write(path, content)?;
+        let clone = world.clone().await?;
+        let base = head(&clone).await?;
+        let next = commit(&clone, &base, "a.txt", "a\n").await?;
+        let refused = clone.advance("main", &next, &base).await;
+        assert!(
+            matches!(&refused, Err(PublishError::Dirty(branch)) if branch == "main"),
+            "{path}: {refused:?}"
+        );
+        assert_eq!(world.git(&["rev-parse", "main"])?, base.as_str());
+        assert_eq!(std::fs::read_to_string(world.user.join(path))?, content);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_branch_that_moved_meanwhile_is_not_advanced_and_no_hook_runs() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    let next = commit(&clone, &base, "a.txt", "a\n").await?;
+    world.git(&["branch", "release"])?;
+    world.git(&["commit", "-q", "--allow-empty", "-m", "meanwhile"])?;
+    let main: CommitId = world.git(&["rev-parse", "main"])?.parse()?;
+    let other = clone.advance("main", &next, &base).await?;
+    assert_eq!(other, Publication::MovedByOther { actual: Some(main) });
+    let fired = poison(&world)?;
+    clone.advance("release", &next, &base).await?;
+    assert_eq!(world.git(&["rev-parse", "release"])?, next.as_str());
+    assert!(!fired.exists(), "{}", std::fs::read_to_string(&fired)?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bare_remote_on_this_machine_is_pushed_to_and_never_forced() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let bare = world.directory.path().join("remote.git");
+    git(
+        world.directory.path(),
+        &["init", "-q", "--bare", "remote.git"],
+    )?;
+    world.git(&["remote", "add", "origin", "../remote.git"])?;
+    world.git(&["remote", "add", "far", "https://example.org/x.git"])?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    let next = commit(&clone, &base, "a.txt", "a\n").await?;
+    clone.push_to("origin", "main", &next).await?;
+    assert_eq!(git(&bare, &["rev-parse", "main"])?, next.as_str());
+    clone.push_to("../remote.git", "main", &next).await?;
+    let other = commit(&clone, &base, "b.txt", "b\n").await?;
+    let refused = clone.push_to("origin", "main", &other).await;
+    assert!(
+        matches!(refused, Err(PushError::Refused { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(git(&bare, &["rev-parse", "main"])?, next.as_str());
+    let far = clone.push_to("far", "main", &next).await;
+    assert!(matches!(far, Err(PushError::NotLocal { .. })), "{far:?}");
+    let unknown = clone.push_to("upstream", "main", &next).await;
+    assert!(matches!(unknown, Err(PushError::Unknown(_))), "{unknown:?}");
+    Ok(())
+}
