@@ -16,6 +16,7 @@ mod loops;
 mod prime;
 mod prompt;
 mod publish;
+mod purse;
 mod recover;
 mod settle;
 mod signals;
@@ -26,23 +27,22 @@ mod verify;
 
 pub mod decide;
 pub mod gate;
+pub mod land;
 mod options;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Worker};
-use ropewalk_schemas::attempt::TestCounts;
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::{CommandRunner, GatePool, LocalClone, SlotPool};
-use tokio::sync::Semaphore;
+use ropewalk_workspace::{CommandRunner, LocalClone, SlotPool};
 
-pub use options::{BuildOptions, GateCheck};
+use gate::house::{GateHouse, GateParts};
+pub use options::{BuildOptions, budgets};
 use signals::Signals;
 
 /// The events that the agent takes.
@@ -65,10 +65,8 @@ const TAKES: &[&str] = &[
 ];
 /// How many deliveries are handled at once; each one is short.
 const IN_FLIGHT: usize = 16;
-/// Checkouts beside those of the loops, for whole-build checks and for other processes on the same state.
+/// Slots beside those of the loops, for other processes on the same state.
 const SPARE_CHECKOUTS: usize = 8;
-/// So many test runs of parents are remembered.
-const REMEMBERED_RUNS: usize = 256;
 
 /// What the agent is made of.
 pub struct BuildParts {
@@ -106,32 +104,10 @@ pub(crate) struct Shop {
     state: PathBuf,
     options: BuildOptions,
     slots: SlotPool,
-    gates: GatePool,
-    /// Gate runs at once; more of them would only slow each other down.
-    gate_turns: Semaphore,
+    house: GateHouse,
     signals: Signals,
     /// One process writes a tasks.md at a time.
     task_files: tokio::sync::Mutex<()>,
-    /// What the tests of a tree showed, by tree and command, where no evidence says it.
-    parents: Mutex<HashMap<(String, String), TestCounts>>,
-}
-
-impl Shop {
-    /// Returns what the tests of a tree showed, if they were run there.
-    fn parent_tests(&self, tree: &str, command: &str) -> Option<TestCounts> {
-        let key = (tree.to_owned(), command.to_owned());
-        let parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
-        parents.get(&key).cloned()
-    }
-
-    /// Remembers what the tests of a tree showed.
-    fn keep_parent_tests(&self, tree: &str, command: &str, tests: TestCounts) {
-        let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
-        if parents.len() >= REMEMBERED_RUNS {
-            parents.clear();
-        }
-        parents.insert((tree.to_owned(), command.to_owned()), tests);
-    }
 }
 
 impl BuildAgent {
@@ -157,8 +133,14 @@ impl BuildAgent {
             loops: names?,
             shop: Arc::new(Shop {
                 slots: SlotPool::new(clone.clone(), checkouts),
-                gates: GatePool::new(clone.clone(), checkouts),
-                gate_turns: Semaphore::new(loops + 1),
+                house: GateHouse::new(GateParts {
+                    clone: clone.clone(),
+                    runner: runner.clone(),
+                    state: state.clone(),
+                    loops,
+                    gate: options.gate.clone(),
+                    validation_timeout: options.validation_timeout,
+                }),
                 engine,
                 clone,
                 runner,
@@ -168,7 +150,6 @@ impl BuildAgent {
                 options,
                 signals: Signals::default(),
                 task_files: tokio::sync::Mutex::new(()),
-                parents: Mutex::default(),
             }),
         })
     }

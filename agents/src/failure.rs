@@ -15,6 +15,7 @@ pub(crate) fn may_pass(error: &EngineError) -> bool {
         | EngineError::DoomLoop { .. }
         | EngineError::TurnLimit { .. }
         | EngineError::TokenLimit { .. }
+        | EngineError::Budget(_)
         | EngineError::Ended { .. }
         | EngineError::Job(_)
         | EngineError::JournalEntry { .. } => false,

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use ropewalk_agents::build::land::LandError;
 use ropewalk_agents::ideation::ChatError;
 use ropewalk_agents::specification::{ApproveError, RequestError};
 use ropewalk_bus::BusError;
@@ -193,6 +194,7 @@ plain_errors! {
     GitError = "git",
     InstanceLockError = "running",
     InvalidId = "name",
+    LandError = "landing",
     LocationError = "store",
     OpenError = "store",
     PokeError = "bus",

@@ -20,7 +20,7 @@ use crate::error::CliError;
 use crate::project::Project;
 
 pub use agents::Crew;
-pub(crate) use agents::notice;
+pub(crate) use agents::{lander, notice};
 pub use desk::Desk;
 pub(crate) use desk::location;
 pub use host::Host;

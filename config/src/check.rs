@@ -7,6 +7,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
     bounds(config)
         .or_else(|| confidences(config))
         .or_else(|| gate(config))
+        .or_else(|| budget(config))
         .or_else(|| together(config))
 }
 
@@ -91,7 +92,34 @@ fn confidences(config: &Config) -> Option<(String, String)> {
         })
 }
 
+fn budget(config: &Config) -> Option<(String, String)> {
+    let budget = &config.budget;
+    let dollars = [
+        ("budget.task_usd", budget.task_usd),
+        ("budget.build_usd", budget.build_usd),
+        ("budget.project_usd", budget.project_usd),
+        ("budget.day_usd", budget.day_usd),
+    ];
+    dollars
+        .into_iter()
+        .find(|(_, amount)| amount.is_some_and(|amount| !(0.0..=1e9).contains(&amount)))
+        .map(|(key, _)| {
+            let reason = "must be an amount of dollars between 0 and 1000000000";
+            (key.to_owned(), reason.to_owned())
+        })
+}
+
 fn gate(config: &Config) -> Option<(String, String)> {
+    let zero = config
+        .gate
+        .level_seconds
+        .0
+        .iter()
+        .find(|(_, seconds)| **seconds == 0);
+    if let Some((level, _)) = zero {
+        let key = format!("gate.level_seconds.{level}");
+        return Some((key, "must be at least 1".to_owned()));
+    }
     let commands = &config.gate.commands;
     commands.iter().enumerate().find_map(|(index, command)| {
         let fault = |key: &str, reason: &str| {

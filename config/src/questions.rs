@@ -237,6 +237,8 @@ mod tests {
                 "protected_files",
                 "branch_moved",
                 "build_finished",
+                "landing_refused",
+                "budget_exceeded",
                 "validation_passed",
                 "claude_md_promotion"
             ]

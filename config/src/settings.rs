@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use agents::{
-    BudgetSettings, BuildSettings, GateCommand, GateSettings, KnowledgeSettings, MonitorSettings,
-    PmSettings, QuestionSettings, SpecificationSettings, StuckMinutes, ValidationSettings,
+    BudgetSettings, BuildSettings, GateCommand, GateSettings, KnowledgeSettings, LevelSeconds,
+    MonitorSettings, PmSettings, QuestionSettings, SpecificationSettings, StuckMinutes,
+    ValidationSettings,
 };
 pub use models::{
     InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings, Sandbox,

@@ -10,6 +10,7 @@ use ropewalk_runtime::Clock;
 use ropewalk_store::Store;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::{self, Budgets};
 use crate::error::EngineError;
 use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
 use crate::journal::Journal;
@@ -23,6 +24,7 @@ pub struct Engine {
     store: Store,
     models: Models,
     clock: Clock,
+    budgets: Budgets,
 }
 
 impl Engine {
@@ -32,7 +34,15 @@ impl Engine {
             store,
             models,
             clock,
+            budgets: Budgets::default(),
         }
+    }
+
+    /// Sets the budgets that every job has to keep to.
+    #[must_use]
+    pub fn with_budgets(mut self, budgets: Budgets) -> Self {
+        self.budgets = budgets;
+        self
     }
 
     /// Returns the models it asks.
@@ -71,6 +81,7 @@ impl Engine {
                 observer.delta(&reply.text());
                 reply
             } else {
+                self.check_budgets(job).await?;
                 let reply = ask(entry, &request, cancel, observer).await?;
                 journal.record(turn, reply).await?
             };
@@ -83,6 +94,17 @@ impl Engine {
         }
         Err(EngineError::TurnLimit {
             turns: job.limits.turns,
+        })
+    }
+}
+
+impl Engine {
+    /// What was answered before costs nothing, so only a new call has to be within the budgets.
+    async fn check_budgets(&self, job: &Job) -> Result<(), EngineError> {
+        let exceeded =
+            budget::first_exceeded(&self.store, &self.clock, &self.budgets, &job.scope).await?;
+        exceeded.map_or(Ok(()), |exceeded| {
+            Err(EngineError::Budget(Box::new(exceeded)))
         })
     }
 }

@@ -4,6 +4,8 @@ use ropewalk_llm::{ModelError, StopReason};
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_store::{CommitError, ReadError};
 
+use crate::budget::Exceeded;
+
 /// Says why a job came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -48,6 +50,12 @@ pub enum EngineError {
         /// The bound.
         limit: u64,
     },
+    /// A budget above that of the job is used up.
+    #[error(
+        "the budget `{}` is used up: {} of {}; raise it in `[budget]`, or wait for the next day",
+        .0.scope, .0.used, .0.limit
+    )]
+    Budget(Box<Exceeded>),
     /// A tool ended the work, for example because the attempt lost its files.
     #[error("the work was ended: {reason}")]
     Ended {
@@ -88,6 +96,7 @@ impl EngineError {
             Self::TokenLimit { .. } => Some(FailureClass::Quota),
             Self::Job(_) => Some(FailureClass::Unknown),
             Self::Ended { .. }
+            | Self::Budget(_)
             | Self::Cancelled
             | Self::Read(_)
             | Self::Journal(_)

@@ -7,6 +7,7 @@
 //! To add one more tool: write `tools/<name>.rs` with a struct that implements [`Tool`], and name it in
 //! [`tools::build_tools`]. To add a section of context: give [`SectionKind`] a variant and its priority.
 
+pub mod budget;
 pub mod context;
 pub mod engine;
 pub mod error;
@@ -22,6 +23,7 @@ pub mod tools;
 /// The words of models that jobs are made of, for agents, which do not import that crate themselves.
 pub use ropewalk_llm as llm;
 
+pub use budget::{Allowance, Budgets, Exceeded};
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
 pub use engine::Engine;
 pub use error::EngineError;

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, KnowledgeId, TaskId};
+use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, KnowledgeId, RequirementId, TaskId};
 use crate::repo_path::RepoPath;
 use crate::state::states;
 
@@ -149,6 +149,67 @@ pub enum Verdict {
     Held,
 }
 
+/// Says how deep a validation looks; each level includes those before it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Syntax, types, lint.
+    Quick,
+    /// Unit tests too.
+    Standard,
+    /// Integration and edge cases too.
+    Thorough,
+    /// Performance and security too.
+    Comprehensive,
+    /// The full regression.
+    Release,
+}
+
+impl Level {
+    /// Lists the levels from the shallowest to the deepest.
+    pub const ALL: [Self; 5] = [
+        Self::Quick,
+        Self::Standard,
+        Self::Thorough,
+        Self::Comprehensive,
+        Self::Release,
+    ];
+
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Standard => "standard",
+            Self::Thorough => "thorough",
+            Self::Comprehensive => "comprehensive",
+            Self::Release => "release",
+        }
+    }
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// Says that a text names no level.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no level; write `quick`, `standard`, `thorough`, `comprehensive` or `release`")]
+pub struct InvalidLevel(String);
+
+impl std::str::FromStr for Level {
+    type Err = InvalidLevel;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLevel> {
+        let plain = text.trim().to_lowercase();
+        let found = Self::ALL.into_iter().find(|level| level.as_str() == plain);
+        found.ok_or_else(|| InvalidLevel(text.to_owned()))
+    }
+}
+
 /// What the gate saw for one commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
@@ -172,9 +233,18 @@ pub struct Evidence {
     /// What did not hold, a line each.
     #[serde(default)]
     pub findings: Vec<String>,
+    /// How deep it looked; none when no check of its gate has a level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+    /// The requirements that the commit is for.
+    #[serde(default)]
+    pub requirements: Vec<RequirementId>,
     /// Every command that ran.
     #[serde(default)]
     pub checks: Vec<CheckRun>,
+    /// The checks of the gate that were not run: of a deeper level, or after one that did not hold.
+    #[serde(default)]
+    pub not_run: Vec<String>,
     /// When.
     pub at: DateTime<Utc>,
 }
@@ -184,6 +254,9 @@ pub struct Evidence {
 pub struct CheckRun {
     /// The check, for example `validation`.
     pub name: String,
+    /// The level that it belongs to; none for a check of every level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
     /// The command line.
     pub command: String,
     /// The exit code; none when it was killed or could not start.

@@ -4,10 +4,13 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::Level;
 use crate::event::Priority;
 use crate::ids::{
     BuildId, CommitId, ContentHash, CorrelationId, EventId, QuestionId, Slug, SpecId, UserSlug,
 };
+use crate::model_call::Spending;
+use crate::specification::Price;
 use crate::state::states;
 
 states! {
@@ -63,6 +66,19 @@ pub struct TaskCounts {
     pub blocked: u32,
 }
 
+/// What a person allowed a build beyond a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Raise {
+    /// The budget, as `budget.exceeded` names it.
+    pub scope: String,
+    /// So many tokens more, where it limits tokens.
+    pub tokens: u64,
+    /// So many millionths of a dollar more, where it limits money.
+    pub micro_usd: u64,
+    /// Who allowed it.
+    pub by: String,
+}
+
 /// A build of one approved revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
@@ -103,6 +119,9 @@ pub struct Build {
     pub target: String,
     /// How urgent it is.
     pub priority: Priority,
+    /// How deep its whole-build check looks, if a person chose that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
     /// The open question about the whole build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionId>,
@@ -111,6 +130,18 @@ pub struct Build {
     /// When the running stretch of working time began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_since: Option<DateTime<Utc>>,
+    /// The price that was shown when it was approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Price>,
+    /// What it has used, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spending>,
+    /// The budget that is used up, if one of the whole build is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exhausted: Option<String>,
+    /// What people allowed beyond the budgets, oldest first.
+    #[serde(default)]
+    pub raises: Vec<Raise>,
     /// The merge, once made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<CommitId>,

@@ -116,6 +116,14 @@ impl Dialect {
         }
     }
 
+    /// A number that the body of a record holds under `field`, which must be one that this crate names.
+    pub(crate) fn number_in_body(self, field: &str) -> String {
+        match self {
+            Self::Sqlite => format!("json_extract(body, '$.{field}')"),
+            Self::Postgres => format!("(body::jsonb ->> '{field}')::bigint"),
+        }
+    }
+
     /// Begins a transaction that holds the right to write from its first statement on.
     ///
     /// PostgreSQL would let two writers run beside each other and commit in another order than they took their

@@ -30,6 +30,7 @@ mod query;
 mod reader;
 mod record;
 mod row;
+mod spending;
 mod store;
 mod submission;
 mod value;

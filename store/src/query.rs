@@ -105,7 +105,11 @@ impl Query {
         Ok(statement)
     }
 
-    fn filter(&self, table: &'static Table, statement: &mut Statement) -> Result<(), ReadError> {
+    pub(crate) fn filter(
+        &self,
+        table: &'static Table,
+        statement: &mut Statement,
+    ) -> Result<(), ReadError> {
         for (index, (column, condition)) in self.conditions.iter().enumerate() {
             checked(table, column)?;
             statement.push(if index == 0 { " WHERE " } else { " AND " });

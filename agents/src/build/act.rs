@@ -2,7 +2,7 @@
 
 mod answers;
 mod approve;
-mod control;
+pub(super) mod control;
 mod files;
 
 use ropewalk_orchestrator::{AgentError, Context};

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::{QuestionDraft, Trigger};
+use ropewalk_engine::Exceeded;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{CommitId, QuestionId};
-use ropewalk_store::{ChangeSet, Query};
+use ropewalk_schemas::{BuildId, CommitId, QuestionId, TaskId};
+use ropewalk_store::{ChangeSet, Query, ReadError};
 
 use super::Shop;
 use super::decide::counts::Standing;
 use super::decide::failure::recommended;
+use super::land::LandError;
 use super::trouble::Trouble;
 
 /// So much of an error goes into a question; the whole lies in the evidence.
@@ -143,6 +145,55 @@ pub(crate) async fn build_finished(
     put(shop, context, changes, build, about, draft).await
 }
 
+/// Asks whether to spend more than a budget allows.
+pub(crate) async fn budget_exceeded(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: Option<&TaskId>,
+    exceeded: &Exceeded,
+) -> Result<Option<QuestionId>, Trouble> {
+    let values = BTreeMap::from([
+        ("idea", build.idea.to_string()),
+        ("scope", exceeded.scope.clone()),
+        ("used", exceeded.used.clone()),
+        ("limit", exceeded.limit.clone()),
+    ]);
+    let draft = shop.questions.render(Trigger::BudgetExceeded, &values)?;
+    let about = match task {
+        Some(task) => About::Task {
+            build: build.id,
+            task: task.clone(),
+        },
+        None => About::Build { build: build.id },
+    };
+    put(shop, context, changes, build, about, draft).await
+}
+
+/// Asks what to do about a branch that could not be merged.
+pub(crate) async fn landing_refused(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    refusal: &LandError,
+) -> Result<Option<QuestionId>, Trouble> {
+    let mut why = refusal.to_string();
+    if let Some(sides) = refusal.sides() {
+        why.push_str("\n\n");
+        why.push_str(&cut(&sides));
+    }
+    let values = BTreeMap::from([
+        ("branch", build.branch.clone()),
+        ("into", build.target.clone()),
+        ("why", why),
+    ]);
+    let draft = shop.questions.render(Trigger::LandingRefused, &values)?;
+    let about = About::Build { build: build.id };
+    put(shop, context, changes, build, about, draft).await
+}
+
 async fn put(
     shop: &Shop,
     context: &Context,
@@ -183,6 +234,24 @@ pub(crate) async fn supersede(
     for question in context.store.list::<Question>(query).await? {
         let same = matches!(&question.about, About::Task { task: about, .. } if *about == task.id);
         if same {
+            questions::supersede(changes, context, &question, reason);
+        }
+    }
+    Ok(())
+}
+
+/// Closes the open questions about a whole build.
+pub(crate) async fn supersede_about(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+) -> Result<(), ReadError> {
+    let query = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("build", build.to_string());
+    for question in context.store.list::<Question>(query).await? {
+        if matches!(question.about, About::Build { .. }) {
             questions::supersede(changes, context, &question, reason);
         }
     }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_engine::llm::ModelError;
-use ropewalk_engine::{EngineError, Outcome, Workbench, WorkbenchOptions, build_tools};
+use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions, build_tools};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
@@ -24,9 +24,10 @@ use super::Shop;
 use super::claim::Claim;
 use super::context::{CONFLICTS, of_build};
 use super::ending::{self, Fault, Report, Rows};
-use super::gate::{run, scope};
+use super::gate::{house, run, scope};
 use super::landing::{self, Landing};
 use super::prompt::{self, Background, Finished};
+use super::purse;
 use super::settle::go;
 use super::trouble::Trouble;
 
@@ -42,6 +43,8 @@ pub(crate) enum Ending {
     Failed(Box<Fault>),
     /// It was ended from outside, for this reason.
     Interrupted(String),
+    /// Its next model call would go beyond a budget.
+    OutOfBudget(Box<Exceeded>),
 }
 
 /// The locks of an attempt with their tokens, shared with whoever renews or extends them.
@@ -117,6 +120,10 @@ async fn record(
             info!(task.id = %work.claim.task.id, "attempt {} at `{}` failed: {:?}",
                 work.claim.attempt.number, work.claim.task.id, fault.class);
             ending::failed(shop, context, work.ids(), &fault, report).await
+        }
+        Ok(Ending::OutOfBudget(exceeded)) => {
+            info!(task.id = %work.claim.task.id, "the budget `{}` is used up", exceeded.scope);
+            purse::ran_out(shop, context, work.ids(), &exceeded, report).await
         }
         Ok(Ending::Interrupted(reason)) => {
             ending::interrupted(context, work.ids(), &reason, None, report).await
@@ -204,9 +211,11 @@ async fn check_and_land(
         attempt: work.claim.attempt.id,
         commit,
         parent,
+        base: work.claim.build.base.as_ref(),
         allowed,
     };
-    let Some(seen) = run::candidate(work.shop, &work.context, &candidate, &work.cancel).await?
+    let Some(seen) =
+        run::candidate(&work.shop.house, &work.context, &candidate, &work.cancel).await?
     else {
         return Ok(Ending::Interrupted(
             "it was ended during the gate".to_owned(),
@@ -349,7 +358,7 @@ fn bench(work: &Work<'_>, slot: &Slot) -> Result<Workbench, Trouble> {
         .into_iter()
         .map(|(name, value)| (text(name), text(value)))
         .collect();
-    for (name, value) in run::quiet_variables() {
+    for (name, value) in house::quiet_variables() {
         variables.push((name.to_owned(), value.to_owned()));
     }
     variables.push(("CARGO_TARGET_DIR".to_owned(), text(target.into())));
@@ -409,6 +418,7 @@ fn note(report: &mut Report, outcome: &Outcome) {
 
 fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
     let class = match error {
+        EngineError::Budget(exceeded) => return Ending::OutOfBudget(exceeded.clone()),
         // The same work would use as much again, so waiting for a better time does not help.
         EngineError::TokenLimit { .. } => Some(FailureClass::NoProgress),
         other => other.failure_class(),

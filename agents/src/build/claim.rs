@@ -57,7 +57,7 @@ enum Look {
 async fn look(shop: &Shop, context: &Context) -> Result<Look, Trouble> {
     let mut found = Look::Nothing;
     for build in builds_in(&context.store, &[BuildState::Running]).await? {
-        if build.pause_requested || build.head.is_none() {
+        if build.pause_requested || build.exhausted.is_some() || build.head.is_none() {
             continue;
         }
         let Some(plan) = Plan::load(&context.store, build.id).await? else {
@@ -98,7 +98,7 @@ async fn attempt(
     let Some(base) = build.head.clone() else {
         return Ok(Look::Nothing);
     };
-    if build.state != BuildState::Running || build.pause_requested {
+    if build.state != BuildState::Running || build.pause_requested || build.exhausted.is_some() {
         return Ok(Look::Nothing);
     }
     let context = of_build(context, build);

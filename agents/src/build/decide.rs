@@ -5,6 +5,7 @@ pub mod classify;
 pub mod counts;
 pub mod failure;
 pub mod order;
+pub mod purse;
 pub mod readiness;
 pub mod step;
 

@@ -12,6 +12,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::payload::LockReleased;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{AttemptId, BuildId, Payload, RepoPath, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, attempt_key};
 
@@ -250,6 +251,16 @@ async fn follow(
             task.waiting_for = Some(WaitReason::Quota);
             task.not_before = Some(*until);
             task.reason = Some(format!("waits for the provider's quota until {until}"));
+            let provider = shop.engine.models().build.model.name().to_owned();
+            changes.put(&Wait {
+                waiter: Party::Task {
+                    build: task.build,
+                    task: task.id.clone(),
+                },
+                resource: Resource::Quota { provider },
+                holder: None,
+                since: context.now(),
+            });
         }
         Answer::Hold => {
             go(task, TaskState::Waiting);

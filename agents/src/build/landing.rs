@@ -116,10 +116,11 @@ async fn onto(
         attempt: work.claim.attempt.id,
         commit: &commit,
         parent: head,
+        base: work.claim.build.base.as_ref(),
         allowed,
     };
     Ok(
-        match run::candidate(work.shop, &work.context, &candidate, &work.cancel).await? {
+        match run::candidate(&work.shop.house, &work.context, &candidate, &work.cancel).await? {
             None => Moved::Ended,
             Some(seen) if seen.evidence.verdict == Verdict::Passed => Moved::Stands(Box::new(seen)),
             Some(seen) => Moved::Failed(Box::new(fault_of(seen))),

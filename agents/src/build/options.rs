@@ -3,21 +3,13 @@
 use std::time::Duration;
 
 use ropewalk_config::Config;
+use ropewalk_config::settings::BudgetSettings;
+use ropewalk_engine::{Allowance, Budgets};
 use ropewalk_orchestrator::questions::Deadlines;
 
 use super::decide::failure::Limits;
 use super::decide::step::StopLimits;
-
-/// A command that every candidate must pass beside its own validation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GateCheck {
-    /// Names it in the evidence.
-    pub name: String,
-    /// A shell line, run in a clean checkout.
-    pub command: String,
-    /// How long it may take.
-    pub timeout: Duration,
-}
+use super::gate::checks::Gate;
 
 /// What the build agent keeps to.
 #[derive(Debug, Clone)]
@@ -30,14 +22,16 @@ pub struct BuildOptions {
     pub tries: Limits,
     /// When a build gives up.
     pub stop: StopLimits,
-    /// The commands of the gate, in order.
-    pub gate: Vec<GateCheck>,
+    /// The gate of base commits that have no project file.
+    pub gate: Gate,
     /// How long a task's own validation may take.
     pub validation_timeout: Duration,
     /// How often the model is asked in one attempt.
     pub turns: u32,
     /// How many tokens one attempt may use.
     pub attempt_tokens: Option<u64>,
+    /// What may be used over all attempts.
+    pub budgets: Budgets,
     /// The least confidence of a lesson for a task.
     pub knowledge_minimum: f64,
     /// The most lessons for a task.
@@ -55,10 +49,11 @@ impl Default for BuildOptions {
             lease: Duration::from_mins(1),
             tries: Limits::default(),
             stop: StopLimits::default(),
-            gate: Vec::new(),
+            gate: Gate::default(),
             validation_timeout: Duration::from_mins(15),
             turns: 50,
             attempt_tokens: None,
+            budgets: Budgets::default(),
             knowledge_minimum: 0.6,
             lessons: 5,
             hold_out: true,
@@ -72,11 +67,6 @@ impl BuildOptions {
     pub fn from_config(config: &Config, deadlines: Deadlines) -> Self {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         let build = &config.build;
-        let gate = config.gate.commands.iter().map(|check| GateCheck {
-            name: check.name.clone(),
-            command: check.command.clone(),
-            timeout: seconds(config.gate.seconds_for(check)),
-        });
         Self {
             loops: build.loops as usize,
             lease: seconds(build.lease_seconds),
@@ -92,14 +82,38 @@ impl BuildOptions {
                 critical_phases: build.critical_phases.clone(),
                 working_time: seconds(build.time_limit_minutes * 60),
             },
-            gate: gate.collect(),
+            gate: Gate::from(&config.gate),
             validation_timeout: seconds(config.validation.timeout_seconds),
             turns: build.turns,
             attempt_tokens: config.budget.attempt_tokens,
+            budgets: budgets(&config.budget),
             knowledge_minimum: config.knowledge.build_minimum,
             lessons: config.knowledge.per_task as usize,
             hold_out: config.knowledge.hold_out,
             deadlines,
         }
     }
+}
+
+/// Takes the ladder of budgets that the configuration names.
+pub fn budgets(settings: &BudgetSettings) -> Budgets {
+    let allowance = |tokens: Option<u64>, usd: Option<f64>| Allowance {
+        tokens,
+        micro_usd: usd.map(micro_usd),
+    };
+    Budgets {
+        task: allowance(settings.task_tokens, settings.task_usd),
+        build: allowance(settings.build_tokens, settings.build_usd),
+        project: allowance(settings.project_tokens, settings.project_usd),
+        day: allowance(settings.day_tokens, settings.day_usd),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the configuration bounds the amount, and `as` saturates"
+)]
+fn micro_usd(usd: f64) -> u64 {
+    (usd * 1e6).round() as u64
 }

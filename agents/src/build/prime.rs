@@ -43,8 +43,8 @@ pub(crate) async fn prime(shop: &Shop, context: &Context, id: BuildId) -> Result
             BuildState::Priming | BuildState::Running if build.head.is_none() => {
                 match lay(shop, &context, &build).await {
                     Ok(ground) => begin(&context, &build, ground).await?,
-                    Err(Trouble::Git(error)) if is_lasting(&error) => {
-                        give_up(&context, id, &error).await?
+                    Err(trouble) if is_lasting(&trouble) => {
+                        give_up(&context, id, trouble.to_string()).await?
                     }
                     Err(trouble) => return Err(trouble),
                 }
@@ -73,6 +73,8 @@ async fn lay(shop: &Shop, context: &Context, build: &Build) -> Result<Ground, Tr
     let user = shop.clone.fetch().await?;
     let branch = free_branch(shop, context, build).await?;
     let base = user.commit;
+    // Read now, so that a build whose gate cannot be known does not begin.
+    shop.house.gate_at(Some(&base)).await?;
     let files = idea_files(&idea_folder(shop, build), build)?;
     let head = if files.is_empty() {
         warn!(build.id = %build.id, "there is no folder of idea `{}` to travel with its code", build.idea);
@@ -230,21 +232,23 @@ async fn begin(
     committed(context, changes).await
 }
 
-/// Trying again does not help against a repository that is not one.
-fn is_lasting(error: &GitError) -> bool {
+/// Trying again does not help against a repository that is not one, nor against a gate that cannot be read.
+fn is_lasting(trouble: &Trouble) -> bool {
     matches!(
-        error,
-        GitError::NoCommit(_) | GitError::NotARepository(_) | GitError::DamagedClone { .. }
+        trouble,
+        Trouble::BaseGate(_)
+            | Trouble::Git(
+                GitError::NoCommit(_) | GitError::NotARepository(_) | GitError::DamagedClone { .. }
+            )
     )
 }
 
-async fn give_up(context: &Context, id: BuildId, error: &GitError) -> Result<bool, Trouble> {
+async fn give_up(context: &Context, id: BuildId, reason: String) -> Result<bool, Trouble> {
     let Some(plan) = Plan::load(&context.store, id).await? else {
         return Ok(true);
     };
     let mut failed = plan.build.record.clone();
     let mut changes = ChangeSet::new();
-    let reason = error.to_string();
     settle::fail(context, &mut changes, &mut failed, &plan.records(), reason);
     changes.update(&plan.build, &failed);
     committed(context, changes).await

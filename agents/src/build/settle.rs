@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::payload::{BuildCompleted, BuildFailedAlert, BuildPaused, TaskSkipped};
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::wait::{Resource, Wait};
@@ -16,6 +17,7 @@ use super::context::{CONFLICTS, Plan, granted_lease, of_build, owner_of, waits_o
 use super::decide::counts::{count, ended_by_stop, is_active, pausing};
 use super::decide::readiness::{Shift, shifts};
 use super::decide::step::{self, Step, working_time};
+use super::purse;
 use super::trouble::Trouble;
 
 /// Settles one build; returns whether anything changed.
@@ -29,6 +31,12 @@ pub(crate) async fn settle(
             return Ok(false);
         };
         let context = of_build(context, &plan.build);
+        if let Some(changes) = purse::new_day(&context, &plan).await? {
+            match context.store.commit(changes).await {
+                Ok(_) | Err(CommitError::Conflict { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+        }
         let settlement = Settlement::of(shop, &context, &plan).await?;
         if settlement.changes.is_empty() {
             return Ok(false);
@@ -72,6 +80,9 @@ impl Settlement {
         let now = context.now();
         track_working_time(&mut build, &tasks, now);
         let step = step::next(&build, &tasks, &shop.options.stop, now);
+        if matches!(step, Step::Fail { .. } | Step::Conclude) {
+            build.spent = Some(spent(context, build.id).await?);
+        }
         let ends_attempts = matches!(step, Step::Stop { .. });
         let settled = step == Step::Continue;
         if step == Step::Conclude {
@@ -343,10 +354,18 @@ pub(crate) fn complete(
             reason: build.reason.clone(),
             counts: count(tasks),
             duration_seconds: working_time(build, now).as_secs(),
+            quote: build.quote.clone(),
+            spent: build.spent,
             branch: build.branch.clone(),
             commits: landed(tasks),
         }),
     ));
+}
+
+/// Sums what the model calls of a build used.
+pub(crate) async fn spent(context: &Context, build: BuildId) -> Result<Spending, Trouble> {
+    let calls = Query::new().equal("build", build.to_string());
+    Ok(context.store.spending(calls).await?)
 }
 
 /// Lists the landed commits in landing order.

@@ -37,6 +37,9 @@ pub(crate) enum Trouble {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The project's file at the base commit says nothing that a gate could be made of.
+    #[error("{0}")]
+    BaseGate(String),
     /// A question could not be asked.
     #[error(transparent)]
     Question(#[from] RenderError),

@@ -217,7 +217,8 @@ impl House {
             prices: PriceTable::default(),
         });
         let parts = BuildParts {
-            engine: Engine::new(store.clone(), models, clock.clone()),
+            engine: Engine::new(store.clone(), models, clock.clone())
+                .with_budgets(self.options.budgets),
             clone,
             runner: CommandRunner::new(environment),
             questions: QuestionTemplates::shipped().unwrap(),

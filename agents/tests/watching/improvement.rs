@@ -232,6 +232,8 @@ fn completed(status: BuildState) -> Payload {
         reason: None,
         counts: TaskCounts::default(),
         duration_seconds: 60,
+        quote: None,
+        spent: None,
         branch: "build/habits".to_owned(),
         commits: Vec::new(),
     })

@@ -397,6 +397,8 @@ fn ended(status: BuildState) -> Payload {
             ..TaskCounts::default()
         },
         duration_seconds: 60,
+        quote: None,
+        spent: None,
         branch: "build/habits".to_owned(),
         commits: Vec::new(),
     })

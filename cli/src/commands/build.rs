@@ -1,5 +1,6 @@
 //! Builds: look at them and steer them.
 
+pub mod land;
 pub mod list;
 pub mod log;
 pub mod pause;
@@ -8,6 +9,7 @@ pub mod retry;
 pub mod show;
 mod steer;
 pub mod stop;
+mod trace;
 
 use clap::Subcommand;
 
@@ -29,6 +31,8 @@ pub enum Build {
     Stop(stop::Stop),
     /// Tries a failed or skipped task again.
     Retry(retry::Retry),
+    /// Brings the branch of a finished build into another branch.
+    Land(land::Land),
     /// Shows what happened in a build.
     Log(log::Log),
 }
@@ -42,6 +46,7 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::Resume(verb) => verb.run(app).await,
         Build::Stop(verb) => verb.run(app).await,
         Build::Retry(verb) => verb.run(app).await,
+        Build::Land(verb) => verb.run(app).await,
         Build::Log(verb) => verb.run(app).await,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ropewalk_agents::build::land::Lander;
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
@@ -61,6 +62,28 @@ pub(super) async fn agents(crew: Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn A
     Ok(agents)
 }
 
+/// Makes what lands builds, for a verb that does so beside whatever process runs the agents.
+pub(crate) async fn lander(
+    project: &Project,
+    environment: &Environment,
+) -> Result<Lander, CliError> {
+    let git = super::git(environment).await?;
+    let clone = open_clone(project, git).await?;
+    let runner = CommandRunner::new(super::child_environment(environment));
+    let config = project.config();
+    let options = BuildOptions::from_config(config, deadlines(config));
+    Ok(Lander::new(clone, runner, &options))
+}
+
+async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, CliError> {
+    let options = LocalCloneOptions {
+        user_repository: project.locations.repository.clone(),
+        state: project.state().to_owned(),
+        identity: Identity::default(),
+    };
+    Ok(LocalClone::open_or_create(git, options).await?)
+}
+
 /// What several agents share.
 struct Shop<'a> {
     parts: Parts<'a>,
@@ -87,12 +110,7 @@ impl<'a> Shop<'a> {
 
     /// Opens the local clone, and says once what is unusual about the repository.
     async fn clone_repository(&self) -> Result<LocalClone, CliError> {
-        let options = LocalCloneOptions {
-            user_repository: self.parts.project.locations.repository.clone(),
-            state: self.parts.project.state().to_owned(),
-            identity: Identity::default(),
-        };
-        let clone = LocalClone::open_or_create(self.parts.git.clone(), options).await?;
+        let clone = open_clone(self.parts.project, self.parts.git.clone()).await?;
         if let Some(notice) = notice(&clone).await? {
             warn!("{notice}");
         }

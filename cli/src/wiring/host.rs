@@ -118,7 +118,8 @@ async fn begin(
         supervisor: supervisor.clone(),
     };
     let bus = transport::bus(project, &store, bus_services).await?;
-    let engine = Engine::new(store.clone(), models, clock.clone());
+    let engine = Engine::new(store.clone(), models, clock.clone())
+        .with_budgets(ropewalk_agents::build::budgets(&project.config().budget));
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()));
     let services = Services {
         store,

@@ -7,6 +7,8 @@ mod bad_input;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]
+mod landing;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod questions;

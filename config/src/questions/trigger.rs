@@ -81,6 +81,10 @@ triggers! {
     BranchMoved = "branch_moved" ("branch", "expected", "found"),
     /// A build has ended.
     BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "branch"),
+    /// The branch of a build could not be merged.
+    LandingRefused = "landing_refused" ("branch", "into", "why"),
+    /// A budget is used up.
+    BudgetExceeded = "budget_exceeded" ("idea", "scope", "used", "limit"),
     /// A build must know how deep to validate.
     ValidationLevelNeeded = "validation_level_needed" ("recommendation"),
     /// A validation found several issues.

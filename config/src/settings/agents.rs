@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_schemas::attempt::Level;
 use serde::{Deserialize, Serialize};
 
 /// The specification agent.
@@ -42,8 +43,14 @@ pub struct BuildSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateSettings {
-    /// The time of a command that names no other.
+    /// The time of a command that names neither another nor a level.
     pub timeout_seconds: u32,
+    /// How deep the gate of a task looks.
+    pub task_level: Level,
+    /// How deep the check of a whole build looks.
+    pub build_level: Level,
+    /// The time that all commands of a level may take together.
+    pub level_seconds: LevelSeconds,
     /// The commands, in order.
     pub commands: Vec<GateCommand>,
 }
@@ -51,7 +58,23 @@ pub struct GateSettings {
 impl GateSettings {
     /// Returns the time that `command` may take, in seconds.
     pub fn seconds_for(&self, command: &GateCommand) -> u32 {
-        command.timeout_seconds.unwrap_or(self.timeout_seconds)
+        let by_level = command.level.and_then(|level| self.level_seconds.of(level));
+        command
+            .timeout_seconds
+            .or(by_level)
+            .unwrap_or(self.timeout_seconds)
+    }
+}
+
+/// Seconds by level.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LevelSeconds(pub BTreeMap<Level, u32>);
+
+impl LevelSeconds {
+    /// Returns the seconds of `level`; the shipped defaults name every level.
+    pub fn of(&self, level: Level) -> Option<u32> {
+        self.0.get(&level).copied()
     }
 }
 
@@ -63,6 +86,9 @@ pub struct GateCommand {
     pub name: String,
     /// A shell line, run in a clean checkout.
     pub command: String,
+    /// The level it belongs to; it runs at this level and deeper ones, and at every level when none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
     /// How long it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
@@ -146,13 +172,37 @@ pub struct PmSettings {
     pub interrupt_minutes: u32,
 }
 
-/// Token budgets; one that is absent does not limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Budgets in tokens and in dollars; one that is absent does not limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetSettings {
     /// Of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt_tokens: Option<u64>,
+    /// Of one task, over all its attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_tokens: Option<u64>,
+    /// As `task_tokens`, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_usd: Option<f64>,
+    /// Of one build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_tokens: Option<u64>,
+    /// As `build_tokens`, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_usd: Option<f64>,
+    /// Of everything that the project ever does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_tokens: Option<u64>,
+    /// As `project_tokens`, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_usd: Option<f64>,
+    /// Of one day, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day_tokens: Option<u64>,
+    /// As `day_tokens`, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day_usd: Option<f64>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildState, PauseReason, TaskCounts};
 use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, Slug, SpecId, TaskId};
+use crate::model_call::Spending;
 use crate::repo_path::RepoPath;
+use crate::specification::Price;
 
 /// A build began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +70,12 @@ pub struct BuildCompleted {
     pub counts: TaskCounts,
     /// Working time, without waits and pauses.
     pub duration_seconds: u64,
+    /// What it was expected to cost when it was approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Price>,
+    /// What it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spending>,
     /// The branch.
     pub branch: String,
     /// One commit per landed task, in landing order.

@@ -1,19 +1,21 @@
 //! Does what people answered to the questions of a build.
 
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, TaskId};
-use ropewalk_store::{ChangeSet, Query};
+use ropewalk_store::{ChangeSet, Versioned};
 
 use super::control;
 use crate::build::Shop;
+use crate::build::ask;
 use crate::build::context;
 use crate::build::decide::answer::{BranchFate, Consent, TaskReply, consent, task_reply};
+use crate::build::land::{self, LandRequest};
+use crate::build::purse;
 use crate::build::settle::enter;
 use crate::build::trouble::Trouble;
 
@@ -33,8 +35,17 @@ pub(super) async fn answered(
         (Some(Trigger::BranchMoved), About::Build { build }) => {
             branch_moved(shop, context, *build, answer).await
         }
-        (Some(Trigger::BuildFinished), About::Build { build }) => {
-            finished(context, *build, answer).await
+        (Some(Trigger::BuildFinished | Trigger::LandingRefused), About::Build { build }) => {
+            finished(shop, context, *build, answer).await
+        }
+        (Some(Trigger::BudgetExceeded), about) => {
+            let (build, task) = match about {
+                About::Build { build } => (*build, None),
+                About::Task { build, task } => (*build, Some(task)),
+                _ => return Ok(ChangeSet::new()),
+            };
+            let (text, by) = (&answer.answer, &answer.answered_by);
+            purse::answered(shop, context, build, task, text, by).await
         }
         _ => Ok(ChangeSet::new()),
     }
@@ -184,8 +195,9 @@ async fn own_branch(shop: &Shop, build: &Build) -> Result<String, Trouble> {
     }
 }
 
-/// A branch that is left alone no longer keeps others from its files; merging is a verb of its own.
+/// Merges the branch or leaves it, as the person wants; what is asked for and cannot be done is asked about again.
 async fn finished(
+    shop: &Shop,
     context: &Context,
     build: BuildId,
     answer: &QuestionAnswered,
@@ -195,6 +207,9 @@ async fn finished(
         return Ok(changes);
     };
     let fate = BranchFate::of(&answer.answer);
+    if fate == Some(BranchFate::Merge) {
+        return merge(shop, context, &row, &answer.answered_by).await;
+    }
     let told = fate.and_then(|fate| fate.told(&row.branch));
     let after = Build {
         question: None,
@@ -205,11 +220,40 @@ async fn finished(
         ..row.record.clone()
     };
     changes.update(&row, &after);
+    // A branch that is left alone no longer keeps others from its files.
     if fate == Some(BranchFate::Leave) {
-        let query = Query::new().equal("build", build.to_string());
-        for owned in context.store.list::<Ownership>(query).await? {
-            changes.delete(&owned);
-        }
+        land::disown(context, &mut changes, build).await?;
     }
+    Ok(changes)
+}
+
+async fn merge(
+    shop: &Shop,
+    context: &Context,
+    build: &Versioned<Build>,
+    by: &str,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    if build.merged.is_some() {
+        return Ok(changes);
+    }
+    let request = LandRequest {
+        build: build.id,
+        into: None,
+        push: None,
+        by: by.to_owned(),
+    };
+    let refusal = match land::bring(&shop.house, context, &request).await {
+        Ok((landed, evidence)) => {
+            let recorded = land::record(context, build, &landed, evidence.as_ref(), by).await;
+            return Ok(recorded.map_err(AgentError::transient)?);
+        }
+        Err(refusal) if refusal.is_for_people() => refusal,
+        Err(error) => return Err(AgentError::transient(error).into()),
+    };
+    let mut after = build.record.clone();
+    after.question = ask::landing_refused(shop, context, &mut changes, build, &refusal).await?;
+    after.reason = Some(format!("not landed: {refusal}"));
+    changes.update(build, &after);
     Ok(changes)
 }

@@ -15,6 +15,7 @@ use crate::build::decide::counts::{ended_by_stop, is_active, pausing};
 use crate::build::decide::failure::fingerprint;
 use crate::build::decide::step::working_time;
 use crate::build::ending::{self, Report, Rows};
+use crate::build::purse;
 use crate::build::settle::{enter, go, skipped};
 use crate::build::trouble::Trouble;
 
@@ -56,6 +57,7 @@ pub(super) async fn resume(
             build.pause_reason = None;
             build.reason = None;
             build.question = None;
+            purse::forget(context, &mut changes, &mut build).await?;
             for task in &plan.tasks {
                 let resumed = matches!(
                     task.waiting_for,
@@ -64,6 +66,9 @@ pub(super) async fn resume(
                 if task.state == TaskState::Waiting && resumed {
                     let mut after = task.record.clone();
                     make_ready(&mut after, "ready; the build was resumed");
+                    for wait in waits_of(&context.store, build.id, &task.id).await? {
+                        changes.delete(&wait);
+                    }
                     changes.update(task, &after);
                 }
             }
@@ -88,7 +93,7 @@ pub(super) async fn resume(
 }
 
 /// Stops a build: running attempts end with their work kept, the rest stays pending.
-pub(super) async fn stop(
+pub(crate) async fn stop(
     shop: &Shop,
     context: &Context,
     request: &BuildRequest,
@@ -201,7 +206,7 @@ pub(super) fn new_round(task: &mut Task, guidance: Option<String>) {
 }
 
 /// Lets a task be claimed again.
-pub(super) fn make_ready(task: &mut Task, reason: &str) {
+pub(crate) fn make_ready(task: &mut Task, reason: &str) {
     go(task, TaskState::Ready);
     task.waiting_for = None;
     task.not_before = None;

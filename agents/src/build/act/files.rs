@@ -6,11 +6,12 @@ use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{BuildId, RepoPath, TaskId};
-use ropewalk_store::{ChangeSet, Query};
+use ropewalk_store::ChangeSet;
 
 use super::control;
 use crate::build::Shop;
 use crate::build::context::{self, granted_lease, waits_of};
+use crate::build::land;
 use crate::build::settle::go;
 use crate::build::trouble::Trouble;
 
@@ -20,15 +21,14 @@ pub(super) async fn merged(context: &Context, merge: &BuildMerged) -> Result<Cha
     let Some(build) = context::build(&context.store, merge.build_id).await? else {
         return Ok(changes);
     };
-    let after = Build {
-        merged: Some(merge.commit_id.clone()),
-        ..build.record.clone()
-    };
-    changes.update(&build, &after);
-    let query = Query::new().equal("build", merge.build_id.to_string());
-    for owned in context.store.list::<Ownership>(query).await? {
-        changes.delete(&owned);
+    if build.merged.is_none() {
+        let after = Build {
+            merged: Some(merge.commit_id.clone()),
+            ..build.record.clone()
+        };
+        changes.update(&build, &after);
     }
+    land::disown(context, &mut changes, merge.build_id).await?;
     Ok(changes)
 }
 

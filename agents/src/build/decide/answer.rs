@@ -65,7 +65,7 @@ pub fn consent(text: &str) -> Consent {
 /// What a person chose for the branch of a build that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchFate {
-    /// The person merges it.
+    /// It is merged into the branch that the build began from.
     Merge,
     /// The person opens a pull request.
     PullRequest,
@@ -74,11 +74,12 @@ pub enum BranchFate {
 }
 
 impl BranchFate {
-    /// Reads the answer to `build_finished`; none when it is no choice.
+    /// Reads the answer to `build_finished` or `landing_refused`; none when it is no choice.
     pub fn of(text: &str) -> Option<Self> {
         let plain = plain(text);
         [
             ("merge", Self::Merge),
+            ("try again", Self::Merge),
             ("open a pull request", Self::PullRequest),
             ("leave", Self::Leave),
         ]
@@ -89,11 +90,10 @@ impl BranchFate {
     /// Says what was chosen and how the person carries it out; nothing when there is nothing to do.
     pub fn told(self, branch: &str) -> Option<String> {
         match self {
-            Self::Merge => Some(format!("you chose to merge: `git merge {branch}`")),
             Self::PullRequest => Some(format!(
                 "you chose a pull request: `git push origin {branch}`, then open it where the repository is hosted"
             )),
-            Self::Leave => None,
+            Self::Merge | Self::Leave => None,
         }
     }
 }
@@ -131,10 +131,9 @@ mod tests {
     #[test]
     fn a_choice_that_a_person_carries_out_names_the_command() {
         let told = |text: &str| BranchFate::of(text).and_then(|fate| fate.told("build/habits"));
-        assert_eq!(
-            told("Merge it").as_deref(),
-            Some("you chose to merge: `git merge build/habits`")
-        );
+        for text in ["Merge it", "Try again"] {
+            assert_eq!(BranchFate::of(text), Some(BranchFate::Merge), "{text}");
+        }
         let request = told("Open a pull request").unwrap();
         assert!(
             request.contains("git push origin build/habits"),

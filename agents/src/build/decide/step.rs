@@ -74,6 +74,11 @@ pub fn next(build: &Build, tasks: &[Task], limits: &StopLimits, now: DateTime<Ut
                     reason: PauseReason::Person,
                     detail: "paused on request".to_owned(),
                 }
+            } else if let Some(scope) = &build.exhausted {
+                Step::Pause {
+                    reason: PauseReason::Budget,
+                    detail: format!("the budget `{scope}` is used up"),
+                }
             } else {
                 at_rest(tasks)
             }
@@ -185,7 +190,9 @@ fn unfinished(tasks: &[Task]) -> Option<String> {
 
 /// Decides whether a paused build runs again by itself.
 fn resumption(build: &Build, tasks: &[Task]) -> Step {
-    let contested = build.pause_reason == Some(PauseReason::Conflict) || build.question.is_some();
+    let contested = build.pause_reason == Some(PauseReason::Conflict)
+        || build.question.is_some()
+        || build.exhausted.is_some();
     if build.pause_requested || contested {
         return Step::Continue;
     }

@@ -1,27 +1,24 @@
 //! Runs the gate: looks at the difference, then runs every command on a clean checkout of the commit.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Verdict};
+use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level};
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::task::{Action, Expectation, Task};
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, ContentHash, RepoPath};
+use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, ContentHash, RepoPath, RequirementId};
 use ropewalk_store::Query;
-use ropewalk_workspace::{ChangeKind, ChangedFile, CleanCheckout, CommandSpec};
+use ropewalk_workspace::{ChangeKind, ChangedFile};
 use tokio_util::sync::CancellationToken;
 
+use super::checks::{Gate, GateCheck, Spent};
+use super::house::{Check, Findings, GateHouse, Turn};
 use super::judge::{Observed, Ruling, rule};
-use super::{counts, scope, stubs, tamper, weakened};
-use crate::build::Shop;
+use super::{scope, stubs, tamper, weakened};
 use crate::build::decide::answer::{Consent, consent};
-use crate::build::ending::bounded;
 use crate::build::trouble::Trouble;
 
-/// So much of a command's output is kept as evidence.
-const OUTPUT_BYTES: usize = 16 * 1024;
 /// The name of a task's own check in the evidence.
 const VALIDATION: &str = "validation";
 
@@ -32,6 +29,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) commit: &'a CommitId,
     /// What it stands on.
     pub(crate) parent: &'a CommitId,
+    /// What its build began with, which says what the gate is.
+    pub(crate) base: Option<&'a CommitId>,
     /// The files that it may change.
     pub(crate) allowed: &'a [RepoPath],
 }
@@ -47,35 +46,29 @@ pub(crate) struct Seen {
     pub(crate) changed: Vec<String>,
 }
 
-/// A command to run and what it must show.
-pub(crate) struct Check<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) command: &'a str,
-    pub(crate) expected: Option<&'a Expectation>,
-    pub(crate) timeout: Duration,
-}
-
 /// Checks a candidate; none when it was ended from outside.
 pub(crate) async fn candidate(
-    shop: &Shop,
+    house: &GateHouse,
     context: &Context,
     candidate: &Candidate<'_>,
     cancel: &CancellationToken,
 ) -> Result<Option<Seen>, Trouble> {
-    let clone = &shop.clone;
+    let clone = &house.clone;
     let changed = clone
         .changed_files(candidate.parent.as_str(), candidate.commit.as_str())
         .await?;
     let tree = clone.tree_of(candidate.commit).await?;
+    let gate = house.gate_at(candidate.base).await?;
     let mut verdict = Findings::default();
-    let looked = inspect(shop, context, candidate, &changed, &mut verdict).await?;
+    let looked = inspect(house, &gate, context, candidate, &changed, &mut verdict).await?;
     let mut runs = Vec::new();
     if verdict.is_clean() {
-        let checks = checks(shop, candidate.task);
+        let checks = checks(house, &gate, candidate.task);
         let Some(ran) = run_all(
-            shop,
+            house,
             context,
             candidate,
+            &gate,
             &tree,
             &checks,
             cancel,
@@ -89,7 +82,7 @@ pub(crate) async fn candidate(
         let shrinking = changed.iter().any(|file| file.kind != ChangeKind::Added);
         if verdict.is_clean() && shrinking {
             let done = compare(
-                shop,
+                house,
                 context,
                 candidate,
                 &checks,
@@ -112,6 +105,9 @@ pub(crate) async fn candidate(
         verdict: verdict.verdict(),
         class: verdict.class,
         findings: verdict.lines.clone(),
+        level: gate.named(gate.task_level),
+        requirements: required(candidate.task),
+        not_run: not_run(&gate, gate.task_level, &runs),
         checks: runs,
         at: context.now(),
     };
@@ -121,43 +117,6 @@ pub(crate) async fn candidate(
         protected: looked.protected,
         changed: looked.changed,
     }))
-}
-
-/// Collects what does not hold; the first finding gives the class.
-#[derive(Default)]
-pub(crate) struct Findings {
-    pub(crate) class: Option<FailureClass>,
-    pub(crate) lines: Vec<String>,
-    held: bool,
-    output: String,
-}
-
-impl Findings {
-    fn add(&mut self, class: FailureClass, line: String) {
-        self.class.get_or_insert(class);
-        self.lines.push(line);
-    }
-
-    pub(crate) fn is_clean(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    pub(crate) const fn verdict(&self) -> Verdict {
-        match (self.class, self.held) {
-            (None, _) => Verdict::Passed,
-            (Some(_), true) => Verdict::Held,
-            (Some(_), false) => Verdict::Failed,
-        }
-    }
-
-    pub(crate) fn error(&self) -> String {
-        let mut text = self.lines.join("\n");
-        if !self.output.trim().is_empty() {
-            text.push_str("\n\n");
-            text.push_str(self.output.trim());
-        }
-        text
-    }
 }
 
 /// What the difference alone shows, beside findings.
@@ -171,7 +130,8 @@ struct Looked {
 
 /// Looks at the difference alone.
 async fn inspect(
-    shop: &Shop,
+    house: &GateHouse,
+    gate: &Gate,
     context: &Context,
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
@@ -194,8 +154,8 @@ async fn inspect(
     if changed.is_empty() {
         return Ok(Looked::default());
     }
-    let lines = inspect_lines(shop, candidate, changed, findings).await?;
-    let commands: Vec<&str> = checks(shop, candidate.task)
+    let lines = inspect_lines(house, candidate, changed, findings).await?;
+    let commands: Vec<&str> = checks(house, gate, candidate.task)
         .iter()
         .map(|check| check.command)
         .collect();
@@ -225,14 +185,14 @@ struct Lines {
 
 /// Looks for stubs in the added lines, and at what else the lines show.
 async fn inspect_lines(
-    shop: &Shop,
+    house: &GateHouse,
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
     findings: &mut Findings,
 ) -> Result<Lines, Trouble> {
     let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
-    let before = shop.clone.read_files(candidate.parent, &paths).await?;
-    let after = shop.clone.read_files(candidate.commit, &paths).await?;
+    let before = house.clone.read_files(candidate.parent, &paths).await?;
+    let after = house.clone.read_files(candidate.commit, &paths).await?;
     let text = |bytes: &Option<Vec<u8>>| {
         String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
     };
@@ -282,28 +242,52 @@ async fn has_consent(
 }
 
 /// Lists the commands of a task's gate, its own first; a command is run once.
-fn checks<'a>(shop: &'a Shop, task: &'a Task) -> Vec<Check<'a>> {
+fn checks<'a>(house: &GateHouse, gate: &'a Gate, task: &'a Task) -> Vec<Check<'a>> {
     let validation = &task.block.validation;
     let mut checks = vec![Check {
         name: VALIDATION,
         command: &validation.command,
+        level: None,
         expected: Some(&validation.expected),
-        timeout: shop.options.validation_timeout,
+        timeout: house.validation_timeout,
     }];
-    checks.extend(shop.options.gate.iter().map(|check| Check {
-        name: &check.name,
-        command: &check.command,
-        expected: None,
-        timeout: check.timeout,
-    }));
+    checks.extend(gate.up_to(gate.task_level).map(Check::from));
     checks
+}
+
+/// Lists the requirements that a task is for, each once.
+pub(crate) fn required(task: &Task) -> Vec<RequirementId> {
+    let mut found: Vec<RequirementId> = Vec::new();
+    for line in &task.block.requirements {
+        if let Some(id) = &line.id
+            && !found.contains(id)
+        {
+            found.push(id.clone());
+        }
+    }
+    found
+}
+
+/// Names the checks of a gate that did not run: after one that did not hold, or of a deeper level.
+pub(crate) fn not_run(gate: &Gate, level: Level, runs: &[CheckRun]) -> Vec<String> {
+    let ran = |check: &&GateCheck| !runs.iter().any(|run| run.name == check.name);
+    let left = gate
+        .up_to(level)
+        .filter(ran)
+        .map(|check| check.name.clone());
+    let deeper = gate.beyond(level).map(|check| {
+        let of = check.level.map_or("", Level::as_str);
+        format!("{} ({of})", check.name)
+    });
+    left.chain(deeper).collect()
 }
 
 /// Runs the commands until one does not hold; none when it was ended from outside.
 async fn run_all(
-    shop: &Shop,
+    house: &GateHouse,
     context: &Context,
     candidate: &Candidate<'_>,
+    gate: &Gate,
     tree: &str,
     checks: &[Check<'_>],
     cancel: &CancellationToken,
@@ -318,47 +302,36 @@ async fn run_all(
     };
     let mut runs = Vec::new();
     let mut checkout = None;
+    let mut spent = Spent::default();
     for check in checks {
         if let Some(run) = reusable(check) {
             runs.push(CheckRun {
                 name: check.name.to_owned(),
+                level: check.level,
                 ..run
             });
             continue;
         }
         if checkout.is_none() {
-            checkout = Some(Turn::take(shop, candidate.commit).await?);
+            checkout = Some(Turn::take(house, candidate.commit).await?);
         }
         let Some(turn) = &checkout else { continue };
         let target = turn.clean.target_directory().to_owned();
-        let Some(run) = execute(shop, &turn.clean, &target, check, cancel, findings).await? else {
+        let check = Check {
+            timeout: spent.left(gate, check.level, check.timeout),
+            ..*check
+        };
+        let ran = house.execute(&turn.clean, &target, &check, cancel, findings);
+        let Some(run) = ran.await? else {
             return Ok(None);
         };
+        spent.add(check.level, Duration::from_millis(run.duration_ms));
         runs.push(run);
         if !findings.is_clean() {
             break;
         }
     }
     Ok(Some(runs))
-}
-
-/// A clean checkout, and the turn to use the machine for it.
-pub(crate) struct Turn<'a> {
-    pub(crate) clean: CleanCheckout,
-    _permit: Option<tokio::sync::SemaphorePermit<'a>>,
-}
-
-impl<'a> Turn<'a> {
-    /// Waits for a turn and checks `commit` out.
-    pub(crate) async fn take(shop: &'a Shop, commit: &CommitId) -> Result<Self, Trouble> {
-        // The semaphore is never closed.
-        let permit = shop.gate_turns.acquire().await.ok();
-        let clean = shop.gates.acquire(commit).await?;
-        Ok(Self {
-            clean,
-            _permit: permit,
-        })
-    }
 }
 
 /// Returns the runs of this very tree that held, by command.
@@ -392,70 +365,9 @@ fn still_holds(run: &CheckRun, check: &Check<'_>) -> bool {
     rule(check.name, observed, check.expected) == Ruling::Holds
 }
 
-/// Runs one command; none when it was ended from outside.
-pub(crate) async fn execute(
-    shop: &Shop,
-    clean: &CleanCheckout,
-    target: &Path,
-    check: &Check<'_>,
-    cancel: &CancellationToken,
-    findings: &mut Findings,
-) -> Result<Option<CheckRun>, Trouble> {
-    let mut spec = CommandSpec::shell(check.command, clean.root()).with_timeout(check.timeout);
-    spec.environment = clean.variables();
-    for (name, value) in quiet_variables() {
-        spec = spec.with_variable(name, value);
-    }
-    spec = spec.with_variable("CARGO_TARGET_DIR", target);
-    let output = shop.runner.run(&spec, cancel).await?;
-    // What a test runner says last matters most, and it says it on standard output.
-    let text = format!("{}\n{}", output.stderr.trim_end(), output.stdout.trim_end());
-    let tests = counts::count(&text);
-    let observed = Observed {
-        status: output.status,
-        program_missing: output.program_missing(),
-        output: &text,
-        tests: tests.as_ref(),
-    };
-    match rule(check.name, observed, check.expected) {
-        Ruling::Holds => {}
-        Ruling::Cancelled => return Ok(None),
-        Ruling::Fails { class, finding } => {
-            findings.add(class, format!("{finding}: {}", check.command));
-            findings.output.clone_from(&text);
-        }
-        Ruling::Held { finding } => {
-            findings.held = true;
-            findings.add(FailureClass::ToolMissing, finding);
-        }
-    }
-    Ok(Some(CheckRun {
-        name: check.name.to_owned(),
-        command: check.command.to_owned(),
-        exit_code: match output.status {
-            ropewalk_workspace::CommandStatus::Exited(code) => Some(code),
-            _ => None,
-        },
-        duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
-        tests,
-        output: bounded(&text, OUTPUT_BYTES),
-    }))
-}
-
-/// Variables that keep tools from asking, colouring and leaving caches behind.
-pub(crate) const fn quiet_variables() -> [(&'static str, &'static str); 5] {
-    [
-        ("CI", "true"),
-        ("NO_COLOR", "1"),
-        ("CARGO_TERM_COLOR", "never"),
-        ("PYTHONDONTWRITEBYTECODE", "1"),
-        ("npm_config_update_notifier", "false"),
-    ]
-}
-
 /// Compares the tests with those of the parent; false when it was ended from outside.
 async fn compare(
-    shop: &Shop,
+    house: &GateHouse,
     context: &Context,
     candidate: &Candidate<'_>,
     checks: &[Check<'_>],
@@ -463,7 +375,7 @@ async fn compare(
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<bool, Trouble> {
-    let tree = shop.clone.tree_of(candidate.parent).await?;
+    let tree = house.clone.tree_of(candidate.parent).await?;
     let known = passed_before(context, candidate.task.build, &tree).await?;
     let mut checkout = None;
     for (check, run) in checks.iter().zip(runs) {
@@ -473,21 +385,23 @@ async fn compare(
         let kept = known.get(check.command);
         let cached = kept
             .map(|run| run.tests.clone().unwrap_or_default())
-            .or_else(|| shop.parent_tests(&tree, check.command));
+            .or_else(|| house.parent_tests(&tree, check.command));
         let before = if let Some(tests) = cached {
             tests
         } else {
             if checkout.is_none() {
-                checkout = Some(Turn::take(shop, candidate.parent).await?);
+                checkout = Some(Turn::take(house, candidate.parent).await?);
             }
             let Some(turn) = &checkout else { continue };
             let target = turn.clean.target_directory().to_owned();
             // How the parent fares is no finding about the candidate.
             let mut ignored = Findings::default();
-            let ran = execute(shop, &turn.clean, &target, check, cancel, &mut ignored).await?;
+            let ran = house
+                .execute(&turn.clean, &target, check, cancel, &mut ignored)
+                .await?;
             let Some(ran) = ran else { return Ok(false) };
             let tests = ran.tests.unwrap_or_default();
-            shop.keep_parent_tests(&tree, check.command, tests.clone());
+            house.keep_parent_tests(&tree, check.command, tests.clone());
             tests
         };
         let now = run.tests.clone().unwrap_or_default();

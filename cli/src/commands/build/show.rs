@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::task::Task;
 use ropewalk_store::Query;
 use serde::Serialize;
 
+use super::trace::{self, Trace, Traced};
 use crate::app::App;
+use crate::commands::spec::show::price;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::{self, time};
@@ -18,6 +21,12 @@ use crate::output::{self, time};
 pub struct Show {
     /// Its id, as `build list` shows it.
     id: IdText,
+    /// Shows the tasks, the evidence and the commits for one requirement.
+    #[arg(long, value_name = "ID", conflicts_with = "commit")]
+    requirement: Option<String>,
+    /// Shows what a commit is for; the beginning of its id is enough.
+    #[arg(long, value_name = "SHA")]
+    commit: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -25,6 +34,9 @@ struct Shown {
     #[serde(flatten)]
     build: Build,
     tasks: Vec<Task>,
+    /// What it has used so far.
+    spending: Spending,
+    requirements: Vec<Traced>,
 }
 
 impl Show {
@@ -40,8 +52,28 @@ impl Show {
             .equal("build", build.id.to_string())
             .order_by("number");
         let tasks = desk.store.list::<Task>(of_build).await?;
-        let tasks = tasks.into_iter().map(|task| task.record).collect();
-        app.output.show(&Shown { build, tasks }, human)
+        let tasks: Vec<Task> = tasks.into_iter().map(|task| task.record).collect();
+        let trace = Trace::load(&desk.store, &build, &tasks).await?;
+        if let Some(wanted) = &self.requirement {
+            let traced = trace.requirement(wanted);
+            let list = format!("build show {}", build.id);
+            let traced = traced.ok_or_else(|| CliError::unknown("requirement", wanted, &list))?;
+            return app.output.show(&traced, trace::requirement);
+        }
+        if let Some(wanted) = &self.commit {
+            let origin = trace.commit(wanted);
+            let list = format!("build show {}", build.id);
+            let origin = origin.ok_or_else(|| CliError::unknown("commit", wanted, &list))?;
+            return app.output.show(&origin, trace::origin);
+        }
+        let calls = Query::new().equal("build", build.id.to_string());
+        let shown = Shown {
+            spending: desk.store.spending(calls).await?,
+            requirements: trace.all(),
+            build,
+            tasks,
+        };
+        app.output.show(&shown, human)
     }
 }
 
@@ -77,6 +109,22 @@ fn human(shown: &Shown) -> String {
     if let Some(at) = build.completed_at {
         writeln!(text, "ended      {}", time(at)).ok();
     }
+    let spending = &shown.spending;
+    writeln!(
+        text,
+        "used       {} tokens, {} in {} model calls",
+        spending.tokens,
+        spending.money(),
+        spending.calls
+    )
+    .ok();
+    writeln!(text, "quoted     {}", price(build.quote.as_ref())).ok();
+    if let Some(scope) = &build.exhausted {
+        writeln!(text, "budget     {scope} is used up").ok();
+    }
+    if let Some(commit) = &build.merged {
+        writeln!(text, "landed     {}", commit.short()).ok();
+    }
     let header = ["task", "state", "tries", "file", "commit", "why"];
     let rows = shown.tasks.iter().map(|task| {
         [
@@ -93,6 +141,10 @@ fn human(shown: &Shown) -> String {
     });
     text.push('\n');
     text.push_str(&output::table(&header, rows));
+    if !shown.requirements.is_empty() {
+        text.push('\n');
+        text.push_str(&trace::overview(&shown.requirements));
+    }
     text
 }
 

@@ -141,7 +141,7 @@ fn tasks(revision: &Revision) -> String {
 }
 
 /// Says in one line what a build is expected to cost.
-pub(super) fn price(price: Option<&Price>) -> String {
+pub(in crate::commands) fn price(price: Option<&Price>) -> String {
     let Some(price) = price else {
         return "unknown".to_owned();
     };

@@ -1,0 +1,117 @@
+//! Checks a commit as a whole: the commands of a level and every landed task's own check, cold.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::attempt::{CheckRun, Evidence, Level};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{CommitId, RequirementId};
+use tokio_util::sync::CancellationToken;
+
+use super::checks::{Gate, Spent};
+use super::house::{Check, Findings, GateHouse, Turn};
+use super::run::{not_run, required};
+use crate::build::trouble::Trouble;
+
+/// What is checked.
+pub(crate) struct Whole<'a> {
+    pub(crate) build: &'a Build,
+    pub(crate) tasks: &'a [Task],
+    pub(crate) commit: &'a CommitId,
+    /// How deep; none for what the gate says about whole builds.
+    pub(crate) level: Option<Level>,
+    pub(crate) now: DateTime<Utc>,
+}
+
+/// Runs everything on a clean checkout, with a target directory that nothing was built in.
+pub(crate) async fn check(house: &GateHouse, whole: &Whole<'_>) -> Result<Evidence, Trouble> {
+    let build = whole.build;
+    let gate = house.gate_at(build.base.as_ref()).await?;
+    let level = whole.level.unwrap_or(gate.build_level);
+    let turn = Turn::take(house, whole.commit).await?;
+    let target = house.state.join("verify").join(build.id.to_string());
+    clear(&target)?;
+    let mut findings = Findings::default();
+    let mut runs: Vec<CheckRun> = Vec::new();
+    let mut spent = Spent::default();
+    let never = CancellationToken::new();
+    for check in checks(house, &gate, level, whole.tasks) {
+        let check = Check {
+            timeout: spent.left(&gate, check.level, check.timeout),
+            ..check
+        };
+        let ran = house.execute(&turn.clean, &target, &check, &never, &mut findings);
+        // Nobody ends it from outside.
+        let Some(run) = ran.await? else { continue };
+        spent.add(check.level, Duration::from_millis(run.duration_ms));
+        runs.push(run);
+    }
+    clear(&target)?;
+    Ok(Evidence {
+        build: build.id,
+        task: None,
+        attempt: None,
+        tree: house.clone.tree_of(whole.commit).await?,
+        commit: whole.commit.clone(),
+        verdict: findings.verdict(),
+        class: findings.class,
+        findings: findings.lines.clone(),
+        level: gate.named(level),
+        requirements: landed_requirements(whole.tasks),
+        not_run: not_run(&gate, level, &runs),
+        checks: runs,
+        at: whole.now,
+    })
+}
+
+/// Lists the requirements of the landed tasks, each once.
+fn landed_requirements(tasks: &[Task]) -> Vec<RequirementId> {
+    let mut found: Vec<RequirementId> = landed(tasks).flat_map(required).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn landed(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+    tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Complete)
+}
+
+/// Lists the distinct checks: the gate's commands, then those of the landed tasks.
+fn checks<'a>(
+    house: &GateHouse,
+    gate: &'a Gate,
+    level: Level,
+    tasks: &'a [Task],
+) -> Vec<Check<'a>> {
+    let mut checks: Vec<Check<'a>> = gate.up_to(level).map(Check::from).collect();
+    for task in landed(tasks) {
+        let validation = &task.block.validation;
+        let known = checks.iter().any(|check| {
+            check.command == validation.command && check.expected == Some(&validation.expected)
+        });
+        if !known {
+            checks.push(Check {
+                name: task.id.as_str(),
+                command: &validation.command,
+                level: None,
+                expected: Some(&validation.expected),
+                timeout: house.validation_timeout,
+            });
+        }
+    }
+    checks
+}
+
+fn clear(target: &Path) -> Result<(), Trouble> {
+    match std::fs::remove_dir_all(target) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(Trouble::File {
+            path: target.display().to_string(),
+            source,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,417 @@
+//! Brings the branch of a finished build into another branch, on the word of a person.
+//!
+//! Whoever runs it, a verb or the build agent, the same holds: only what a gate has seen goes in, a branch or a
+//! checkout that somebody else changed stays as it is, and a repetition after a crash finds what was done.
+
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_runtime::failpoint;
+use ropewalk_schemas::attempt::{Evidence, Verdict};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::payload::BuildMerged;
+use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
+use ropewalk_workspace::{
+    CommitMessage, ConflictFile, GitError, Merge, Publication, PublishError, PushError,
+};
+use tracing::info;
+
+use super::context::{self, CONFLICTS, Plan, of_build};
+use super::gate::house::{GateHouse, GateParts};
+use super::gate::whole::{self, Whole};
+use super::trouble::Trouble;
+use super::{ask, options::BuildOptions};
+
+/// How often a branch that moves meanwhile is merged into anew.
+const TRIES: u32 = 5;
+
+/// What a person wants landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandRequest {
+    /// The build.
+    pub build: BuildId,
+    /// The branch to land in; none for the one that the build began from.
+    pub into: Option<String>,
+    /// Where that branch is sent afterwards: a remote of the repository, or a directory.
+    pub push: Option<String>,
+    /// Who wants it.
+    pub by: String,
+}
+
+/// What was landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landed {
+    /// The build.
+    pub build: BuildId,
+    /// The branch that has it now.
+    pub into: String,
+    /// The head of that branch.
+    pub commit: CommitId,
+    /// How it came there.
+    pub way: Way,
+}
+
+/// How work comes into a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// The branch moved on to the build's head.
+    FastForward,
+    /// A merge commit joined both, and the gate saw it.
+    Merge,
+    /// The branch had it already.
+    Contained,
+}
+
+/// Says why a build was not landed; nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum LandError {
+    /// There is no such build.
+    #[error("no build is called `{0}`; `ropewalk build list` shows what there is")]
+    Unknown(BuildId),
+    /// The build has not reached its goal.
+    #[error("build `{build}` is {state}; only one that succeeded is landed")]
+    Unfinished {
+        /// The build.
+        build: BuildId,
+        /// Its state.
+        state: BuildState,
+    },
+    /// It was landed before.
+    #[error(
+        "build `{build}` was landed already, as `{commit}`; add `--push REMOTE` to send it somewhere"
+    )]
+    Already {
+        /// The build.
+        build: BuildId,
+        /// The head that had it.
+        commit: CommitId,
+    },
+    /// The branch to land in is not there.
+    #[error("your repository has no branch `{0}` to land in; name one with `--into`")]
+    NoBranch(String),
+    /// The branch to land in is the build's own.
+    #[error("`{0}` is the branch of the build itself; name another one with `--into`")]
+    Itself(String),
+    /// Both sides changed the same places.
+    #[error(
+        "`{branch}` and `{into}` changed the same places in {}; merge them yourself with `git merge {branch}`, then land again",
+        named(.files)
+    )]
+    Conflict {
+        /// The branch of the build.
+        branch: String,
+        /// The branch to land in.
+        into: String,
+        /// Both sides.
+        files: Vec<ConflictFile>,
+    },
+    /// What the merge would be does not pass.
+    #[error(
+        "`{branch}` passes alone, but not together with `{into}`: {findings}; build on what `{into}` holds now"
+    )]
+    Gate {
+        /// The branch of the build.
+        branch: String,
+        /// The branch to land in.
+        into: String,
+        /// What did not hold, or could not run.
+        findings: String,
+    },
+    /// The branch moved whenever a merge was ready.
+    #[error("`{0}` keeps moving; land again when it rests")]
+    Moving(String),
+    /// The branch could not be moved.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// It is landed, but the remote did not get it.
+    #[error("landed in `{into}`, but not pushed: {source}")]
+    NotPushed {
+        /// The branch that has it.
+        into: String,
+        /// Why.
+        source: PushError,
+    },
+    /// Git did not do its part.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The store could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store took no change.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The gate could not be run.
+    #[error(transparent)]
+    House(#[from] AgentError),
+}
+
+impl LandError {
+    /// Returns whether a person can mend it, so that trying again by itself is of no use.
+    pub(crate) const fn is_for_people(&self) -> bool {
+        matches!(
+            self,
+            Self::Unfinished { .. }
+                | Self::NoBranch(_)
+                | Self::Itself(_)
+                | Self::Conflict { .. }
+                | Self::Gate { .. }
+                | Self::Moving(_)
+                | Self::Publish(
+                    PublishError::CheckedOut(_)
+                        | PublishError::Dirty(_)
+                        | PublishError::Refused { .. }
+                )
+        )
+    }
+
+    /// Returns both sides of every conflict, as text.
+    pub fn sides(&self) -> Option<String> {
+        let Self::Conflict { files, .. } = self else {
+            return None;
+        };
+        let shown = files.iter().map(|file| {
+            let merged = file.merged.as_deref().unwrap_or("[one side deleted it]\n");
+            format!("--- {} ---\n{merged}", file.path)
+        });
+        Some(shown.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn named(files: &[ConflictFile]) -> String {
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| format!("`{}`", file.path))
+        .collect();
+    names.join(", ")
+}
+
+/// Lands builds.
+pub struct Lander {
+    house: GateHouse,
+}
+
+impl Lander {
+    /// Makes a lander that needs no agent to run.
+    pub fn new(
+        clone: ropewalk_workspace::LocalClone,
+        runner: ropewalk_workspace::CommandRunner,
+        options: &BuildOptions,
+    ) -> Self {
+        let state = clone.state().to_owned();
+        Self {
+            house: GateHouse::new(GateParts {
+                clone,
+                runner,
+                state,
+                loops: options.loops,
+                gate: options.gate.clone(),
+                validation_timeout: options.validation_timeout,
+            }),
+        }
+    }
+
+    /// Lands a build, records it, and pushes if that is wanted.
+    pub async fn land(
+        &self,
+        context: &Context,
+        request: &LandRequest,
+    ) -> Result<Landed, LandError> {
+        let known = context::build(&context.store, request.build).await?;
+        let known = known.ok_or(LandError::Unknown(request.build))?;
+        let landed = match (&known.merged, &request.push) {
+            (Some(commit), Some(_)) => Landed {
+                build: known.id,
+                into: request.into.clone().unwrap_or_else(|| known.target.clone()),
+                commit: commit.clone(),
+                way: Way::Contained,
+            },
+            (Some(commit), None) => {
+                return Err(LandError::Already {
+                    build: known.id,
+                    commit: commit.clone(),
+                });
+            }
+            (None, _) => self.bring_and_record(context, request).await?,
+        };
+        if let Some(remote) = &request.push {
+            let pushed = self
+                .house
+                .clone
+                .push_to(remote, &landed.into, &landed.commit);
+            pushed.await.map_err(|source| LandError::NotPushed {
+                into: landed.into.clone(),
+                source,
+            })?;
+        }
+        Ok(landed)
+    }
+
+    async fn bring_and_record(
+        &self,
+        context: &Context,
+        request: &LandRequest,
+    ) -> Result<Landed, LandError> {
+        let (landed, evidence) = bring(&self.house, context, request).await?;
+        failpoint!("build.land.between");
+        for _ in 0..CONFLICTS {
+            let Some(build) = context::build(&context.store, request.build).await? else {
+                break;
+            };
+            let changes = record(context, &build, &landed, evidence.as_ref(), &request.by).await?;
+            match context.store.commit(changes).await {
+                Ok(_) => return Ok(landed),
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(AgentError::from(Trouble::Contended(format!("build/{}", request.build))).into())
+    }
+}
+
+/// Brings the head of a build into a branch; refuses as long as nothing has moved.
+pub(crate) async fn bring(
+    house: &GateHouse,
+    context: &Context,
+    request: &LandRequest,
+) -> Result<(Landed, Option<Evidence>), LandError> {
+    let plan = Plan::load(&context.store, request.build).await?;
+    let plan = plan.ok_or(LandError::Unknown(request.build))?;
+    let build = &plan.build;
+    let (BuildState::Succeeded, Some(head)) = (build.state, &build.head) else {
+        return Err(LandError::Unfinished {
+            build: build.id,
+            state: build.state,
+        });
+    };
+    let into = request.into.clone().unwrap_or_else(|| build.target.clone());
+    if into == build.branch {
+        return Err(LandError::Itself(into));
+    }
+    for _ in 0..TRIES {
+        house.clone.fetch().await?;
+        let tip = house.clone.user_branch(&into).await?;
+        let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
+        let (commit, way, evidence) = join(house, context, &plan, head, &into, &tip).await?;
+        let publication = match way {
+            Way::Contained => Publication::AlreadyThere,
+            Way::FastForward | Way::Merge => house.clone.advance(&into, &commit, &tip).await?,
+        };
+        if let Publication::MovedByOther { .. } = publication {
+            continue;
+        }
+        info!(build.id = %build.id, "landed `{}` in `{into}`", build.branch);
+        let landed = Landed {
+            build: build.id,
+            into,
+            commit,
+            way,
+        };
+        return Ok((landed, evidence));
+    }
+    Err(LandError::Moving(into))
+}
+
+/// Makes the commit that the branch is to have; one that no gate has seen is checked first.
+async fn join(
+    house: &GateHouse,
+    context: &Context,
+    plan: &Plan,
+    head: &CommitId,
+    into: &str,
+    tip: &CommitId,
+) -> Result<(CommitId, Way, Option<Evidence>), LandError> {
+    let build = &plan.build;
+    let branch = &build.branch;
+    let message = CommitMessage::new(format!("Merge branch '{branch}' into {into}"))
+        .with_trailer("Ropewalk-Execution", build.id.to_string());
+    let merge = house
+        .clone
+        .merge(head, tip, &message, context.now())
+        .await?;
+    let commit = match merge {
+        Merge::Contained => return Ok((tip.clone(), Way::Contained, None)),
+        Merge::FastForward => return Ok((head.clone(), Way::FastForward, None)),
+        Merge::Conflict(files) => {
+            return Err(LandError::Conflict {
+                branch: branch.clone(),
+                into: into.to_owned(),
+                files,
+            });
+        }
+        Merge::Merged(commit) => commit,
+    };
+    if house.clone.tree_of(&commit).await? == house.clone.tree_of(head).await? {
+        return Ok((commit, Way::Merge, None));
+    }
+    let tasks = plan.records();
+    let whole = Whole {
+        build,
+        tasks: &tasks,
+        commit: &commit,
+        level: build.level,
+        now: context.now(),
+    };
+    let evidence = whole::check(house, &whole)
+        .await
+        .map_err(AgentError::from)?;
+    if evidence.verdict != Verdict::Passed {
+        return Err(LandError::Gate {
+            branch: branch.clone(),
+            into: into.to_owned(),
+            findings: evidence.findings.join("; "),
+        });
+    }
+    Ok((commit, Way::Merge, Some(evidence)))
+}
+
+/// Says what a landing changes: the build is merged, owns nothing any more, and asks nothing about its branch.
+pub(crate) async fn record(
+    context: &Context,
+    build: &Versioned<Build>,
+    landed: &Landed,
+    evidence: Option<&Evidence>,
+    by: &str,
+) -> Result<ChangeSet, LandError> {
+    let context = of_build(context, build);
+    let mut changes = ChangeSet::new();
+    if build.merged.is_some() {
+        return Ok(changes);
+    }
+    let after = Build {
+        merged: Some(landed.commit.clone()),
+        question: None,
+        reason: Some(format!("landed in {} by {by}", landed.into)),
+        ..build.record.clone()
+    };
+    changes.update(build, &after);
+    if let Some(evidence) = evidence {
+        changes.put(evidence);
+    }
+    disown(&context, &mut changes, build.id).await?;
+    ask::supersede_about(&context, &mut changes, build.id, "the branch was landed").await?;
+    changes.emit(context.event(
+        Subject::build(build.id),
+        Payload::BuildMerged(BuildMerged {
+            build_id: build.id,
+            idea_slug: build.idea.clone(),
+            into: landed.into.clone(),
+            commit_id: landed.commit.clone(),
+            merged_by: by.to_owned(),
+        }),
+    ));
+    Ok(changes)
+}
+
+/// Ends the ownership of everything that a build owns.
+pub(crate) async fn disown(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+) -> Result<(), ReadError> {
+    let query = Query::new().equal("build", build.to_string());
+    for owned in context.store.list::<Ownership>(query).await? {
+        changes.delete(&owned);
+    }
+    Ok(())
+}

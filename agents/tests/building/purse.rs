@@ -1,0 +1,181 @@
+//! What a build does when a budget or a quota is used up.
+
+use ropewalk_engine::{Allowance, Budgets};
+use ropewalk_schemas::BuildId;
+use ropewalk_schemas::attempt::AttemptState;
+use ropewalk_schemas::build::{BuildState, PauseReason};
+use ropewalk_schemas::model_call::Spending;
+use ropewalk_schemas::question::Question;
+use ropewalk_schemas::task::{TaskState, WaitReason};
+use ropewalk_schemas::wait::{Resource, Wait};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use crate::house::{House, Open, task, writes};
+
+fn plan() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+    }])
+}
+
+async fn spending(open: &Open, build: BuildId) -> Spending {
+    let calls = Query::new().equal("build", build.to_string());
+    open.services.store.spending(calls).await.unwrap()
+}
+
+async fn waits(open: &Open) -> Vec<String> {
+    let waits = open
+        .services
+        .store
+        .list::<Wait>(Query::new())
+        .await
+        .unwrap();
+    let mut told: Vec<String> = waits
+        .iter()
+        .filter(|wait| wait.resource.is_sink())
+        .map(|wait| format!("{} {}", wait.waiter, wait.resource))
+        .collect();
+    told.sort();
+    told
+}
+
+async fn events(open: &Open, wanted: &str) -> Vec<Value> {
+    let events = open.events().await.into_iter();
+    events
+        .filter(|(name, _)| name == wanted)
+        .map(|(_, data)| data)
+        .collect()
+}
+
+/// Returns what the plan uses when nothing limits it.
+async fn unlimited(rules: &str) -> u64 {
+    let house = House::new(rules);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let spent = spending(&open, build.id).await;
+    assert_eq!((spent.calls, spent.unpriced_calls), (2, 2));
+    assert_eq!(build.spent, Some(spent));
+    let told = events(&open, "build.completed").await;
+    assert_eq!(told[0]["spent"]["tokens"], spent.tokens);
+    open.close().await;
+    spent.tokens
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_stops_before_the_call_and_a_raise_goes_on_where_it_stopped() {
+    let rules = writes("T-1", "a.txt", "good\n", None);
+    // Less than the first call uses, and more than half of it.
+    let limit = unlimited(&rules).await * 2 / 5;
+    let house = House::new(&rules).with(|options| {
+        options.budgets = Budgets {
+            build: Allowance {
+                tokens: Some(limit),
+                micro_usd: None,
+            },
+            ..Budgets::default()
+        };
+    });
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    assert_eq!(build.pause_reason, Some(PauseReason::Budget));
+    let waiting = task(&tasks, "T-1");
+    assert_eq!(
+        (waiting.state, waiting.waiting_for),
+        (TaskState::Waiting, Some(WaitReason::Budget))
+    );
+    assert_eq!(spending(&open, build.id).await.calls, 1);
+    let scope = format!("build/{}", build.id);
+    assert_eq!(
+        waits(&open).await,
+        [
+            format!("build/{} budget/{scope}", build.id),
+            format!("task/{}/T-1 budget/{scope}", build.id)
+        ]
+    );
+    let told = events(&open, "budget.exceeded").await;
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["scope"], scope);
+    assert_eq!(told[0]["limit"], format!("{limit} tokens"));
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert_eq!(attempts[0].state, AttemptState::Interrupted);
+    let kept = format!("refs/ropewalk/preserve/{}", build.id);
+    let refs = crate::house::git(
+        &house.state().join("repository.git"),
+        &["for-each-ref", "--format=%(refname)", &kept],
+    );
+    assert_eq!(refs.lines().count(), 1, "the work is kept: {refs}");
+    assert!(open.held_locks().await.is_empty());
+    open.answer_about_build("Raise it by as much again").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!((build.raises.len(), build.exhausted), (1, None));
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.state, done.tries), (TaskState::Complete, 0));
+    // What was answered before the stop is not paid for again.
+    assert_eq!(spending(&open, build.id).await.calls, 2);
+    assert_eq!(waits(&open).await, Vec::<String>::new());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_that_nobody_raises_stops_the_build() {
+    let rules = writes("T-1", "a.txt", "good\n", None);
+    let house = House::new(&rules).with(|options| options.budgets.task.tokens = Some(1));
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let scope = format!("task/{}/T-1", build.id);
+    assert_eq!(build.exhausted, None, "only one task is out of budget");
+    assert_eq!(
+        waits(&open).await,
+        [format!("task/{}/T-1 budget/{scope}", build.id)]
+    );
+    open.answer("T-1", "Stop the build").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Stopped);
+    assert!(build.reason.unwrap().contains(&scope));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_is_waited_for_visibly_until_the_time_that_is_stored() {
+    let rules = format!(
+        "- agent: build\n  task: T-1\n  turn: 1\n  attempt: 1\n  reply: {{ error: {{ kind: rate_limited, message: slow, retry_after_seconds: 600 }} }}\n{}",
+        writes("T-1", "a.txt", "good\n", None)
+    );
+    let house = House::new(&rules);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    assert_eq!(build.pause_reason, Some(PauseReason::Quota));
+    let waiting = task(&tasks, "T-1");
+    assert!(
+        waiting
+            .not_before
+            .is_some_and(|due| due > open.context.now())
+    );
+    let rows = open
+        .services
+        .store
+        .list::<Wait>(Query::new())
+        .await
+        .unwrap();
+    assert!(
+        matches!(rows[0].resource, Resource::Quota { .. }),
+        "{rows:?}"
+    );
+    let asked = open.services.store.count::<Question>(Query::new()).await;
+    assert_eq!(asked.unwrap(), 0);
+    open.close().await;
+}

@@ -1,0 +1,95 @@
+//! Verb `build land`: brings the branch of a finished build into another branch, and sends that on.
+
+use clap::Args;
+use ropewalk_agents::build::land::{LandRequest, Landed, Way};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::{BuildId, CommitId, Priority};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::wiring;
+
+/// The build, and where it shall go.
+#[derive(Debug, Args)]
+pub struct Land {
+    /// The build's id, as `build list` shows it.
+    id: IdText,
+    /// The branch to land in; the one that the build began from when absent.
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<String>,
+    /// Sends that branch on: to a remote of the repository on this machine, or to a directory.
+    #[arg(long, value_name = "REMOTE")]
+    push: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    build: BuildId,
+    into: String,
+    commit: CommitId,
+    way: Way,
+    pushed: Option<String>,
+}
+
+impl Land {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let context = desk
+            .context()
+            .for_claim(build.correlation_id, Priority::URGENT);
+        let request = LandRequest {
+            build: build.id,
+            into: self.into,
+            push: self.push.clone(),
+            by: desk.user().to_string(),
+        };
+        let lander = wiring::lander(&desk.project, &app.environment).await?;
+        let landed = match lander.land(&context, &request).await {
+            Ok(landed) => landed,
+            Err(refusal) => {
+                if let Some(sides) = refusal.sides() {
+                    app.output.note(&sides)?;
+                }
+                return Err(refusal.into());
+            }
+        };
+        // Others may wait for the files that the build owned; whoever starts next finds that too.
+        desk.poke()?;
+        let Landed {
+            build,
+            into,
+            commit,
+            way,
+        } = landed;
+        let done = Done {
+            build,
+            into,
+            commit,
+            way,
+            pushed: self.push,
+        };
+        app.output.show(&done, human)
+    }
+}
+
+fn human(done: &Done) -> String {
+    let how = match done.way {
+        Way::FastForward => "moved on to it",
+        Way::Merge => "joined with it in a merge commit that passed the gate",
+        Way::Contained => "has it",
+    };
+    let pushed = done
+        .pushed
+        .as_ref()
+        .map_or_else(String::new, |remote| format!(", and sent to {remote}"));
+    format!(
+        "landed build {}: {} {how}, at {}{pushed}",
+        done.build,
+        done.into,
+        done.commit.short()
+    )
+}

@@ -1,0 +1,241 @@
+//! A person lands the branch of a finished build, on real git (V12, V30.5).
+
+use std::path::Path;
+use std::process::Command as Process;
+
+use serde_json::Value;
+
+use crate::approvals::{specified, text, until};
+use crate::world::World;
+
+/// A plan of one task whose file is `a.txt`.
+const SCRIPT: &str = r#"
+- agent: "specification"
+  reply: { tools: [{ name: "specification", input: {
+    document: {
+      title: "Walks", context_read: [], missing_inputs: [], objective: "Keep a list of walks.",
+      success_criteria: ["the file is there"], out_of_scope: [],
+      requirements: [{ id: "FR-1", text: "Walks are listed.", priority: "must", acceptance: "the file is there", source: "planning/brief.md" }],
+      quality: [], new_files: [], modified_files: [], avoid_files: [], interfaces: [], data: [],
+      dependencies: [], gotchas: [], validation: ["test -f a.txt"], risks: [] },
+    tasks: [
+      { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "test -s a.txt && test ! -e poison", expected: "exit 0" }, depends_on: [] } ] } }] }
+- agent: "build"
+  turn: 1
+  reply: { tools: [{ name: "write", input: { path: "a.txt", content: "a walk\n" } }] }
+- agent: "build"
+  reply: { tools: [{ name: "finish", input: { summary: "Wrote the list." } }] }
+"#;
+
+/// A project whose files are all committed, with a build that has succeeded; returns the build's id.
+fn built(world: &World) -> String {
+    world.write("../script.yaml", SCRIPT);
+    world.git(&["add", "."]);
+    world.git(&["commit", "--quiet", "--message=project"]);
+    let spec = specified(world);
+    let up = world.up();
+    let approve = format!(
+        "spec approve {} --hash {}",
+        text(&spec["id"]),
+        text(&spec["hash"])
+    );
+    let build = text(&world.json(&approve)["build"]).to_owned();
+    let ended = until(world, &format!("build show {build}"), |build| {
+        build["completed_at"].is_string()
+    });
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    drop(up);
+    build
+}
+
+fn events(world: &World, name: &str) -> Vec<Value> {
+    let listed = world.json(&format!("event list --type {name}"));
+    listed.as_array().unwrap().clone()
+}
+
+fn open_questions(world: &World) -> usize {
+    let listed = world.json("question list");
+    let open = |question: &&Value| question["state"] == "pending";
+    listed.as_array().unwrap().iter().filter(open).count()
+}
+
+#[test]
+fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
+    let world = World::scripted();
+    let build = built(&world);
+    assert_eq!(open_questions(&world), 1);
+    let bare = world.root().join("remote.git");
+    let made = Process::new("git")
+        .args(["init", "--quiet", "--bare"])
+        .arg(&bare)
+        .status();
+    assert!(made.unwrap().success());
+    world.git(&["remote", "add", "origin", "../remote.git"]);
+    let done = world.json(&format!("build land {build} --push origin"));
+    assert_eq!(
+        (text(&done["way"]), text(&done["into"])),
+        ("fast-forward", "main")
+    );
+    let head = world.git(&["rev-parse", "main"]);
+    assert_eq!(head, world.git(&["rev-parse", "build/walks"]));
+    assert_eq!(text(&done["commit"]), head);
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    let file = std::fs::read_to_string(world.repository().join("a.txt"));
+    assert_eq!(file.unwrap(), "a walk\n");
+    assert_eq!(of_bare(&bare, "main"), head);
+    let merged = events(&world, "build.merged");
+    assert_eq!(merged.len(), 1);
+    let shown = world.json(&format!("build show {build}"));
+    assert_eq!(text(&shown["merged"]), head);
+    assert_eq!(
+        open_questions(&world),
+        0,
+        "nobody is asked about it any more"
+    );
+    let said = world.refused(&format!("build land {build}"), 1);
+    assert!(said.contains("landed already"), "{said}");
+    world.run(&format!("build land {build} --push {}", bare.display()));
+    assert_eq!(events(&world, "build.merged").len(), 1);
+}
+
+fn of_bare(bare: &Path, branch: &str) -> String {
+    let output = Process::new("git")
+        .arg("--git-dir")
+        .arg(bare)
+        .args(["rev-parse", branch])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_requirement_leads_to_its_commit_and_a_commit_to_its_requirement() {
+    let world = World::scripted();
+    let build = built(&world);
+    let shown = world.json(&format!("build show {build}"));
+    assert_eq!(shown["requirements"][0]["met"], true, "{shown}");
+    assert_eq!(shown["spending"]["calls"], 2);
+    assert!(
+        shown["quote"]["tokens_low"].as_u64().unwrap() > 0,
+        "{shown}"
+    );
+    assert!(shown["spent"]["tokens"].as_u64().unwrap() > 0, "{shown}");
+    let traced = world.json(&format!("build show {build} --requirement fr-1"));
+    assert_eq!(text(&traced["text"]), "Walks are listed.");
+    let link = &traced["tasks"][0];
+    let commit = text(&link["commit"]);
+    assert_eq!(commit, world.git(&["rev-parse", "build/walks"]));
+    assert_eq!(text(&link["evidence"][0]["verdict"]), "passed");
+    assert_eq!(text(&link["evidence"][0]["commit"]), commit);
+    let origin = world.json(&format!("build show {build} --commit {}", &commit[..10]));
+    assert_eq!(text(&origin["task"]), "T-001");
+    assert_eq!(origin["requirements"][0]["id"], "FR-1");
+    assert_eq!(origin["landed"], true);
+    let told = world.run(&format!("build show {build}"));
+    assert!(told.contains("quoted") && told.contains("FR-1"), "{told}");
+    let said = world.refused(&format!("build show {build} --requirement FR-9"), 1);
+    assert!(said.contains("no requirement is called `FR-9`"), "{said}");
+    let said = world.refused(&format!("build show {build} --commit 0000000"), 1);
+    assert!(said.contains("no commit"), "{said}");
+}
+
+#[test]
+fn work_that_went_on_beside_a_build_is_joined_and_gated() {
+    let world = World::scripted();
+    let build = built(&world);
+    world.write("b.txt", "beside\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "--quiet", "--message=beside"]);
+    let beside = world.git(&["rev-parse", "main"]);
+    let done = world.json(&format!("build land {build}"));
+    assert_eq!(text(&done["way"]), "merge");
+    let parents = world.git(&["log", "-1", "--format=%P", "main"]);
+    let head = world.git(&["rev-parse", "build/walks"]);
+    assert_eq!(parents, format!("{beside} {head}"));
+    for (file, content) in [("a.txt", "a walk\n"), ("b.txt", "beside\n")] {
+        let found = std::fs::read_to_string(world.repository().join(file));
+        assert_eq!(found.unwrap(), content);
+    }
+}
+
+#[test]
+fn what_stands_against_a_landing_changes_nothing_and_is_said() {
+    let world = World::scripted();
+    let build = built(&world);
+    let land = format!("build land {build}");
+    // A checkout with changes of its own.
+    world.write(
+        "ropewalk.toml",
+        &format!("{}\n# mine\n", world.git(&["show", "main:ropewalk.toml"])),
+    );
+    let before = world.git(&["rev-parse", "main"]);
+    let said = world.refused(&land, 1);
+    assert!(said.contains("not committed"), "{said}");
+    assert_eq!(world.git(&["rev-parse", "main"]), before);
+    assert_eq!(world.git(&["status", "--porcelain"]), "M ropewalk.toml");
+    world.git(&["checkout", "--quiet", "ropewalk.toml"]);
+    // A branch that is not there, and the build's own.
+    let said = world.refused(&format!("{land} --into trunk"), 1);
+    assert!(said.contains("no branch `trunk`"), "{said}");
+    let said = world.refused(&format!("{land} --into build/walks"), 1);
+    assert!(said.contains("of the build itself"), "{said}");
+    // What passes alone does not pass together.
+    world.git(&["branch", "poisoned"]);
+    world.git(&["checkout", "--quiet", "poisoned"]);
+    world.write("poison", "x\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "--quiet", "--message=poison"]);
+    world.git(&["checkout", "--quiet", "main"]);
+    let poisoned = world.git(&["rev-parse", "poisoned"]);
+    let said = world.refused(&format!("{land} --into poisoned"), 1);
+    assert!(said.contains("not together"), "{said}");
+    assert_eq!(world.git(&["rev-parse", "poisoned"]), poisoned);
+    // Both sides changed the same place.
+    world.write("a.txt", "another walk\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "--quiet", "--message=mine"]);
+    let mine = world.git(&["rev-parse", "main"]);
+    let refused = world.ropewalk(land.split_whitespace()).assert().code(1);
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    for side in ["a walk", "another walk", "git merge build/walks"] {
+        assert!(said.contains(side), "{said}");
+    }
+    assert_eq!(world.git(&["rev-parse", "main"]), mine);
+    assert_eq!(events(&world, "build.merged").len(), 0);
+    assert_eq!(open_questions(&world), 1);
+    // Merged by hand, it is only recorded.
+    world.git(&[
+        "merge",
+        "--quiet",
+        "--strategy-option=ours",
+        "--no-edit",
+        "build/walks",
+    ]);
+    let done = world.json(&land);
+    assert_eq!(text(&done["way"]), "contained");
+    assert_eq!(events(&world, "build.merged").len(), 1);
+}
+
+#[test]
+fn an_unknown_or_unfinished_build_is_refused_in_one_line() {
+    let world = World::scripted();
+    world.write("../script.yaml", SCRIPT);
+    let said = world.refused("build land 0197a3c0-1111-7abc-8def-0123456789ab", 1);
+    assert!(said.contains("build list"), "{said}");
+    let spec = specified(&world);
+    let up = world.up();
+    world.write(
+        "../script.yaml",
+        "- agent: build\n  reply: { delay_ms: 60000, text: \"x\" }\n",
+    );
+    let approve = format!(
+        "spec approve {} --hash {}",
+        text(&spec["id"]),
+        text(&spec["hash"])
+    );
+    let build = text(&world.json(&approve)["build"]).to_owned();
+    world.run(&format!("build stop {build}"));
+    let said = world.refused(&format!("build land {build}"), 1);
+    assert!(said.contains("only one that succeeded"), "{said}");
+    drop(up);
+}
