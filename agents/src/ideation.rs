@@ -73,6 +73,10 @@ impl Agent for Ideation {
         }
     }
 
+    fn yields(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
         match &event.payload {
             Payload::IdeationMessage(message) => {

@@ -84,6 +84,10 @@ impl Agent for Improvement {
         }
     }
 
+    fn yields(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
         act::handle(&self.options, event, context).await
     }

@@ -151,6 +151,7 @@ pub(crate) async fn ours(
             .consume(Consumer {
                 subscription: subscription(&name, &source),
                 in_flight: IN_FLIGHT,
+                yields: false,
             })
             .await?;
         let handler = Handler {

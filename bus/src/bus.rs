@@ -64,6 +64,8 @@ pub struct Consumer {
     pub subscription: Subscription,
     /// How many deliveries may be unfinished at once.
     pub in_flight: usize,
+    /// Whether its deliveries wait while subscribers that do not yield have too much to do.
+    pub yields: bool,
 }
 
 /// Delivers what is committed to the store; cheap to clone.
@@ -120,13 +122,14 @@ impl Bus {
         let Consumer {
             subscription,
             in_flight,
+            yields,
         } = consumer;
         let bounds = Bounds {
             in_flight: in_flight.max(1),
             entries: KNOWN_DELIVERIES,
             body_bytes: KEPT_BODY_BYTES,
         };
-        let shared = Arc::new(Shared::new(subscription.name.clone(), bounds));
+        let shared = Arc::new(Shared::new(subscription.name.clone(), bounds, yields));
         if !self.context.hub.add(Arc::clone(&shared)) {
             return Err(BusError::AlreadyConsumed(subscription.name));
         }

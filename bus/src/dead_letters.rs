@@ -1,5 +1,7 @@
 //! Shows deliveries that were given up or could not be understood, and lets a person decide about them.
 
+use std::sync::Arc;
+
 use ropewalk_schemas::CloudEvent;
 use ropewalk_store::{
     ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, Outcome,
@@ -64,7 +66,7 @@ impl DeadLetters {
         let stored = self.store.event(delivery.event_id).await?;
         Ok(stored.map(|stored| DeadLetter {
             delivery,
-            event: stored.event,
+            event: Arc::unwrap_or_clone(stored.event),
         }))
     }
 

@@ -1,6 +1,7 @@
 //! Keeps the queues of the subscribers that this process consumes, and wakes their inboxes.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_schemas::ComponentName;
@@ -9,20 +10,28 @@ use tokio::sync::Notify;
 
 use crate::inbox::queue::{Bounds, Entry, Queue, Wanted};
 
+/// With more than so many entities to work on, those who yield wait.
+const PRESSED: usize = 1_000;
+/// With no more than so many they go on.
+const EASED: usize = 500;
+
 /// The queue of one subscriber and the signal that something about it changed.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) subscriber: ComponentName,
     queue: Mutex<Queue>,
     pub(crate) changed: Notify,
+    /// Whether it waits while others have too much to do.
+    pub(crate) yields: bool,
 }
 
 impl Shared {
-    pub(crate) fn new(subscriber: ComponentName, bounds: Bounds) -> Self {
+    pub(crate) fn new(subscriber: ComponentName, bounds: Bounds, yields: bool) -> Self {
         Self {
             subscriber,
             queue: Mutex::new(Queue::new(bounds)),
             changed: Notify::new(),
+            yields,
         }
     }
 
@@ -42,6 +51,9 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     inboxes: Mutex<HashMap<ComponentName, Arc<Shared>>>,
+    /// Whether those who yield wait.
+    pressed: AtomicBool,
+    eased: Notify,
 }
 
 impl Hub {
@@ -57,6 +69,40 @@ impl Hub {
 
     pub(crate) fn remove(&self, subscriber: &ComponentName) {
         self.lock().remove(subscriber);
+        self.ease();
+    }
+
+    /// Waits while those who do not yield have too much to do.
+    pub(crate) async fn relief(&self) {
+        loop {
+            let eased = self.eased.notified();
+            if !self.is_pressed() {
+                return;
+            }
+            eased.await;
+        }
+    }
+
+    fn is_pressed(&self) -> bool {
+        let inboxes = self.lock();
+        // Said before it is counted: whoever finishes something after the count sees that somebody waits.
+        let was_pressed = self.pressed.swap(true, Ordering::SeqCst);
+        let limit = if was_pressed { EASED } else { PRESSED };
+        let pressed = to_do(&inboxes) > limit;
+        self.pressed.store(pressed, Ordering::SeqCst);
+        pressed
+    }
+
+    /// Lets those who yield go on once little is left to do; called whenever something was finished.
+    pub(crate) fn ease(&self) {
+        if !self.pressed.load(Ordering::SeqCst) {
+            return;
+        }
+        let inboxes = self.lock();
+        if to_do(&inboxes) <= EASED {
+            self.pressed.store(false, Ordering::SeqCst);
+            self.eased.notify_waiters();
+        }
     }
 
     pub(crate) fn get(&self, subscriber: &ComponentName) -> Option<Arc<Shared>> {
@@ -73,13 +119,11 @@ impl Hub {
     /// Hands the events of a commit to the queues of their subscribers.
     pub(crate) fn dispatch(&self, committed: &Committed) {
         for stored in &committed.events {
-            let mut event = None;
             for subscriber in &stored.subscribers {
                 let Some(shared) = self.get(subscriber) else {
                     continue;
                 };
-                let event = event.get_or_insert_with(|| Arc::new(stored.event.clone()));
-                let entry = Entry::new(stored.sequence, Arc::clone(event), 0, None);
+                let entry = Entry::new(stored.sequence, Arc::clone(&stored.event), 0, None);
                 shared.queue().offer(entry);
                 shared.changed.notify_one();
             }
@@ -89,4 +133,10 @@ impl Hub {
     fn lock(&self) -> MutexGuard<'_, HashMap<ComponentName, Arc<Shared>>> {
         self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Counts the entities that those who do not yield could work on now.
+fn to_do(inboxes: &HashMap<ComponentName, Arc<Shared>>) -> usize {
+    let working = inboxes.values().filter(|shared| !shared.yields);
+    working.map(|shared| shared.queue().ready()).sum()
 }

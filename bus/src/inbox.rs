@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_runtime::{Backoff, Clock, Ids};
-use ropewalk_schemas::{CloudEvent, ComponentName, Event};
+use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, Outcome, ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
@@ -77,6 +77,12 @@ impl Inbox {
             if let Some(wanted) = wanted {
                 self.read_or_pause(wanted).await;
                 continue;
+            }
+            if shared.yields {
+                tokio::select! {
+                    () = self.context.hub.relief() => {}
+                    () = self.context.stop.cancelled() => continue,
+                }
             }
             let taken = shared.queue().take(self.context.clock.now());
             match taken {
@@ -152,6 +158,7 @@ impl Inbox {
             }
         };
         self.shared.queue().end_read(complete);
+        self.context.hub.ease();
         if complete {
             self.let_go(held).await;
         }
@@ -174,9 +181,13 @@ impl Inbox {
         let event = match entry.body {
             Some(event) => event,
             None => match self.context.store.event(entry.event_id).await {
-                Ok(Some(stored)) => Arc::new(stored.event),
+                Ok(Some(stored)) => stored.event,
                 Ok(None) => {
                     self.park(&claim, "the event is gone from the store").await;
+                    return None;
+                }
+                Err(error @ ReadError::Blob { .. }) => {
+                    self.park(&claim, &error.to_string()).await;
                     return None;
                 }
                 Err(error) => {
@@ -186,7 +197,7 @@ impl Inbox {
                 }
             },
         };
-        match Event::try_from(CloudEvent::clone(&event)) {
+        match Event::try_from(event.as_ref()) {
             Ok(event) => Some(Delivery::new(event, claim)),
             Err(reason) => {
                 self.park(&claim, &reason.to_string()).await;

@@ -136,7 +136,7 @@ impl World {
         let stored = self.store.events(&filter).await?;
         stored
             .into_iter()
-            .map(|stored| Ok(Event::try_from(stored.event)?))
+            .map(|stored| Ok(Event::try_from(stored.event.as_ref())?))
             .collect()
     }
 

@@ -46,6 +46,11 @@ pub trait Agent: Send + Sync + 'static {
     /// Says how the agent is woken.
     fn profile(&self) -> Profile;
 
+    /// Returns whether the agent waits while those who do not have too much to do: what brings in new work stops first.
+    fn yields(&self) -> bool {
+        false
+    }
+
     /// Sets right what a crash left behind; runs before the agent takes its first delivery.
     async fn recover(&self, _context: &Context) -> Result<(), AgentError> {
         Ok(())

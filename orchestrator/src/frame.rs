@@ -55,7 +55,10 @@ impl Frame {
         let mut consumers = Vec::with_capacity(agents.len());
         for (agent, profile) in agents.into_iter().zip(profiles) {
             services.registry.add(&profile.role, &profile.role);
-            let inbox = services.bus.consume(consumer(&profile)).await?;
+            let inbox = services
+                .bus
+                .consume(consumer(&profile, agent.yields()))
+                .await?;
             consumers.push((agent, profile, inbox));
         }
         for (agent, profile, _) in &consumers {
@@ -93,7 +96,7 @@ impl Frame {
     }
 }
 
-fn consumer(profile: &Profile) -> Consumer {
+fn consumer(profile: &Profile, yields: bool) -> Consumer {
     Consumer {
         subscription: Subscription {
             name: profile.role.clone(),
@@ -101,5 +104,6 @@ fn consumer(profile: &Profile) -> Consumer {
             from: StartAt::Now,
         },
         in_flight: profile.in_flight,
+        yields,
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{
-    BuildId, ComponentName, CorrelationId, EventId, InvalidId, QuestionId, Slug, SpecId, TaskId,
+    BuildId, ComponentName, ContentHash, CorrelationId, EventId, InvalidId, QuestionId, Slug,
+    SpecId, TaskId,
 };
 use crate::payload::{Payload, PayloadError};
 
@@ -169,6 +170,9 @@ pub struct Event {
 /// The most events that may follow each other without a person, a timer or a claim between them.
 pub const HOP_LIMIT: u32 = 32;
 
+/// The types of the events with which people begin something new: refused first when too much waits to be handled.
+pub const INTAKE_TYPES: &[&str] = &["ideation.message"];
+
 /// The form in which an event travels and is stored: CloudEvents 1.0 with our extension attributes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CloudEvent {
@@ -202,7 +206,12 @@ pub struct CloudEvent {
     /// How urgent it is.
     #[serde(default)]
     pub priority: Priority,
+    /// Names the payload by its hash when it is too large to be stored and sent with the event; `data` is `null` where
+    /// it was not fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataref: Option<ContentHash>,
     /// The payload.
+    #[serde(default)]
     pub data: Value,
 }
 
@@ -257,6 +266,7 @@ impl Event {
             hop: self.hop,
             traceparent: self.traceparent.clone(),
             priority: self.priority,
+            dataref: None,
             data: self.payload.to_value(),
         }
     }
@@ -266,6 +276,14 @@ impl TryFrom<CloudEvent> for Event {
     type Error = DecodeError;
 
     fn try_from(event: CloudEvent) -> Result<Self, DecodeError> {
+        Self::try_from(&event)
+    }
+}
+
+impl TryFrom<&CloudEvent> for Event {
+    type Error = DecodeError;
+
+    fn try_from(event: &CloudEvent) -> Result<Self, DecodeError> {
         let payload = Payload::decode(&event.event_type, event.schemaversion, &event.data)
             .map_err(|error| match error {
                 PayloadError::UnknownType => DecodeError::UnknownType(event.event_type.clone()),
@@ -281,13 +299,13 @@ impl TryFrom<CloudEvent> for Event {
             })?;
         Ok(Self {
             id: event.id,
-            source: event.source,
-            subject: event.subject,
+            source: event.source.clone(),
+            subject: event.subject.clone(),
             time: event.time,
             correlation_id: event.correlationid,
             causation_id: event.causationid,
             hop: event.hop,
-            traceparent: event.traceparent,
+            traceparent: event.traceparent.clone(),
             priority: event.priority,
             payload,
         })

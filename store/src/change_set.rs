@@ -8,7 +8,6 @@ use ropewalk_schemas::{Event, RepoPath};
 
 use crate::deliveries::DeliveryKey;
 use crate::record::{Record, Table, Versioned};
-use crate::value::Value;
 
 /// What is to happen in one transaction.
 ///
@@ -54,10 +53,27 @@ pub(crate) enum Write {
     Impossible(String),
 }
 
+/// A row in the form it is written in, made where the record is known and not in the writer, which has one thread.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    pub(crate) columns: Vec<Value>,
+    /// The record as JSON.
     pub(crate) body: String,
+    /// Key, columns and body as elements of a JSON array, without its brackets.
+    pub(crate) elements: String,
+}
+
+impl Row {
+    pub(crate) fn of<R: Record>(record: &R) -> serde_json::Result<Self> {
+        let body = serde_json::to_string(record)?;
+        let mut elements = serde_json::to_string(&record.key())?;
+        for column in record.columns() {
+            elements.push(',');
+            elements.push_str(&serde_json::to_string(&column.without_zero_bytes())?);
+        }
+        elements.push(',');
+        elements.push_str(&serde_json::to_string(&body)?);
+        Ok(Self { body, elements })
+    }
 }
 
 /// What the holder of a token, or a judge of it, does to a lease.
@@ -236,11 +252,8 @@ impl ChangeSet {
 }
 
 fn put<R: Record>(record: &R) -> Write {
-    match serde_json::to_string(record) {
-        Ok(body) => Write::Put(Arc::new(Row {
-            columns: record.columns(),
-            body,
-        })),
+    match Row::of(record) {
+        Ok(row) => Write::Put(Arc::new(row)),
         Err(error) => Write::Impossible(error.to_string()),
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, PgConnection};
 
+use crate::blobs::BlobFiles;
 use crate::dialect::{Dialect, Statement};
 use crate::error::LocationError;
 use crate::location::Server;
@@ -78,6 +79,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.read(statement).await,
             Self::Postgres(database) => database.read(statement).await,
+        }
+    }
+
+    /// Returns where the data of large events lies, if not in the database itself.
+    pub(crate) fn blobs(&self) -> Option<&BlobFiles> {
+        match self {
+            Self::Sqlite(database) => Some(&database.blobs),
+            Self::Postgres(_) => None,
         }
     }
 

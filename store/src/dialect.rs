@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use crate::value::Value;
 
 /// SQL text with `$1` placeholders and the values they stand for.
@@ -16,6 +18,32 @@ impl Statement {
         Self {
             sql: sql.to_owned(),
             values: Vec::new(),
+        }
+    }
+
+    /// Returns the statement that runs `statements` in order, for a database that takes several at once.
+    pub(crate) fn in_order(statements: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::new("");
+        for statement in statements {
+            all.append(&statement.sql);
+            all.values.extend(statement.values);
+            all.push("; ");
+        }
+        all
+    }
+
+    /// Adds the text of another statement, whose placeholders count on from here.
+    fn append(&mut self, sql: &str) {
+        let before = self.values.len();
+        let mut parts = sql.split('$');
+        self.push(parts.next().unwrap_or_default());
+        for part in parts {
+            let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            match part[..part.len() - rest.len()].parse::<usize>() {
+                // Writing to a string cannot fail.
+                Ok(number) => write!(self.sql, "${}{rest}", before + number).unwrap_or_default(),
+                Err(_) => drop(self.push("$").push(part)),
+            }
         }
     }
 
@@ -53,7 +81,8 @@ impl Statement {
     /// Adds the source of rows that a JSON array holds, named `given`.
     pub(crate) fn rows(&mut self, dialect: Dialect, rows: String) -> &mut Self {
         match dialect {
-            Dialect::Sqlite => self.push("json_each(").bind(rows).push(") AS given"),
+            // Each column looks into the row anew: in binary form without rendering and parsing it each time.
+            Dialect::Sqlite => self.push("jsonb_each(").bind(rows).push(") AS given"),
             Dialect::Postgres => self
                 .push("jsonb_array_elements(")
                 .bind(rows)
@@ -74,6 +103,12 @@ impl Statement {
     pub(crate) fn into_parts(self) -> (String, Vec<Value>) {
         (self.sql, self.values)
     }
+}
+
+/// Writes rows for [`Statement::rows`].
+pub(crate) fn json(rows: &impl Serialize) -> String {
+    // Texts and numbers cannot fail to be written; nothing written would be refused as no JSON.
+    serde_json::to_string(rows).unwrap_or_default()
 }
 
 /// Text element `index` of a row of [`Statement::rows`].
@@ -135,6 +170,18 @@ impl Dialect {
                 "BEGIN; SELECT pg_advisory_xact_lock({})",
                 lock_name(Purpose::Write)
             ),
+        }
+    }
+
+    /// Gathers the rows of a subselect with the columns `kind`, `key`, `number`, `text` and `attempts` into one JSON array.
+    pub(crate) const fn gather(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "SELECT json_group_array(json_array(kind, key, number, text, attempts)) FROM "
+            }
+            Self::Postgres => {
+                "SELECT json_agg(json_build_array(kind, key, number, text, attempts))::text FROM "
+            }
         }
     }
 
@@ -267,6 +314,19 @@ const SEARCH_WORDS: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statements_in_order_count_their_placeholders_on() {
+        let statement = |sql: &str, value: i64| {
+            let mut statement = Statement::new(sql);
+            statement.bind(value).push(" '$.x'");
+            statement
+        };
+        let begin = Statement::new("BEGIN");
+        let all = Statement::in_order([begin, statement("A ", 1), statement("B ", 2)]);
+        assert_eq!(all.sql(), "BEGIN; A $1 '$.x'; B $2 '$.x'; ");
+        assert_eq!(all.values(), [Value::Integer(1), Value::Integer(2)]);
+    }
 
     #[test]
     fn operators_in_a_search_are_only_words() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ropewalk_schemas::lease::Holder;
-use ropewalk_schemas::{ComponentName, RepoPath};
+use ropewalk_schemas::{ComponentName, ContentHash, EventId, RepoPath};
 
 /// Says why a change set was not committed; nothing of it was written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -71,6 +71,27 @@ pub enum CommitError {
         /// How large it may be.
         limit_bytes: usize,
     },
+    /// So much waits to be handled that nothing new is taken in.
+    #[error(
+        "{open} or more deliveries wait to be handled, and from {limit} on nothing new is taken in; \
+         try again when some are done, or see `dead-letter list` and `wait list` for what holds them up"
+    )]
+    Backlog {
+        /// How many wait.
+        open: i64,
+        /// How many may wait.
+        limit: i64,
+    },
+    /// The data of a large event could not be kept.
+    #[error(
+        "the data of an event cannot be kept in `{path}`: {reason}; see that its directory can be written"
+    )]
+    Blob {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// Too many events followed each other without a person, a timer or a claim between them.
     #[error("event `{event_type}` would be hop {hop} of its chain; the chain ends here")]
     HopLimit {
@@ -128,7 +149,12 @@ impl CommitError {
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::NoSpace | Self::Busy | Self::Unreachable(_) | Self::Storage(_)
+            Self::NoSpace
+                | Self::Busy
+                | Self::Unreachable(_)
+                | Self::Storage(_)
+                | Self::Backlog { .. }
+                | Self::Blob { .. }
         )
     }
 }
@@ -154,6 +180,16 @@ pub enum ReadError {
         /// The key of the row.
         key: String,
         /// What does not fit.
+        reason: String,
+    },
+    /// The data of a large event is gone, or is not what it was.
+    #[error("the data of event `{event}` cannot be read from `{hash}`: {reason}")]
+    Blob {
+        /// The event.
+        event: EventId,
+        /// The hash that names the data.
+        hash: ContentHash,
+        /// Why.
         reason: String,
     },
     /// The database failed.

@@ -1,5 +1,7 @@
 //! Defines stored events, subscriptions, and what a commit answers.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CloudEvent, ComponentName, CorrelationId, EventPattern, Subject};
 
@@ -9,7 +11,7 @@ pub struct StoredEvent {
     /// Its position in commit order.
     pub sequence: i64,
     /// The event; what it means is for the reader to decode.
-    pub event: CloudEvent,
+    pub event: Arc<CloudEvent>,
     /// The subscribers that were given a delivery row.
     pub subscribers: Vec<ComponentName>,
 }

@@ -15,6 +15,7 @@
 //! To add a record: write its struct in `schemas`, describe its row with `record!` in `records/`, list its table in
 //! [`records::TABLES`], and add a migration for each database that makes the table; a test compares them.
 
+mod blobs;
 mod change_set;
 mod database;
 mod deliveries;
@@ -29,6 +30,7 @@ mod open;
 mod query;
 mod reader;
 mod record;
+mod retention;
 mod row;
 mod spending;
 mod store;
@@ -51,5 +53,6 @@ pub use record::{Column, ColumnKind, Record, Table, Versioned};
 pub use records::{
     attempt_key, evidence_key, injection_key, path_key, revision_key, task_key, wait_key,
 };
+pub use retention::{ForgetError, Forgotten};
 pub use store::Store;
 pub use value::Value;

@@ -1,7 +1,9 @@
 //! Reads records, events, subscriptions and deliveries beside the writer.
 
+use std::sync::Arc;
+
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::{ComponentName, EventId, EventPattern};
+use ropewalk_schemas::{ComponentName, ContentHash, EventId, EventPattern};
 
 use crate::deliveries::{DeliveryFilter, DeliveryRow, DeliveryState, OpenDelivery};
 use crate::dialect::{Dialect, Statement};
@@ -44,14 +46,44 @@ impl Store {
         rows.into_iter().map(row::record).collect()
     }
 
-    /// Reads one event.
+    /// Reads one event with its data, however large.
     pub async fn event(&self, id: EventId) -> Result<Option<StoredEvent>, ReadError> {
         let statement = select_event(self.database.dialect(), id);
         let rows = self.database.read(statement).await?;
-        rows.into_iter().next().map(row::stored_event).transpose()
+        let Some(mut stored) = rows.into_iter().next().map(row::stored_event).transpose()? else {
+            return Ok(None);
+        };
+        if let Some(hash) = stored.event.dataref.clone() {
+            Arc::make_mut(&mut stored.event).data = self.blob(id, hash).await?;
+        }
+        Ok(Some(stored))
     }
 
-    /// Reads the events that a filter selects, in commit order unless it says otherwise.
+    /// Reads the data of a large event.
+    async fn blob(
+        &self,
+        event: EventId,
+        hash: ContentHash,
+    ) -> Result<serde_json::Value, ReadError> {
+        let unreadable = |reason: String| ReadError::Blob {
+            event,
+            hash: hash.clone(),
+            reason,
+        };
+        let text = if let Some(files) = self.database.blobs().cloned() {
+            let name = hash.clone();
+            let read = tokio::task::spawn_blocking(move || files.read(&name)).await;
+            read.unwrap_or_else(|stopped| Err(stopped.into()))
+                .map_err(|problem| unreadable(problem.to_string()))?
+        } else {
+            let rows = self.database.read(select_blob(&hash)).await?;
+            let found = rows.into_iter().flatten().next().and_then(Value::into_text);
+            found.ok_or_else(|| unreadable("it is gone".to_owned()))?
+        };
+        serde_json::from_str(&text).map_err(|problem| unreadable(problem.to_string()))
+    }
+
+    /// Reads the events that a filter selects, in commit order unless it says otherwise; large data is not fetched.
     pub async fn events(&self, filter: &EventFilter) -> Result<Vec<StoredEvent>, ReadError> {
         let statement = select_events_of(self.database.dialect(), filter);
         let rows = self.database.read(statement).await?;
@@ -70,7 +102,7 @@ impl Store {
         rows.into_iter().map(row::subscription).collect()
     }
 
-    /// Reads open deliveries in commit order, those of one subscriber or of all.
+    /// Reads open deliveries in commit order, those of one subscriber or of all; large data is not fetched.
     pub async fn open_deliveries(
         &self,
         subscriber: Option<&ComponentName>,
@@ -103,6 +135,12 @@ pub(crate) const NEWEST: &str = "SELECT COALESCE(MAX(sequence), 0) FROM events";
 pub(crate) fn select_event(dialect: Dialect, id: EventId) -> Statement {
     let mut statement = select_events(dialect);
     statement.push(" WHERE e.id = ").bind(id);
+    statement
+}
+
+pub(crate) fn select_blob(hash: &ContentHash) -> Statement {
+    let mut statement = Statement::new("SELECT body FROM blobs WHERE hash = ");
+    statement.bind(hash).push(" LIMIT 1");
     statement
 }
 

@@ -1,5 +1,7 @@
 //! Reads the values of a row back into what was stored, and names the row when one does not fit.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CloudEvent, ComponentName, Subject};
 use serde::de::DeserializeOwned;
@@ -99,6 +101,7 @@ pub(crate) fn stored_event(row: Row) -> Result<StoredEvent, ReadError> {
     let sequence = cells.number()?;
     cells.key = sequence.to_string();
     let event: CloudEvent = cells.json()?;
+    let event = Arc::new(event);
     let mut subscribers: Vec<ComponentName> = cells.json()?;
     subscribers.sort_unstable();
     Ok(StoredEvent {

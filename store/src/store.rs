@@ -29,10 +29,32 @@ impl Store {
     /// Commits a change set as a whole, or answers why nothing of it was written.
     pub async fn commit(&self, changes: ChangeSet) -> Result<Committed, CommitError> {
         let submission = Submission::prepare(changes)?;
+        self.keep_blobs(&submission).await?;
         let (reply, answer) = oneshot::channel();
         self.send(Command::Commit(submission, reply)).await?;
         let committed = answer.await.map_err(|_| CommitError::Closing)??;
         Ok(Arc::unwrap_or_clone(committed))
+    }
+
+    /// Writes the data of large events where it is to lie before anything refers to it.
+    async fn keep_blobs(&self, submission: &Submission) -> Result<(), CommitError> {
+        let Some(files) = self.database.blobs() else {
+            return Ok(());
+        };
+        for blob in submission.blobs().cloned() {
+            let (files, now) = (files.clone(), self.clock.now().into());
+            let path = files.path(&blob.hash);
+            let kept = tokio::task::spawn_blocking(move || files.keep(&blob.hash, &blob.text, now));
+            let kept = kept.await.unwrap_or_else(|stopped| Err(stopped.into()));
+            kept.map_err(|problem| match problem.kind() {
+                std::io::ErrorKind::StorageFull => CommitError::NoSpace,
+                _ => CommitError::Blob {
+                    path,
+                    reason: problem.to_string(),
+                },
+            })?;
+        }
+        Ok(())
     }
 
     /// Follows every commit of this process from here on that emits at least one event; a server also tells of
@@ -71,7 +93,7 @@ impl Store {
         Ok(())
     }
 
-    async fn send(&self, command: Command) -> Result<(), CommitError> {
+    pub(crate) async fn send(&self, command: Command) -> Result<(), CommitError> {
         self.commands
             .send(command)
             .await

@@ -16,6 +16,7 @@ use ropewalk_schemas::question::{QuestionKind, QuestionState};
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Priority, RepoPath, Subject};
+use serde::{Serialize, Serializer};
 
 /// A column value: text, a whole number or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,15 +30,6 @@ pub enum Value {
 }
 
 impl Value {
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Null => serde_json::Value::Null,
-            Self::Text(text) if text.contains('\0') => self.clone().without_zero_bytes().to_json(),
-            Self::Text(text) => serde_json::Value::String(text.clone()),
-            Self::Integer(number) => serde_json::Value::from(*number),
-        }
-    }
-
     /// Replaces zero bytes, which not every database takes in a text; what is looked for and what is stored alike.
     pub(crate) fn without_zero_bytes(self) -> Self {
         match self {
@@ -58,6 +50,16 @@ impl Value {
         match self {
             Self::Integer(number) => Some(*number),
             Self::Null | Self::Text(_) => None,
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Integer(number) => serializer.serialize_i64(*number),
         }
     }
 }

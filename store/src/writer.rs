@@ -4,6 +4,7 @@ mod apply;
 mod batch;
 mod checkpoint;
 mod evaluate;
+mod forget;
 mod link;
 mod listen;
 mod load;
@@ -21,6 +22,7 @@ use crate::database::{Connection, Database};
 use crate::error::CommitError;
 use crate::events::{Committed, Subscription};
 use crate::feed::{FEED_CAPACITY, Told};
+use crate::retention::{Step, Stepped};
 use crate::store::Store;
 use crate::submission::Submission;
 use checkpoint::Checkpoints;
@@ -48,6 +50,7 @@ pub(crate) enum Command {
     Commit(Submission, CommitReply),
     Subscribe(Subscription, Reply),
     Unsubscribe(ComponentName, Reply),
+    Forget(Step, oneshot::Sender<Result<Stepped, CommitError>>),
     Damaged(String),
     Close(oneshot::Sender<()>),
 }
@@ -191,6 +194,10 @@ impl Writer {
         let (outcome, reply) = match command {
             Command::Subscribe(subscription, reply) => (self.subscribe(&subscription).await, reply),
             Command::Unsubscribe(name, reply) => (self.unsubscribe(&name).await, reply),
+            Command::Forget(step, reply) => {
+                reply.send(self.forget(&step).await).unwrap_or_default();
+                return;
+            }
             Command::Damaged(finding) => {
                 self.damage = Some(finding);
                 return;
@@ -210,6 +217,9 @@ impl Writer {
                     reply.send(Err(CommitError::Closing)).unwrap_or_default();
                 }
                 Command::Subscribe(_, reply) | Command::Unsubscribe(_, reply) => {
+                    reply.send(Err(CommitError::Closing)).unwrap_or_default();
+                }
+                Command::Forget(_, reply) => {
                     reply.send(Err(CommitError::Closing)).unwrap_or_default();
                 }
                 Command::Damaged(_) => {}

@@ -436,7 +436,7 @@ impl Open {
             .unwrap();
         events
             .into_iter()
-            .map(|stored| (stored.event.event_type, stored.event.data))
+            .map(|stored| (stored.event.event_type.clone(), stored.event.data.clone()))
             .collect()
     }
 

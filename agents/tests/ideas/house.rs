@@ -353,7 +353,7 @@ impl House {
         let events = self.store().events(&EventFilter::default()).await.unwrap();
         let decoded = events
             .into_iter()
-            .map(|stored| Event::try_from(stored.event).unwrap().payload);
+            .map(|stored| Event::try_from(stored.event.as_ref()).unwrap().payload);
         decoded.collect()
     }
 

@@ -119,6 +119,7 @@ impl Claim {
         if !self.over.swap(true, Ordering::SeqCst) {
             change(&mut self.shared.queue());
             self.shared.changed.notify_one();
+            self.context.hub.ease();
         }
     }
 

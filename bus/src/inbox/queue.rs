@@ -40,6 +40,8 @@ impl Entry {
         attempts: u32,
         due: Option<DateTime<Utc>>,
     ) -> Self {
+        // Large data that was not fetched is read when its turn comes.
+        let whole = event.dataref.is_none() || !event.data.is_null();
         Self {
             sequence,
             event_id: event.id,
@@ -47,7 +49,7 @@ impl Entry {
             priority: event.priority.get(),
             attempts,
             due,
-            body: Some(event),
+            body: whole.then_some(event),
         }
     }
 
@@ -246,6 +248,11 @@ impl Queue {
     /// Says how many deliveries are handed out and unfinished.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// Says how many entities could be worked on now and are not.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     /// Says how many deliveries are known, in flight ones included.

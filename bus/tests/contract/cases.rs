@@ -1,6 +1,8 @@
 //! What every transport must do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::{Consumer, Failure, Poker};
@@ -12,6 +14,8 @@ use ropewalk_store::{
 };
 
 use crate::publishers;
+use tokio::task::JoinSet;
+
 use crate::support::{
     Running, World, build, commit, component_back, component_down, finish_all, name, next,
     nothing_more, retry, sequence, stop_request, subscription,
@@ -70,7 +74,7 @@ async fn publish_from_three_processes(world: &World, running: &Running) -> Resul
     assert_eq!(caused.count(), 37, "all but the first of each process");
     stored
         .into_iter()
-        .map(|stored| Ok(Event::try_from(stored.event)?))
+        .map(|stored| Ok(Event::try_from(stored.event.as_ref())?))
         .collect()
 }
 
@@ -91,6 +95,7 @@ pub(crate) async fn forty_events_of_three_processes_reach_each_subscriber_once(
     let consumer = Consumer {
         subscription: narrowed,
         in_flight: 3,
+        yields: false,
     };
     inboxes.push(running.bus.consume(consumer).await?);
 
@@ -281,11 +286,79 @@ pub(crate) async fn a_new_subscriber_is_given_the_past_it_asks_for(world: World)
     let consumer = Consumer {
         subscription: late,
         in_flight: 1,
+        yields: false,
     };
     let mut inbox = running.bus.consume(consumer).await?;
     assert_eq!(finish_all(&mut inbox, 5).await?, past);
     let fresh = world.emit(&running.store, "e0", "fresh").await?;
     assert_eq!(finish_all(&mut inbox, 1).await?, [fresh]);
+    nothing_more(&mut inbox).await?;
+    running.stop().await
+}
+
+pub(crate) async fn who_yields_waits_until_the_others_have_little_to_do(
+    world: World,
+) -> Result<()> {
+    const WORK: usize = 1_300;
+    let running = world.start().await?;
+    let mut work = running.consume("build", &["task.*"]).await?;
+    let consumer = Consumer {
+        subscription: subscription("improvement", &["alert.*"])?,
+        in_flight: 1,
+        yields: true,
+    };
+    let mut intake = running.bus.consume(consumer).await?;
+    let mut changes = ChangeSet::new();
+    for number in 0..WORK {
+        changes.emit(world.event(&format!("e{number}"), retry("work")?)?);
+    }
+    changes.emit(world.event("component/x", component_back())?);
+    running.store.commit(changes).await?;
+    running.bus.flush().await;
+    while work.backlog() < WORK {
+        next(&mut work).await?.release();
+    }
+    let done = Arc::new(AtomicUsize::new(0));
+    let so_far = Arc::clone(&done);
+    let mut yielding = JoinSet::new();
+    yielding.spawn(async move {
+        let mut delivery = next(&mut intake).await?;
+        let seen = so_far.load(Ordering::SeqCst);
+        delivery.finish(ChangeSet::new()).await?;
+        anyhow::Ok(seen)
+    });
+    let mut seen = None;
+    while seen.is_none() && done.load(Ordering::SeqCst) < WORK {
+        next(&mut work).await?.finish(ChangeSet::new()).await?;
+        done.fetch_add(1, Ordering::SeqCst);
+        seen = yielding.try_join_next().transpose()?.transpose()?;
+    }
+    let seen = seen.context("who yields goes on before all is done")?;
+    // Those in hand are not counted as waiting, so the last few may be in flight.
+    ensure!(seen >= WORK - 501 - 64, "handed out after {seen}");
+    finish_all(&mut work, WORK - done.load(Ordering::SeqCst)).await?;
+    running.stop().await
+}
+
+pub(crate) async fn large_data_reaches_its_subscriber_whole(world: World) -> Result<()> {
+    let running = world.start().await?;
+    let mut inbox = running.consume("build", &["task.*"]).await?;
+    // Too large for the data of a message, and together for what an inbox keeps in memory.
+    let guidance = "x".repeat(1_000_000);
+    let mut sent = Vec::new();
+    for number in 0..6 {
+        let event = world.event(
+            &format!("e{number}"),
+            retry(&format!("{guidance}{number}"))?,
+        )?;
+        commit(&running.store, [event.clone()]).await?;
+        sent.push(event);
+    }
+    for event in sent {
+        let mut delivery = next(&mut inbox).await?;
+        assert_eq!(delivery.event, event);
+        delivery.finish(ChangeSet::new()).await?;
+    }
     nothing_more(&mut inbox).await?;
     running.stop().await
 }

@@ -38,6 +38,8 @@ contract! {
     a_poisoned_entity_parks_alone_and_goes_on_when_its_poison_is_dead,
     a_dead_letter_is_shown_replayed_and_discarded,
     a_new_subscriber_is_given_the_past_it_asks_for,
+    who_yields_waits_until_the_others_have_little_to_do,
+    large_data_reaches_its_subscriber_whole,
     effects_and_the_end_of_a_delivery_are_one,
     an_event_that_is_not_understood_is_parked_and_stops_nobody,
     a_soft_stop_ends_the_inbox_and_lets_work_in_hand_finish,

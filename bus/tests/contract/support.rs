@@ -147,6 +147,7 @@ impl Running {
             .consume(Consumer {
                 subscription,
                 in_flight,
+                yields: false,
             })
             .await?)
     }

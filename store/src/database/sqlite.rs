@@ -10,6 +10,7 @@ use sqlx::sqlite::{
 use sqlx::{Arguments, AssertSqlSafe, Connection as _, Row as _, TypeInfo, ValueRef};
 
 use super::{READERS, Row, WRITE_TIMEOUT};
+use crate::blobs::BlobFiles;
 use crate::dialect::Statement;
 use crate::value::Value;
 
@@ -20,6 +21,8 @@ pub(crate) struct SqliteDatabase {
     /// The log beside it.
     log: PathBuf,
     pub(super) readers: SqlitePool,
+    /// The data of large events.
+    pub(super) blobs: BlobFiles,
 }
 
 impl SqliteDatabase {
@@ -38,6 +41,7 @@ impl SqliteDatabase {
             path: path.to_owned(),
             log: log.into(),
             readers,
+            blobs: BlobFiles::beside(path),
         }
     }
 

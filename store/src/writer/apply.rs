@@ -1,13 +1,13 @@
 //! Writes what a batch decided: one statement per table, whatever the number of rows.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value as Json, json};
 
 use crate::deliveries::DeliveryKey;
-use crate::dialect::{self, Dialect, Statement};
+use crate::dialect::{self, Dialect, Statement, json};
 use crate::record::{ColumnKind, Table};
 use crate::submission::EncodedEvent;
 use crate::writer::evaluate::{FinalDelivery, FinalRow, NewDelivery, Writes};
@@ -15,7 +15,7 @@ use crate::writer::evaluate::{FinalDelivery, FinalRow, NewDelivery, Writes};
 /// Returns the statements of a batch.
 pub(crate) fn statements(dialect: Dialect, writes: &Writes, now: DateTime<Utc>) -> Vec<Statement> {
     let mut statements = Vec::new();
-    let mut written: BTreeMap<&str, (&'static Table, Vec<Json>)> = BTreeMap::new();
+    let mut written: BTreeMap<&str, (&'static Table, Rows)> = BTreeMap::new();
     let mut deleted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for ((name, key), row) in &writes.rows {
         match row {
@@ -24,11 +24,8 @@ pub(crate) fn statements(dialect: Dialect, writes: &Writes, now: DateTime<Utc>) 
                 version,
                 row,
             } => {
-                let mut values = vec![json!(key), json!(version)];
-                values.extend(row.columns.iter().map(crate::value::Value::to_json));
-                values.push(json!(row.body));
-                let (_, rows) = written.entry(name).or_insert_with(|| (table, Vec::new()));
-                rows.push(Json::Array(values));
+                let (_, rows) = written.entry(name).or_insert_with(|| (table, Rows::new()));
+                rows.add(*version, &row.elements);
             }
             FinalRow::Deleted => deleted.entry(name).or_default().push(key),
         }
@@ -46,6 +43,9 @@ pub(crate) fn statements(dialect: Dialect, writes: &Writes, now: DateTime<Utc>) 
     if !writes.events.is_empty() {
         statements.push(insert_events(dialect, &writes.events));
     }
+    if writes.events.iter().any(|(_, event)| event.blob.is_some()) {
+        statements.push(insert_blobs(dialect, &writes.events));
+    }
     if !writes.deliveries.is_empty() {
         statements.push(insert_deliveries(dialect, &writes.deliveries, now));
     }
@@ -58,14 +58,34 @@ pub(crate) fn statements(dialect: Dialect, writes: &Writes, now: DateTime<Utc>) 
     statements
 }
 
-pub(super) fn upsert(dialect: Dialect, table: &'static Table, rows: Vec<Json>) -> Statement {
-    let names: Vec<String> = ["key", "version"]
+/// Rows as the text of a JSON array, each an array of a number and of elements that were written before.
+pub(super) struct Rows(String);
+
+impl Rows {
+    pub(super) fn new() -> Self {
+        Self("[".to_owned())
+    }
+
+    fn add(&mut self, number: i64, elements: &str) {
+        let comma = if self.0.len() > 1 { "," } else { "" };
+        // Writing to a string cannot fail.
+        write!(self.0, "{comma}[{number},{elements}]").unwrap_or_default();
+    }
+
+    fn into_text(mut self) -> String {
+        self.0.push(']');
+        self.0
+    }
+}
+
+pub(super) fn upsert(dialect: Dialect, table: &'static Table, rows: Rows) -> Statement {
+    let names: Vec<String> = ["version", "key"]
         .into_iter()
         .chain(table.columns.iter().map(|column| column.name))
         .chain(["body"])
         .map(|name| format!("\"{name}\""))
         .collect();
-    let kinds = [ColumnKind::Text, ColumnKind::Integer]
+    let kinds = [ColumnKind::Integer, ColumnKind::Text]
         .into_iter()
         .chain(table.columns.iter().map(|column| column.kind))
         .chain([ColumnKind::Text]);
@@ -76,8 +96,9 @@ pub(super) fn upsert(dialect: Dialect, table: &'static Table, rows: Vec<Json>) -
             ColumnKind::Integer => dialect::integer(index),
         })
         .collect();
-    let updates: Vec<String> = names[1..]
+    let updates: Vec<String> = names
         .iter()
+        .filter(|name| *name != "\"key\"")
         .map(|name| format!("{name} = excluded.{name}"))
         .collect();
     let mut statement = Statement::new("INSERT INTO ");
@@ -86,12 +107,10 @@ pub(super) fn upsert(dialect: Dialect, table: &'static Table, rows: Vec<Json>) -
         names.join(", "),
         values.join(", ")
     ));
-    statement
-        .rows(dialect, Json::Array(rows).to_string())
-        .push(&format!(
-            " WHERE 1 = 1 ON CONFLICT (key) DO UPDATE SET {}",
-            updates.join(", ")
-        ));
+    statement.rows(dialect, rows.into_text()).push(&format!(
+        " WHERE 1 = 1 ON CONFLICT (key) DO UPDATE SET {}",
+        updates.join(", ")
+    ));
     statement
 }
 
@@ -100,29 +119,16 @@ pub(super) fn delete(dialect: Dialect, table: &str, keys: &[&str]) -> Statement 
     statement
         .name(table)
         .push(&format!(" WHERE key IN (SELECT {} FROM ", dialect.scalar()))
-        .rows(dialect, json!(keys).to_string())
+        .rows(dialect, json(&keys))
         .push(")");
     statement
 }
 
 fn insert_events(dialect: Dialect, events: &[(i64, Arc<EncodedEvent>)]) -> Statement {
-    let rows: Vec<Json> = events
-        .iter()
-        .map(|(sequence, encoded)| {
-            let event = &encoded.event;
-            json!([
-                sequence,
-                event.id,
-                event.event_type,
-                event.source,
-                event.subject,
-                event.correlationid,
-                event.priority,
-                event.time.timestamp_millis(),
-                encoded.body,
-            ])
-        })
-        .collect();
+    let mut rows = Rows::new();
+    for (sequence, encoded) in events {
+        rows.add(*sequence, &encoded.elements);
+    }
     let mut statement = Statement::new(
         "INSERT INTO events (sequence, id, type, source, subject, correlation, priority, time, body) SELECT ",
     );
@@ -138,7 +144,40 @@ fn insert_events(dialect: Dialect, events: &[(i64, Arc<EncodedEvent>)]) -> State
         dialect::integer(7),
         dialect::text(8),
     ));
-    statement.rows(dialect, json!(rows).to_string());
+    statement.rows(dialect, rows.into_text());
+    statement
+}
+
+/// Notes where the data of large events lies; a server is given the data itself.
+pub(super) fn insert_blobs(dialect: Dialect, events: &[(i64, Arc<EncodedEvent>)]) -> Statement {
+    let blobs = events
+        .iter()
+        .filter_map(|(sequence, event)| Some((sequence, event.blob.as_ref()?)));
+    let (columns, rows) = match dialect {
+        Dialect::Sqlite => {
+            let rows: Vec<_> = blobs.map(|(at, blob)| (at, &blob.hash)).collect();
+            ("sequence, hash", json(&rows))
+        }
+        Dialect::Postgres => {
+            let rows: Vec<_> = blobs
+                .map(|(at, blob)| (at, &blob.hash, &blob.text))
+                .collect();
+            ("sequence, hash, body", json(&rows))
+        }
+    };
+    let values = match dialect {
+        Dialect::Sqlite => format!("{}, {}", dialect::integer(0), dialect::text(1)),
+        Dialect::Postgres => format!(
+            "{}, {}, {}",
+            dialect::integer(0),
+            dialect::text(1),
+            dialect::text(2)
+        ),
+    };
+    let mut statement = Statement::new(&format!(
+        "INSERT INTO blobs ({columns}) SELECT {values} FROM "
+    ));
+    statement.rows(dialect, rows);
     statement
 }
 
@@ -147,15 +186,15 @@ fn insert_deliveries(
     deliveries: &[NewDelivery],
     now: DateTime<Utc>,
 ) -> Statement {
-    let rows: Vec<Json> = deliveries
+    let rows: Vec<_> = deliveries
         .iter()
         .map(|delivery| {
-            json!([
+            (
                 delivery.key.sequence,
-                delivery.key.subscriber,
-                delivery.entity,
+                &delivery.key.subscriber,
+                &delivery.entity,
                 delivery.priority,
-            ])
+            )
         })
         .collect();
     let mut statement = Statement::new(
@@ -171,23 +210,23 @@ fn insert_deliveries(
     statement
         .bind(now)
         .push(" FROM ")
-        .rows(dialect, json!(rows).to_string());
+        .rows(dialect, json(&rows));
     statement
 }
 
 fn close_deliveries(dialect: Dialect, closes: &BTreeMap<DeliveryKey, FinalDelivery>) -> Statement {
-    let rows: Vec<Json> = closes
+    let rows: Vec<_> = closes
         .iter()
         .map(|(key, delivery)| {
-            json!([
+            (
                 key.sequence,
-                key.subscriber,
+                &key.subscriber,
                 delivery.state.as_str(),
                 delivery.attempts,
                 delivery.due.timestamp_millis(),
-                delivery.error,
+                &delivery.error,
                 delivery.closed_at.map(|time| time.timestamp_millis()),
-            ])
+            )
         })
         .collect();
     let mut statement = Statement::new("UPDATE deliveries SET ");
@@ -199,13 +238,11 @@ fn close_deliveries(dialect: Dialect, closes: &BTreeMap<DeliveryKey, FinalDelive
         dialect::text(5),
         dialect::integer(6),
     ));
-    statement
-        .rows(dialect, json!(rows).to_string())
-        .push(&format!(
-            " WHERE deliveries.sequence = {} AND deliveries.subscriber = {}",
-            dialect::integer(0),
-            dialect::text(1),
-        ));
+    statement.rows(dialect, json(&rows)).push(&format!(
+        " WHERE deliveries.sequence = {} AND deliveries.subscriber = {}",
+        dialect::integer(0),
+        dialect::text(1),
+    ));
     statement
 }
 

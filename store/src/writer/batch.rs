@@ -66,29 +66,30 @@ impl Writer {
     }
 
     async fn attempt(&mut self, batch: &[Submission]) -> Result<Vec<Answer>, sqlx::Error> {
-        self.link.begin().await?;
         let outcome = self.write(batch).await;
-        self.end(outcome).await
+        if outcome.is_err() {
+            self.undo().await;
+        }
+        outcome
     }
 
-    async fn write(&mut self, batch: &[Submission]) -> Result<(Vec<Answer>, Written), sqlx::Error> {
-        let loaded = load::load(&mut self.link.connection, batch).await?;
+    /// Goes to the database twice: to begin and load, and to write and commit.
+    async fn write(&mut self, batch: &[Submission]) -> Result<Vec<Answer>, sqlx::Error> {
+        let loaded = load::begin(&mut self.link, batch).await?;
         self.route(loaded.epoch).await?;
         let now = self.clock.now();
         let evaluated = evaluate(&loaded, &self.routing, batch, now);
-        if evaluated.writes.is_empty() {
-            return Ok((evaluated.answers, Written::Nothing));
-        }
-        let dialect = self.link.connection.dialect();
-        for statement in apply::statements(dialect, &evaluated.writes, now) {
-            self.link.connection.execute(statement).await?;
-        }
-        let written = if evaluated.writes.events.is_empty() {
+        let writes = &evaluated.writes;
+        let written = if writes.is_empty() {
+            Written::Nothing
+        } else if writes.events.is_empty() {
             Written::Rows
         } else {
             Written::Events
         };
-        Ok((evaluated.answers, written))
+        let statements = apply::statements(self.link.connection.dialect(), writes, now);
+        self.link.write(statements, written, now).await?;
+        Ok(evaluated.answers)
     }
 
     /// Loads the subscriptions again when this or another process has changed them.
@@ -128,11 +129,15 @@ impl Writer {
             Err(problem) => Err(problem),
         };
         if committed.is_err() {
-            // The routing may have been read inside a transaction that is now undone.
-            self.routing = Routing::unknown();
-            self.link.roll_back().await;
+            self.undo().await;
         }
         committed
+    }
+
+    async fn undo(&mut self) {
+        // The routing may have been read inside a transaction that is now undone.
+        self.routing = Routing::unknown();
+        self.link.roll_back().await;
     }
 }
 

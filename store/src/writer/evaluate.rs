@@ -41,6 +41,9 @@ impl Routing {
     }
 }
 
+/// How many deliveries may be open before nothing new is taken in; what is there goes on.
+pub(crate) const BACKLOG_LIMIT: i64 = 50_000;
+
 /// Names a row of a table of records.
 pub(crate) type RowId = (&'static str, String);
 
@@ -70,6 +73,8 @@ pub(crate) struct Loaded {
     /// Lies above every version of every deleted row.
     pub(crate) floor: i64,
     pub(crate) epoch: i64,
+    /// How many deliveries are open, counted up to [`BACKLOG_LIMIT`] where it matters.
+    pub(crate) open: i64,
 }
 
 /// A row after the batch.
@@ -178,6 +183,12 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn decide(mut self, submission: &Submission) -> Result<(Writes, Committed), CommitError> {
+        if self.loaded.open >= BACKLOG_LIMIT && submission.is_intake() {
+            return Err(CommitError::Backlog {
+                open: self.loaded.open,
+                limit: BACKLOG_LIMIT,
+            });
+        }
         let mut events = submission.events.iter();
         for change in &submission.changes {
             match change {
@@ -292,7 +303,7 @@ impl Draft<'_> {
         self.own.events.push((sequence, Arc::clone(event)));
         self.emitted.push(StoredEvent {
             sequence,
-            event: event.event.clone(),
+            event: Arc::clone(&event.event),
             subscribers,
         });
         Ok(())

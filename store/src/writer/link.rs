@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_runtime::{Clock, Ids};
 use tracing::{debug, info};
 
-use crate::database::{Connection, Database, is_lost};
+use crate::database::{Connection, Database, Row, is_lost};
 use crate::dialect::{self, Dialect, Statement};
 
 /// How often a server that cannot be reached is tried before whoever waits is answered.
@@ -55,6 +55,38 @@ impl Link {
     pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         let begin = self.connection.dialect().begin();
         self.connection.run(begin).await
+    }
+
+    /// Begins a transaction and reads in it, in one round trip where the database takes several statements at once.
+    pub(crate) async fn begin_with(&mut self, read: Statement) -> Result<Vec<Row>, sqlx::Error> {
+        if self.connection.dialect() == Dialect::Postgres {
+            self.begin().await?;
+            return self.connection.fetch(read).await;
+        }
+        let begin = Statement::new(&Dialect::Sqlite.begin());
+        self.connection
+            .fetch(Statement::in_order([begin, read]))
+            .await
+    }
+
+    /// Writes and commits, in one round trip where the database takes several statements at once.
+    pub(crate) async fn write(
+        &mut self,
+        mut statements: Vec<Statement>,
+        written: Written,
+        now: DateTime<Utc>,
+    ) -> Result<(), sqlx::Error> {
+        if self.connection.dialect() == Dialect::Postgres {
+            for statement in statements {
+                self.connection.execute(statement).await?;
+            }
+            return self.commit(written, now).await;
+        }
+        statements.push(Statement::new("COMMIT"));
+        self.connection
+            .execute(Statement::in_order(statements))
+            .await
+            .map(drop)
     }
 
     /// Begins a transaction, on a new connection when the old one has broken.

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde::Deserialize;
 
 use crate::change_set::Change;
-use crate::database::{Connection, Row};
 use crate::deliveries::{DeliveryKey, DeliveryState};
-use crate::dialect::{self, Dialect, Statement};
+use crate::dialect::{self, Dialect, Statement, json};
 use crate::record::Record;
 use crate::submission::Submission;
-use crate::value::Value;
-use crate::writer::evaluate::{Loaded, LoadedDelivery, LoadedRow};
+use crate::writer::evaluate::{BACKLOG_LIMIT, Loaded, LoadedDelivery, LoadedRow};
+use crate::writer::link::Link;
 
 use ropewalk_schemas::lease::Lease;
 
@@ -21,6 +20,8 @@ struct Touched {
     rows: BTreeMap<&'static str, BTreeSet<String>>,
     deliveries: BTreeSet<(i64, String)>,
     events: Vec<String>,
+    /// Whether it matters how much waits to be handled.
+    intake: bool,
 }
 
 impl Touched {
@@ -34,6 +35,7 @@ impl Touched {
             touched
                 .events
                 .extend(events.map(|event| event.event.id.to_string()));
+            touched.intake |= submission.is_intake();
         }
         touched
     }
@@ -55,15 +57,24 @@ impl Touched {
         self.rows.entry(table).or_default().insert(key);
     }
 
-    /// Returns a select of (kind, key, number, text, attempts).
+    /// Returns a select of one row that holds all: a row each would cross from thread to thread by itself.
     fn select(&self, dialect: Dialect) -> Statement {
-        let mut statement = Statement::new(
-            "SELECT 'counter', name, value, CAST(NULL AS TEXT), CAST(NULL AS BIGINT) FROM counters \
+        let mut statement = Statement::new(dialect.gather());
+        statement.push(
+            "(SELECT 'counter' AS kind, name AS key, value AS number, CAST(NULL AS TEXT) AS text, \
+             CAST(NULL AS BIGINT) AS attempts FROM counters \
              UNION ALL SELECT 'sequence', NULL, (",
         );
         statement
             .push(dialect.last_sequence())
             .push("), NULL, NULL");
+        if self.intake {
+            // A partial index counts them; no further than it matters.
+            statement.push(&format!(
+                " UNION ALL SELECT 'open', NULL, (SELECT COUNT(*) FROM \
+                 (SELECT 1 FROM deliveries WHERE state = 'open' LIMIT {BACKLOG_LIMIT}) AS open), NULL, NULL"
+            ));
+        }
         for (table, keys) in &self.rows {
             let body = if *table == Lease::TABLE.name {
                 "body"
@@ -74,13 +85,13 @@ impl Touched {
                 " UNION ALL SELECT '{table}', key, version, {body}, NULL FROM \"{table}\" WHERE key IN (SELECT {} FROM ",
                 dialect.scalar()
             ));
-            statement.rows(dialect, json!(keys).to_string()).push(")");
+            statement.rows(dialect, json(keys)).push(")");
         }
         if !self.deliveries.is_empty() {
             statement.push(
                 " UNION ALL SELECT 'delivery', d.subscriber, d.sequence, d.state, d.attempts FROM ",
             );
-            statement.rows(dialect, json!(self.deliveries).to_string());
+            statement.rows(dialect, json(&self.deliveries));
             // A cross join keeps its order: the given rows lead, the deliveries are looked up.
             statement.push(&format!(
                 " CROSS JOIN deliveries AS d WHERE d.sequence = {} AND d.subscriber = {}",
@@ -93,10 +104,9 @@ impl Touched {
                 " UNION ALL SELECT 'event', id, sequence, NULL, NULL FROM events WHERE id IN (SELECT {} FROM ",
                 dialect.scalar()
             ));
-            statement
-                .rows(dialect, json!(self.events).to_string())
-                .push(")");
+            statement.rows(dialect, json(&self.events)).push(")");
         }
+        statement.push(") AS touched");
         statement
     }
 }
@@ -107,42 +117,47 @@ pub(crate) fn select(dialect: Dialect, batch: &[Submission]) -> Statement {
     Touched::by(batch).select(dialect)
 }
 
-/// Loads what `batch` depends on, inside the transaction that will write it.
-pub(crate) async fn load(
-    connection: &mut Connection,
-    batch: &[Submission],
-) -> Result<Loaded, sqlx::Error> {
+/// Begins the transaction that will write `batch`, and loads what it depends on.
+pub(crate) async fn begin(link: &mut Link, batch: &[Submission]) -> Result<Loaded, sqlx::Error> {
     let touched = Touched::by(batch);
+    let select = touched.select(link.connection.dialect());
+    let rows = link.begin_with(select).await?;
+    let gathered = rows
+        .into_iter()
+        .next()
+        .and_then(|row| row.into_iter().next()?.into_text())
+        .unwrap_or_default();
+    let found: Vec<Found> = serde_json::from_str(&gathered)
+        .map_err(|problem| sqlx::Error::Decode(Box::new(problem)))?;
     let mut loaded = Loaded::default();
-    let select = touched.select(connection.dialect());
-    for row in connection.fetch(select).await? {
+    for row in found {
         take(&touched, &mut loaded, row);
     }
     Ok(loaded)
 }
 
-fn take(touched: &Touched, loaded: &mut Loaded, row: Row) -> Option<()> {
-    let mut values = row.into_iter();
-    let kind = values.next()?.into_text()?;
-    let key = values.next()?;
-    let number = values.next()?.as_integer()?;
-    let text = values.next().and_then(Value::into_text);
-    let attempts = values.next().and_then(|value| value.as_integer());
+/// Kind, key, number, text and attempts of something that was loaded.
+#[derive(Deserialize)]
+struct Found(String, Option<String>, i64, Option<String>, Option<i64>);
+
+fn take(touched: &Touched, loaded: &mut Loaded, found: Found) -> Option<()> {
+    let Found(kind, key, number, text, attempts) = found;
     match kind.as_str() {
         "sequence" => loaded.last_sequence = number,
-        "counter" => match key.into_text()?.as_str() {
+        "open" => loaded.open = number,
+        "counter" => match key?.as_str() {
             "token" => loaded.token = number,
             "floor" => loaded.floor = number,
             "routing" => loaded.epoch = number,
             _ => {}
         },
         "event" => {
-            loaded.events.insert(key.into_text()?.parse().ok()?);
+            loaded.events.insert(key?.parse().ok()?);
         }
         "delivery" => {
             let key = DeliveryKey {
                 sequence: number,
-                subscriber: key.into_text()?.parse().ok()?,
+                subscriber: key?.parse().ok()?,
             };
             let delivery = LoadedDelivery {
                 state: DeliveryState::parse(&text?)?,
@@ -156,7 +171,7 @@ fn take(touched: &Touched, loaded: &mut Loaded, row: Row) -> Option<()> {
                 version: number,
                 body: text,
             };
-            loaded.rows.insert((*table, key.into_text()?), row);
+            loaded.rows.insert((*table, key?), row);
         }
     }
     Some(())

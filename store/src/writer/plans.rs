@@ -2,19 +2,20 @@
 //! table that grows.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::payload::{Payload, TaskRetry};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{
-    BuildId, ComponentName, CorrelationId, Event, EventId, EventPattern, Priority, Subject, TaskId,
-    TimerId,
+    BuildId, ComponentName, ContentHash, CorrelationId, Event, EventId, EventPattern, Priority,
+    Subject, TaskId, TimerId,
 };
 use ropewalk_tests::servers::PostgresServer;
 use uuid::Uuid;
 
 use super::evaluate::{Loaded, LoadedDelivery, evaluate};
-use super::{Routing, apply, load, subscribe};
+use super::{Routing, apply, forget, load, subscribe};
 use crate::change_set::{ChangeSet, Outcome};
 use crate::database::Connection;
 use crate::deliveries::{DeliveryFilter, DeliveryKey, DeliveryState};
@@ -26,8 +27,9 @@ use crate::query::Query;
 use crate::reader;
 use crate::record::ColumnKind;
 use crate::records::TABLES;
+use crate::retention::{Step, select_used};
 use crate::store::Store;
-use crate::submission::Submission;
+use crate::submission::{Blob, EncodedEvent, Submission};
 
 fn key() -> DeliveryKey {
     DeliveryKey {
@@ -167,9 +169,29 @@ fn occasional(dialect: Dialect, clock: &Clock) -> Vec<Statement> {
         apply::count(Some(1), None),
         apply::count(None, Some(1)),
     ];
+    let step = Step {
+        after: 1,
+        before: clock.now(),
+        unfinished: vec![CorrelationId(Uuid::nil())],
+    };
+    let hash = ContentHash::of(b"data");
+    let blob = Blob {
+        hash: hash.clone(),
+        text: "data".to_owned(),
+    };
+    let large = EncodedEvent {
+        blob: Some(blob),
+        ..batch(clock)[0].events[0].as_ref().clone()
+    };
     statements.extend(subscribe::statements(&subscription, clock.now()));
+    statements.extend(forget::statements(dialect, &step));
+    statements.push(apply::insert_blobs(dialect, &[(1, Arc::new(large))]));
+    statements.push(select_used(dialect, std::slice::from_ref(&hash)));
+    if dialect == Dialect::Postgres {
+        statements.push(reader::select_blob(&hash));
+    }
     for table in TABLES {
-        statements.push(apply::upsert(dialect, table, Vec::new()));
+        statements.push(apply::upsert(dialect, table, apply::Rows::new()));
         statements.push(apply::delete(dialect, table.name, &["a"]));
         let mut query = Query::new().equal("key", "a").at_least("version", 1);
         for column in table.columns {

@@ -86,7 +86,7 @@ impl Writer {
             .map(drop)
     }
 
-    fn refuse_damage(&self) -> Result<(), CommitError> {
+    pub(super) fn refuse_damage(&self) -> Result<(), CommitError> {
         self.damage
             .clone()
             .map_or(Ok(()), |finding| Err(CommitError::Damaged(finding)))

@@ -116,13 +116,13 @@ async fn one_event_is_stored_once(bench: Bench) {
 
 async fn what_is_too_large_or_too_far_is_refused_before_anything_is_written(bench: Bench) {
     let store = bench.open().await;
-    let large = bench.skipped("task/b/T-1", &"x".repeat(64 * 1024));
+    let large = bench.skipped("task/b/T-1", &"x".repeat(1024 * 1024));
     let refused = store.commit(changes(|c| c.emit(large))).await.unwrap_err();
     assert!(
         matches!(
             refused,
             CommitError::Oversized {
-                limit_bytes: 65_536,
+                limit_bytes: 1_048_576,
                 ..
             }
         ),

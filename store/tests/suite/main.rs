@@ -1,9 +1,11 @@
-//! Runs the store on real databases, a file and a server: commits, routing, leases, several processes, damage.
+//! Runs the store on real databases, a file and a server: commits, routing, leases, several processes, damage, bounds.
 
 #[cfg(test)]
 #[macro_use]
 mod support;
 
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod breaking;
 #[cfg(test)]

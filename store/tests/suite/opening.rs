@@ -146,14 +146,18 @@ async fn a_backup_is_made_before_the_tables_are_touched() {
     let timer = bench.timer("kept");
     store.commit(changes(|c| c.insert(&timer))).await.unwrap();
     store.close().await.unwrap();
-    raw(&bench, "UPDATE _sqlx_migrations SET version = 0").await;
+    let forged =
+        "DELETE FROM _sqlx_migrations WHERE version > 1; UPDATE _sqlx_migrations SET version = 0";
+    raw(&bench, forged).await;
     // No step leads on from this made-up version, so that what follows the backup fails.
     let refused = open(&bench).await.unwrap_err();
     assert!(matches!(refused, OpenError::Migration { .. }), "{refused}");
     let mut kept = std::fs::read_dir(bench.directory.path().join("backups")).unwrap();
     let kept = kept.next().unwrap().unwrap().path();
     std::fs::copy(kept, bench.path()).unwrap();
-    raw(&bench, "UPDATE _sqlx_migrations SET version = 1").await;
+    // With the right version the steps that are missing lead on.
+    let older = "UPDATE _sqlx_migrations SET version = 1; DROP TABLE blobs";
+    raw(&bench, older).await;
     let restored = open(&bench).await.unwrap();
     assert_eq!(restored.count::<Timer>(Query::new()).await.unwrap(), 1);
 }

@@ -355,9 +355,13 @@ pub(super) async fn send(
     let event = &stored.event;
     let subject = wire::subject(&link.options().project, &event.event_type);
     let headers = wire::headers(event, stored.sequence, position, message_id);
-    let payload = event.data.to_string().into();
+    // Large data stays in the store, where whoever receives the message reads it.
+    let payload = match &event.dataref {
+        Some(_) => String::new(),
+        None => event.data.to_string(),
+    };
     link.context()
-        .publish_with_headers(subject, headers, payload)
+        .publish_with_headers(subject, headers, payload.into())
         .await
 }
 

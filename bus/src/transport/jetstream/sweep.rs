@@ -53,7 +53,7 @@ impl Sweep {
             info!(bus.delivery = %row.key, "publishing delivery `{}` again", row.key);
             let stored = StoredEvent {
                 sequence: row.key.sequence,
-                event: row.event,
+                event: Arc::new(row.event),
                 subscribers: Vec::new(),
             };
             let failed = |reason| BusError::Broker {
@@ -102,6 +102,7 @@ mod tests {
                 subscriber: ComponentName::parse("build").unwrap(),
             },
             event: CloudEvent {
+                dataref: None,
                 specversion: "1.0".to_owned(),
                 id: id.into(),
                 source: ComponentName::parse("people").unwrap(),

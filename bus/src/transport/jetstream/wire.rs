@@ -111,6 +111,9 @@ pub(super) fn headers(
     if let Some(traceparent) = &event.traceparent {
         set("ce-traceparent", traceparent);
     }
+    if let Some(hash) = &event.dataref {
+        set("ce-dataref", hash.as_str());
+    }
     set("content-type", "application/json");
     set(SEQUENCE, &sequence.to_string());
     set(POSITION, &position.to_string());
@@ -216,6 +219,7 @@ mod tests {
             hop: 3,
             traceparent: Some("00-é\r\n".to_owned()),
             priority: ropewalk_schemas::Priority::URGENT,
+            dataref: None,
             data: serde_json::json!({}),
         };
         let headers = headers(&event, 12, 11, "id.1");

@@ -42,7 +42,7 @@ impl From<&StoredEvent> for Line {
     fn from(stored: &StoredEvent) -> Self {
         Self {
             sequence: stored.sequence,
-            event: stored.event.clone(),
+            event: CloudEvent::clone(&stored.event),
         }
     }
 }

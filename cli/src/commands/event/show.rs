@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -80,7 +81,7 @@ impl Show {
         let deliveries = desk.store.deliveries(&filter).await?;
         let shown = Shown {
             sequence: stored.sequence,
-            event: stored.event,
+            event: Arc::unwrap_or_clone(stored.event),
             deliveries: deliveries.into_iter().map(delivery).collect(),
         };
         app.output.show(&shown, human)

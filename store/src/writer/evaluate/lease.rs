@@ -67,16 +67,12 @@ impl Draft<'_> {
     }
 
     fn write_lease(&mut self, id: RowId, lease: &Lease) -> Result<(), CommitError> {
-        let body = serde_json::to_string(lease).map_err(|error| CommitError::Unwritable {
+        let row = Row::of(lease).map_err(|error| CommitError::Unwritable {
             table: id.0,
             key: id.1.clone(),
             reason: error.to_string(),
         })?;
         let before = self.version_before(&id);
-        let row = Row {
-            columns: lease.columns(),
-            body,
-        };
         self.write(Lease::TABLE, id, before, Arc::new(row));
         Ok(())
     }
