@@ -6,6 +6,7 @@ mod desk;
 mod host;
 mod models;
 mod reach;
+mod retention;
 mod transport;
 
 use std::io::IsTerminal;

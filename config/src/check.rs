@@ -20,6 +20,7 @@ fn bounds(config: &Config) -> Option<(String, String)> {
     let (tokens, monitor) = (config.models.max_output_tokens, &config.monitor);
     let numbers = [
         ("bus.tries", config.bus.tries, 100),
+        ("store.events_days", config.store.events_days, 36_600),
         ("models.max_output_tokens", tokens, 10_000_000),
         ("build.loops", build.loops, 1_000),
         (

@@ -14,7 +14,7 @@ use ropewalk_store::{InstanceLock, StartAt, Subscription};
 use tracing::warn;
 
 use super::agents::{self, Crew, Parts};
-use super::{backups, desk, make_state, models, transport};
+use super::{backups, desk, make_state, models, retention, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::project::Project;
@@ -144,6 +144,12 @@ async fn begin(
     backups::daily(
         services.store.clone(),
         project.state(),
+        services.clock.clone(),
+        supervisor,
+    );
+    retention::daily(
+        services.store.clone(),
+        project.config().store.events_days,
         services.clock.clone(),
         supervisor,
     );

@@ -105,6 +105,8 @@ impl fmt::Display for Transport {
 pub struct StoreSettings {
     /// Where the truth lies.
     pub location: StoreLocation,
+    /// How long the events of what is finished are kept.
+    pub events_days: u32,
 }
 
 /// Where the truth lies.

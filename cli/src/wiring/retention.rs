@@ -1,0 +1,95 @@
+//! Forgets, once a day, what is old and finished.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_store::Store;
+use tracing::{info, warn};
+
+/// How long after one time comes the next.
+const EVERY: Duration = Duration::from_hours(24);
+
+/// Forgets the events of what is finished once they are `days` old, at the start of this process and then daily.
+pub(super) fn daily(store: Store, days: u32, clock: Clock, supervisor: &Supervisor) {
+    let stop = supervisor.shutdown().soft().clone();
+    supervisor.spawn("retention", async move {
+        loop {
+            let before = clock.now() - TimeDelta::days(days.into());
+            match store.forget(before).await {
+                Ok(forgotten) if forgotten.events > 0 => {
+                    info!(
+                        "forgot {} events that are older than {days} days",
+                        forgotten.events
+                    );
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    warn!("old events stay until they are tried again tomorrow: {error}");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(EVERY) => {}
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_runtime::{Ids, Shutdown};
+    use ropewalk_schemas::payload::BuildRequest;
+    use ropewalk_schemas::{ComponentName, Event, Payload, Priority, Subject};
+    use ropewalk_store::{ChangeSet, Location};
+
+    use super::*;
+
+    async fn emit(store: &Store, clock: &Clock, ids: &Ids) {
+        let event = Event {
+            id: ids.next().into(),
+            source: ComponentName::parse("ada").unwrap(),
+            subject: Subject::parse("build/1").unwrap(),
+            time: clock.now(),
+            correlation_id: ids.next().into(),
+            causation_id: None,
+            hop: 0,
+            traceparent: None,
+            priority: Priority::DEFAULT,
+            payload: Payload::BuildStop(BuildRequest {
+                build_id: ids.next().into(),
+                requested_by: "ada".to_owned(),
+                reason: None,
+            }),
+        };
+        let mut changes = ChangeSet::new();
+        changes.emit(event);
+        store.commit(changes).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_old_goes_at_the_start_and_what_grows_old_goes_daily() {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(chrono::DateTime::UNIX_EPOCH);
+        let ids = Ids::seeded(1, clock.clone());
+        let location = Location::Sqlite(state.path().join("ropewalk.db"));
+        let store = Store::open(&location, clock.clone()).await.unwrap();
+        emit(&store, &clock, &ids).await;
+        clock.advance(Duration::from_hours(24 * 10));
+        emit(&store, &clock, &ids).await;
+        let supervisor = Supervisor::new(Shutdown::new());
+        daily(store.clone(), 9, clock.clone(), &supervisor);
+        for left in [1, 0] {
+            let forgotten = async {
+                while store.statistics().await.unwrap().events > left {
+                    clock.advance(Duration::from_hours(24 * (1 - left)));
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), forgotten)
+                .await
+                .unwrap();
+        }
+        supervisor.shutdown().begin();
+        supervisor.drain(Duration::from_secs(5)).await.unwrap();
+    }
+}
