@@ -13,6 +13,7 @@ mod ending;
 mod landing;
 mod lessons;
 mod loops;
+mod milestones;
 mod prime;
 mod prompt;
 mod publish;
@@ -23,6 +24,7 @@ mod signals;
 mod steward;
 mod tasks_file;
 mod trouble;
+mod verdicts;
 mod verify;
 
 pub mod decide;

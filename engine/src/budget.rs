@@ -63,9 +63,9 @@ pub(crate) async fn first_exceeded(
             continue;
         }
         // People may have raised it for this build.
-        let raises = raises(store, scope).await?;
-        let raised = raised(rung.allowance, &rung.scope, &raises);
-        if let Some(exceeded) = exceeded(&rung.scope, raised, &spending) {
+        let allowed = raises(store, scope).await?;
+        let allowance = raised(rung.allowance, &rung.scope, &allowed);
+        if let Some(exceeded) = exceeded(&rung.scope, allowance, &spending) {
             return Ok(Some(exceeded));
         }
     }

@@ -195,6 +195,20 @@ impl std::fmt::Display for Level {
     }
 }
 
+/// Says what a check looks for, where that decides what people are asked about its result.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckKind {
+    /// Style and suspicious code: what it finds is a warning beside other failures.
+    Lint,
+    /// Holes; it prints `file:line: what` for each.
+    Security,
+    /// How much the tests cover; it prints a percentage of the whole.
+    Coverage,
+}
+
 /// Says that a text names no level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no level; write `quick`, `standard`, `thorough`, `comprehensive` or `release`")]
@@ -257,6 +271,9 @@ pub struct CheckRun {
     /// The level that it belongs to; none for a check of every level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// What it looks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<CheckKind>,
     /// The command line.
     pub command: String,
     /// The exit code; none when it was killed or could not start.

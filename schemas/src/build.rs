@@ -117,11 +117,20 @@ pub struct Build {
     pub published: Option<CommitId>,
     /// The branch it would be merged into.
     pub target: String,
+    /// The build of an earlier revision whose work it goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<BuildId>,
+    /// The build of a later revision that goes on from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_by: Option<BuildId>,
     /// How urgent it is.
     pub priority: Priority,
     /// How deep its whole-build check looks, if a person chose that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// The security checks whose findings a person accepted.
+    #[serde(default)]
+    pub accepted: Vec<String>,
     /// The open question about the whole build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionId>,

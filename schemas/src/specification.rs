@@ -16,8 +16,8 @@ states! {
         Draft = "draft" => [Generated, Rejected],
         /// Ready to be read and approved.
         Generated = "generated" => [Draft, Approved, Rejected],
-        /// A person approved one revision.
-        Approved = "approved" => [],
+        /// A person approved one revision; a change of it asks for another.
+        Approved = "approved" => [Draft],
         /// Refused, by a person or because it could not be made.
         Rejected = "rejected" => [Draft],
     }

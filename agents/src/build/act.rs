@@ -1,5 +1,6 @@
 //! Handles events: says what changes, and wakes the workers, who do the long work.
 
+mod amend;
 mod answers;
 mod approve;
 pub(super) mod control;
@@ -28,7 +29,7 @@ pub(crate) async fn handle(
 async fn changes(shop: &Shop, event: &Event, context: &Context) -> Result<ChangeSet, Trouble> {
     match &event.payload {
         Payload::SpecApproved(approval) => {
-            approve::approved(context, approval, event.priority).await
+            approve::approved(shop, context, approval, event.priority).await
         }
         Payload::BuildPause(request) => control::pause(context, request).await,
         Payload::BuildResume(request) => control::resume(context, request).await,

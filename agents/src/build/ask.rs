@@ -194,7 +194,7 @@ pub(crate) async fn landing_refused(
     put(shop, context, changes, build, about, draft).await
 }
 
-async fn put(
+pub(crate) async fn put(
     shop: &Shop,
     context: &Context,
     changes: &mut ChangeSet,

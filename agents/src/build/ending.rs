@@ -21,6 +21,7 @@ use super::ask;
 use super::context::{self, CONFLICTS, of_build};
 use super::decide::failure::{self, Answer, Happened};
 use super::lessons;
+use super::milestones;
 use super::settle::go;
 use super::trouble::Trouble;
 use telling::{End, standing_of, told_failed};
@@ -195,6 +196,9 @@ async fn failure_changes(
         // A claim that was decided before this failure must not go through: the build may have to stop.
         changes.update(&rows.build, &rows.build.record);
         lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
+    }
+    if counts && answer.will_retry() {
+        milestones::takes_long(shop, &context, &mut changes, &rows.build, &task).await?;
     }
     if counts {
         let told = told_failed(rows, &task, &failure, answer.will_retry(), end.as_ref());

@@ -17,7 +17,7 @@ use super::ending::{self, Fault, Report, Rows};
 use super::gate::run;
 use super::settle::go;
 use super::trouble::Trouble;
-use super::{lessons, publish, tasks_file};
+use super::{lessons, milestones, publish, tasks_file};
 
 /// What came of a landing.
 pub(crate) enum Landing {
@@ -182,7 +182,19 @@ async fn landing(
     );
     changes.put(evidence);
     let plan = Plan::load(&context.store, task.build).await?;
-    let unblocked = plan.map_or_else(Vec::new, |plan| unblocked_by(&plan.records(), &task.id));
+    let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
+    let unblocked = unblocked_by(&tasks, &task.id);
+    let runs = evidence.checks.iter().filter_map(|run| run.tests.as_ref());
+    let passed = runs.map(|tests| tests.passed).sum();
+    milestones::landed(
+        work.shop,
+        context,
+        &mut changes,
+        &rows.build,
+        &tasks,
+        passed,
+    )
+    .await?;
     let started = rows.attempt.started_at;
     changes.emit(context.event(
         Subject::task(task.build, &task.id),

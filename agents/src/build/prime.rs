@@ -17,7 +17,7 @@ use super::attempt::committed;
 use super::context::{self, CONFLICTS, Plan, builds_in, of_build};
 use super::settle::{self, enter};
 use super::trouble::Trouble;
-use super::{publish, settle::settle};
+use super::{publish, settle::settle, verdicts};
 
 /// A longer file of an idea folder does not travel with the code.
 const LONGEST_FILE_BYTES: u64 = 1024 * 1024;
@@ -42,7 +42,7 @@ pub(crate) async fn prime(shop: &Shop, context: &Context, id: BuildId) -> Result
             }
             BuildState::Priming | BuildState::Running if build.head.is_none() => {
                 match lay(shop, &context, &build).await {
-                    Ok(ground) => begin(&context, &build, ground).await?,
+                    Ok(ground) => begin(shop, &context, &build, ground).await?,
                     Err(trouble) if is_lasting(&trouble) => {
                         give_up(&context, id, trouble.to_string()).await?
                     }
@@ -67,10 +67,15 @@ struct Ground {
     target: String,
     base: CommitId,
     head: CommitId,
+    /// Where the branch is already, when it goes on from an earlier build.
+    published: Option<CommitId>,
 }
 
 async fn lay(shop: &Shop, context: &Context, build: &Build) -> Result<Ground, Trouble> {
     let user = shop.clone.fetch().await?;
+    if let Some(ground) = go_on(shop, context, build).await? {
+        return Ok(ground);
+    }
     let branch = free_branch(shop, context, build).await?;
     let base = user.commit;
     // Read now, so that a build whose gate cannot be known does not begin.
@@ -87,7 +92,36 @@ async fn lay(shop: &Shop, context: &Context, build: &Build) -> Result<Ground, Tr
         target: user.branch.unwrap_or_else(|| build.target.clone()),
         base,
         head,
+        published: None,
     })
+}
+
+/// Goes on from the build of an earlier revision, unless that was merged and so is where every build begins.
+async fn go_on(shop: &Shop, context: &Context, build: &Build) -> Result<Option<Ground>, Trouble> {
+    let Some(before) = build.continues else {
+        return Ok(None);
+    };
+    let before = context::build(&context.store, before).await?;
+    let Some(before) = before.filter(|before| before.merged.is_none()) else {
+        return Ok(None);
+    };
+    let (Some(base), Some(head)) = (before.base.clone(), before.head.clone()) else {
+        return Ok(None);
+    };
+    shop.house.gate_at(Some(&base)).await?;
+    let files = idea_files(&idea_folder(shop, build), build)?;
+    let head = if files.is_empty() {
+        head
+    } else {
+        commit_files(shop, build, &head, &files).await?
+    };
+    Ok(Some(Ground {
+        branch: before.branch.clone(),
+        target: before.target.clone(),
+        base,
+        head,
+        published: before.published.clone(),
+    }))
 }
 
 /// Returns the folder of the build's idea in the state directory.
@@ -197,6 +231,7 @@ fn unusable(path: &Path, source: std::io::Error) -> Trouble {
 }
 
 async fn begin(
+    shop: &Shop,
     context: &Context,
     build: &Versioned<Build>,
     ground: Ground,
@@ -213,6 +248,7 @@ async fn begin(
     running.target = ground.target;
     running.base = Some(ground.base);
     running.head = Some(ground.head);
+    running.published = ground.published;
     running.started_at = Some(context.now());
     let mut changes = ChangeSet::new();
     let started = context.event(
@@ -226,6 +262,7 @@ async fn begin(
         }),
     );
     running.cause = Some(started.id);
+    verdicts::ask_level(shop, context, &mut changes, &running).await?;
     changes.update(build, &running);
     changes.emit(started);
     info!(build.id = %build.id, "build `{}` of `{}` runs on `{}`", build.id, build.idea, running.branch);

@@ -17,7 +17,7 @@ use super::decide::counts::{count, named};
 use super::gate::whole::{self, Whole};
 use super::settle::{self, enter};
 use super::trouble::Trouble;
-use super::{publish, tasks_file};
+use super::{publish, tasks_file, verdicts};
 
 /// Checks the whole and ends the build.
 pub(crate) async fn verify(shop: &Shop, context: &Context, id: BuildId) -> Result<(), Trouble> {
@@ -77,6 +77,7 @@ async fn conclude(
             let counts = count(&tasks);
             build.question =
                 ask::build_finished(shop, context, &mut changes, &build, &counts).await?;
+            verdicts::ask(shop, context, &mut changes, &build, evidence).await?;
         }
         Verdict::Failed => {
             let reason = format!(
@@ -84,6 +85,8 @@ async fn conclude(
                 evidence.findings.join("; ")
             );
             settle::fail(context, &mut changes, &mut build, &tasks, reason);
+            let asked = verdicts::ask(shop, context, &mut changes, &build, evidence).await?;
+            build.question = asked.or(build.question);
         }
         Verdict::Held => {
             let detail = format!("a check could not run: {}", evidence.findings.join("; "));

@@ -1,6 +1,7 @@
 //! What people ask of a specification: make it, change it, approve it, put it away.
 
 use ropewalk_orchestrator::{Context, questions};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::question::{About, Question, QuestionState};
@@ -209,9 +210,16 @@ pub async fn revise(
     feedback: &str,
 ) -> Result<(), RequestError> {
     let feedback = checked(feedback)?;
+    let at_rest = build_is_at_rest(context, spec).await?;
     change(context, spec, |found, context, changes| {
-        let revisable = matches!(found.state, SpecState::Generated | SpecState::Rejected);
-        if !revisable || found.revision == 0 {
+        if found.state == SpecState::Approved && !at_rest {
+            return Err(RequestError::State {
+                spec,
+                state: found.state,
+                what: "its build comes first; wait for its end, or stop it with `ropewalk build stop`",
+            });
+        }
+        if found.state == SpecState::Draft || found.revision == 0 {
             return Err(RequestError::State {
                 spec,
                 state: found.state,
@@ -222,6 +230,8 @@ pub async fn revise(
         after.state = SpecState::Draft;
         after.feedback.push(feedback.to_owned());
         after.reason = None;
+        // The next revision needs an approval of its own; what the last one covered stays built.
+        after.approval = None;
         after.updated_at = context.now();
         changes.update(found, &after);
         changes.emit(context.event(
@@ -236,6 +246,17 @@ pub async fn revise(
         Ok("a new revision was asked for")
     })
     .await
+}
+
+/// Returns whether the newest build of a specification has ended.
+async fn build_is_at_rest(context: &Context, spec: SpecId) -> Result<bool, ReadError> {
+    let of_spec = Query::new()
+        .equal("spec", spec.to_string())
+        .order_by("created_at");
+    let builds = context.store.list::<Build>(of_spec).await?;
+    Ok(builds
+        .last()
+        .is_some_and(|build| build.completed_at.is_some()))
 }
 
 /// Puts a specification away.

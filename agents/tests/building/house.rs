@@ -363,6 +363,26 @@ impl Open {
         .await
     }
 
+    /// Waits until a build that came after `first` has ended.
+    pub(crate) async fn newest_build(&self, spec: SpecId, first: &Build) -> Build {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let query = Query::new().equal("spec", spec.to_string());
+            let found = self.services.store.list::<Build>(query).await.unwrap();
+            let newer = found.into_iter().find(|build| build.id != first.id);
+            if let Some(build) = newer
+                && build.completed_at.is_some()
+            {
+                return build.into_inner();
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "no newer build ended"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     pub(crate) async fn build(&self, spec: SpecId) -> Option<Build> {
         let query = Query::new().equal("spec", spec.to_string());
         let found = self.services.store.list::<Build>(query).await.unwrap();

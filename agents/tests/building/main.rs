@@ -5,6 +5,7 @@
     reason = "what cannot be set up or found has to fail the test right there"
 )]
 
+mod amending;
 mod chain;
 mod control;
 mod crash;
@@ -14,6 +15,8 @@ mod house;
 mod liars;
 mod lifecycle;
 mod listener;
+mod merging;
 mod purse;
 mod side_by_side;
 mod step_by_step;
+mod verdicts;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_schemas::attempt::Level;
+use ropewalk_schemas::attempt::{CheckKind, Level};
 use serde::{Deserialize, Serialize};
 
 /// The specification agent.
@@ -49,6 +49,8 @@ pub struct GateSettings {
     pub task_level: Level,
     /// How deep the check of a whole build looks.
     pub build_level: Level,
+    /// Tests that cover less than this are asked about, in percent.
+    pub coverage_percent: u32,
     /// The time that all commands of a level may take together.
     pub level_seconds: LevelSeconds,
     /// The commands, in order.
@@ -89,6 +91,9 @@ pub struct GateCommand {
     /// The level it belongs to; it runs at this level and deeper ones, and at every level when none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// What it looks for, where that decides what people are asked about its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<CheckKind>,
     /// How long it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,

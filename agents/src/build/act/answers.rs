@@ -18,6 +18,7 @@ use crate::build::land::{self, LandRequest};
 use crate::build::purse;
 use crate::build::settle::enter;
 use crate::build::trouble::Trouble;
+use crate::build::verdicts;
 
 /// Handles an answer; answers to the questions of others are none of ours.
 pub(super) async fn answered(
@@ -38,6 +39,13 @@ pub(super) async fn answered(
         (Some(Trigger::BuildFinished | Trigger::LandingRefused), About::Build { build }) => {
             finished(shop, context, *build, answer).await
         }
+        (Some(Trigger::ValidationLevelNeeded), About::Build { build }) => {
+            verdicts::level_chosen(context, *build, &answer.answer).await
+        }
+        (
+            Some(Trigger::SecurityVulnerability | Trigger::MultipleFailures),
+            About::Build { build },
+        ) => verdicts::answered(context, *build, answer).await,
         (Some(Trigger::BudgetExceeded), about) => {
             let (build, task) = match about {
                 About::Build { build } => (*build, None),

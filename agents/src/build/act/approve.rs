@@ -1,5 +1,7 @@
 //! Begins a build of exactly what was approved.
 
+use std::collections::HashMap;
+
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::SpecApproved;
@@ -9,25 +11,53 @@ use ropewalk_schemas::{BuildId, Priority, document};
 use ropewalk_store::{ChangeSet, Query, revision_key};
 use tracing::info;
 
+use super::amend;
+use crate::build::Shop;
 use crate::build::trouble::Trouble;
 
-/// Lays down the build and its tasks; a second approval of the same specification begins nothing.
+/// Lays down the build and its tasks; a second approval of the same revision begins nothing, and that of a later one
+/// goes on from what the earlier one built.
 pub(super) async fn approved(
+    shop: &Shop,
     context: &Context,
     approval: &SpecApproved,
     priority: Priority,
 ) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
-    let query = Query::new().equal("spec", approval.spec_id.to_string());
-    if context.store.count::<Build>(query).await? > 0 {
+    let query = Query::new()
+        .equal("spec", approval.spec_id.to_string())
+        .order_by("created_at");
+    let earlier = context.store.list::<Build>(query).await?;
+    if earlier
+        .iter()
+        .any(|build| build.revision >= approval.revision)
+    {
         info!(spec.id = %approval.spec_id, "`{}` is built already", approval.spec_id);
         return Ok(changes);
     }
     let revision = approved_revision(context, approval).await?;
-    let build = build(context, approval, priority);
+    let mut build = build(context, approval, priority);
+    let mut carried = match earlier.last() {
+        Some(before) => {
+            amend::take_over(shop, context, &mut changes, before, &mut build, &revision).await?
+        }
+        None => HashMap::new(),
+    };
     changes.insert(&build);
     for (position, block) in revision.tasks.into_iter().enumerate() {
-        changes.insert(&task(build.id, position, block));
+        let done = carried.remove(&block.id);
+        let fresh = task(build.id, position, block);
+        changes.insert(&match done {
+            Some(done) => Task {
+                state: TaskState::Complete,
+                reason: None,
+                attempts: done.attempts,
+                commit: done.commit,
+                completed_at: done.completed_at,
+                ..fresh
+            },
+            None => fresh,
+        });
     }
     Ok(changes)
 }
@@ -82,7 +112,10 @@ fn build(context: &Context, approval: &SpecApproved, priority: Priority) -> Buil
         published: None,
         target: "main".to_owned(),
         priority,
+        continues: None,
+        continued_by: None,
         level: None,
+        accepted: Vec::new(),
         question: None,
         working_ms: 0,
         working_since: None,

@@ -49,6 +49,10 @@ pub(super) async fn resume(
     let Some(plan) = Plan::load(&context.store, request.build_id).await? else {
         return Ok(changes);
     };
+    // Its branch belongs to the build that goes on from it.
+    if plan.build.continued_by.is_some() {
+        return Ok(changes);
+    }
     let mut build = plan.build.record.clone();
     build.pause_requested = false;
     match build.state {
@@ -123,7 +127,7 @@ pub(crate) async fn stop(
 }
 
 /// Lets a stopped or failed build run again, with a fresh allowance where time had run out.
-fn revive(context: &Context, build: &mut Build) {
+pub(crate) fn revive(context: &Context, build: &mut Build) {
     let limited = build
         .reason
         .as_deref()
@@ -183,7 +187,8 @@ pub(super) fn run_again(
         .reason
         .as_deref()
         .is_some_and(|reason| reason.starts_with(STOP_REQUESTED));
-    let over = matches!(build.state, BuildState::Stopped | BuildState::Failed);
+    let over = matches!(build.state, BuildState::Stopped | BuildState::Failed)
+        && build.continued_by.is_none();
     if over && (express || !stopped_by_person) {
         let mut after = build.record.clone();
         revive(context, &mut after);

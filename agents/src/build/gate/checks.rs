@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ropewalk_config::settings::GateSettings;
-use ropewalk_schemas::attempt::Level;
+use ropewalk_schemas::attempt::{CheckKind, Level};
 
 /// A command that a gate runs beside the validations of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct GateCheck {
     pub command: String,
     /// The level it belongs to; none for a command of every level.
     pub level: Option<Level>,
+    /// What it looks for.
+    pub kind: Option<CheckKind>,
     /// How long it may take.
     pub timeout: Duration,
 }
@@ -28,6 +30,8 @@ pub struct Gate {
     pub task_level: Level,
     /// How deep the check of a whole build looks.
     pub build_level: Level,
+    /// Tests that cover less than this are asked about, in percent.
+    pub coverage_percent: u32,
     /// The time that all commands of a level may take together.
     pub limits: BTreeMap<Level, Duration>,
 }
@@ -38,6 +42,7 @@ impl Default for Gate {
             checks: Vec::new(),
             task_level: Level::Quick,
             build_level: Level::Standard,
+            coverage_percent: 80,
             limits: BTreeMap::new(),
         }
     }
@@ -50,6 +55,7 @@ impl From<&GateSettings> for Gate {
             name: command.name.clone(),
             command: command.command.clone(),
             level: command.level,
+            kind: command.kind,
             timeout: seconds(settings.seconds_for(command)),
         };
         let limits = settings.level_seconds.0.iter();
@@ -57,6 +63,7 @@ impl From<&GateSettings> for Gate {
             checks: settings.commands.iter().map(check).collect(),
             task_level: settings.task_level,
             build_level: settings.build_level,
+            coverage_percent: settings.coverage_percent,
             limits: limits
                 .map(|(level, limit)| (*level, seconds(*limit)))
                 .collect(),

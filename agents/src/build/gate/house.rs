@@ -8,7 +8,7 @@ use std::time::Duration;
 use ropewalk_config::PROJECT_FILE;
 use ropewalk_config::settings::GateSettings;
 use ropewalk_schemas::CommitId;
-use ropewalk_schemas::attempt::{CheckRun, FailureClass, Level, TestCounts, Verdict};
+use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, TestCounts, Verdict};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::{
     CleanCheckout, CommandRunner, CommandSpec, CommandStatus, GatePool, LocalClone,
@@ -166,6 +166,7 @@ impl GateHouse {
         Ok(Some(CheckRun {
             name: check.name.to_owned(),
             level: check.level,
+            kind: check.kind,
             command: check.command.to_owned(),
             exit_code: match output.status {
                 CommandStatus::Exited(code) => Some(code),
@@ -184,6 +185,7 @@ pub(crate) struct Check<'a> {
     pub(crate) name: &'a str,
     pub(crate) command: &'a str,
     pub(crate) level: Option<Level>,
+    pub(crate) kind: Option<CheckKind>,
     pub(crate) expected: Option<&'a Expectation>,
     pub(crate) timeout: Duration,
 }
@@ -194,6 +196,7 @@ impl<'a> From<&'a GateCheck> for Check<'a> {
             name: &check.name,
             command: &check.command,
             level: check.level,
+            kind: check.kind,
             expected: None,
             timeout: check.timeout,
         }

@@ -64,12 +64,12 @@ pub(crate) async fn candidate(
     let mut runs = Vec::new();
     if verdict.is_clean() {
         let checks = checks(house, &gate, candidate.task);
+        let known = passed_before(context, candidate.task.build, &tree).await?;
         let Some(ran) = run_all(
             house,
-            context,
             candidate,
             &gate,
-            &tree,
+            &known,
             &checks,
             cancel,
             &mut verdict,
@@ -248,6 +248,7 @@ fn checks<'a>(house: &GateHouse, gate: &'a Gate, task: &'a Task) -> Vec<Check<'a
         name: VALIDATION,
         command: &validation.command,
         level: None,
+        kind: None,
         expected: Some(&validation.expected),
         timeout: house.validation_timeout,
     }];
@@ -285,15 +286,13 @@ pub(crate) fn not_run(gate: &Gate, level: Level, runs: &[CheckRun]) -> Vec<Strin
 /// Runs the commands until one does not hold; none when it was ended from outside.
 async fn run_all(
     house: &GateHouse,
-    context: &Context,
     candidate: &Candidate<'_>,
     gate: &Gate,
-    tree: &str,
+    known: &BTreeMap<String, CheckRun>,
     checks: &[Check<'_>],
     cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<Option<Vec<CheckRun>>, Trouble> {
-    let known = passed_before(context, candidate.task.build, tree).await?;
     let reusable = |check: &Check<'_>| {
         known
             .get(check.command)

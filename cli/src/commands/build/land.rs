@@ -47,8 +47,8 @@ impl Land {
             push: self.push.clone(),
             by: desk.user().to_string(),
         };
-        let lander = wiring::lander(&desk.project, &app.environment).await?;
-        let landed = match lander.land(&context, &request).await {
+        let worker = wiring::lander(&desk.project, &app.environment).await?;
+        let landed = match worker.land(&context, &request).await {
             Ok(landed) => landed,
             Err(refusal) => {
                 if let Some(sides) = refusal.sides() {

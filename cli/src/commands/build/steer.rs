@@ -78,6 +78,13 @@ pub(super) async fn steer(
         Ok(build) => build,
         Err(unknown) => return Err(specification(id, &desk).await?.unwrap_or(unknown)),
     };
+    if let Some(next) = build.continued_by {
+        let text = format!(
+            "build `{}` was amended; build `{next}` goes on with its work",
+            build.id
+        );
+        return Err(CliError::refused("build-state", text));
+    }
     if let Some(why) = wish.refusal(build.state) {
         let text = format!("build `{}` is {}: {why}", build.id, build.state);
         return Err(CliError::refused("build-state", text));

@@ -1,0 +1,106 @@
+//! Goes on from an earlier build when its specification was amended: what the change does not touch stays.
+
+use std::collections::HashMap;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::TaskId;
+use ropewalk_schemas::attempt::{Evidence, Verdict};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::specification::Revision;
+use ropewalk_schemas::task::Task;
+use ropewalk_store::{ChangeSet, Query, Versioned, revision_key};
+use tracing::info;
+
+use crate::build::Shop;
+use crate::build::ask;
+use crate::build::context::Plan;
+use crate::build::decide::amend::{carried, touched};
+use crate::build::settle::enter;
+use crate::build::trouble::Trouble;
+
+/// Ends the earlier build in favour of `build`, and returns its landed tasks that the new revision asks for unchanged.
+pub(super) async fn take_over(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    before: &Versioned<Build>,
+    build: &mut Build,
+    revision: &Revision,
+) -> Result<HashMap<TaskId, Task>, Trouble> {
+    let Some(plan) = Plan::load(&context.store, before.id).await? else {
+        return Ok(HashMap::new());
+    };
+    build.continues = Some(before.id);
+    let mut ended = plan.build.record.clone();
+    ended.continued_by = Some(build.id);
+    ended.question = None;
+    if ended.completed_at.is_none() && ended.state.to(BuildState::Stopped).is_ok() {
+        enter(&mut ended, BuildState::Stopped);
+        ended.reason = Some(format!("revision {} goes on from here", revision.number));
+        shop.signals.cancel_build(before.id);
+    }
+    changes.update(&plan.build, &ended);
+    ask::supersede_about(context, changes, before.id, "a later revision is built").await?;
+    let tasks = plan.records();
+    let key = revision_key(before.spec, before.revision);
+    let earlier = context.store.get::<Revision>(&key).await?;
+    let touched = earlier
+        .map(|earlier| touched(&earlier.document, &revision.document))
+        .unwrap_or_default();
+    let kept: HashMap<TaskId, Task> = revision
+        .tasks
+        .iter()
+        .filter_map(|block| carried(block, &tasks, &touched))
+        .map(|task| (task.id.clone(), task.clone()))
+        .collect();
+    carry_evidence(context, changes, before, build, &kept).await?;
+    carry_ownership(context, changes, before, build).await?;
+    info!(build.id = %build.id, "build `{}` keeps {} of {} tasks of build `{}`",
+        build.id, kept.len(), tasks.len(), before.id);
+    Ok(kept)
+}
+
+/// What was seen of carried work is seen for the new build too, so that each of its tasks shows its evidence.
+async fn carry_evidence(
+    context: &Context,
+    changes: &mut ChangeSet,
+    before: &Build,
+    build: &Build,
+    kept: &HashMap<TaskId, Task>,
+) -> Result<(), Trouble> {
+    let query = Query::new()
+        .equal("build", before.id.to_string())
+        .equal("verdict", "passed");
+    for seen in context.store.list::<Evidence>(query).await? {
+        let task = seen.task.as_ref().and_then(|task| kept.get(task));
+        let landed = task.is_some_and(|task| {
+            task.commit
+                .as_ref()
+                .is_none_or(|commit| *commit == seen.commit)
+        });
+        if landed && seen.verdict == Verdict::Passed {
+            changes.put(&Evidence {
+                build: build.id,
+                ..seen.record.clone()
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn carry_ownership(
+    context: &Context,
+    changes: &mut ChangeSet,
+    before: &Build,
+    build: &Build,
+) -> Result<(), Trouble> {
+    let query = Query::new().equal("build", before.id.to_string());
+    for owned in context.store.list::<Ownership>(query).await? {
+        changes.put(&Ownership {
+            build: build.id,
+            ..owned.record.clone()
+        });
+    }
+    Ok(())
+}
