@@ -10,7 +10,7 @@ use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{
-    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, Scripted,
+    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey, Scripted,
 };
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
@@ -42,12 +42,23 @@ pub(crate) struct House {
     script: String,
     options: BuildOptions,
     told: Arc<Mutex<Vec<ModelRequest>>>,
+    clock: Clock,
+    pace: Option<Arc<dyn Pace>>,
+    programs: Option<PathBuf>,
+}
+
+/// What comes before the model answers.
+#[async_trait]
+pub(crate) trait Pace: Send + Sync {
+    /// Waits, or fails in the model's place.
+    async fn before(&self, key: &ScriptKey) -> Result<(), ModelError>;
 }
 
 /// Plays a script and notes what it was told.
 struct Listener {
     model: Scripted,
     told: Arc<Mutex<Vec<ModelRequest>>>,
+    pace: Option<Arc<dyn Pace>>,
 }
 
 #[async_trait]
@@ -62,6 +73,9 @@ impl Model for Listener {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         self.told.lock().unwrap().push(request.clone());
+        if let (Some(pace), Some(key)) = (&self.pace, &request.script) {
+            pace.before(key).await?;
+        }
         self.model.stream(request, cancel).await
     }
 }
@@ -77,7 +91,12 @@ pub(crate) struct Open {
 impl House {
     /// Makes a repository with one commit, and a state directory with the folder of the idea `habits`.
     pub(crate) fn new(script: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::new_in(&std::env::temp_dir(), script)
+    }
+
+    /// As [`House::new`], in a directory below `place`.
+    pub(crate) fn new_in(place: &Path, script: &str) -> Self {
+        let directory = tempfile::tempdir_in(place).unwrap();
         let house = Self {
             directory,
             script: script.to_owned(),
@@ -86,6 +105,9 @@ impl House {
                 ..BuildOptions::default()
             },
             told: Arc::default(),
+            clock: Clock::system(),
+            pace: None,
+            programs: None,
         };
         let repo = house.repo();
         std::fs::create_dir_all(&repo).unwrap();
@@ -102,6 +124,19 @@ impl House {
     /// Changes what the agent keeps to.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut BuildOptions)) -> Self {
         change(&mut self.options);
+        self
+    }
+
+    /// Lets everything go by another clock.
+    pub(crate) fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Lets the model take its time, and finds programs in `programs` first.
+    pub(crate) fn with_pace(mut self, pace: Arc<dyn Pace>, programs: PathBuf) -> Self {
+        self.pace = Some(pace);
+        self.programs = Some(programs);
         self
     }
 
@@ -144,7 +179,12 @@ impl House {
 
     /// Starts the agent on what is on disk.
     pub(crate) async fn open(&self) -> Open {
-        let clock = Clock::system();
+        self.open_with(Vec::new()).await
+    }
+
+    /// Starts the agent and others beside it.
+    pub(crate) async fn open_with(&self, others: Vec<Arc<dyn Agent>>) -> Open {
+        let clock = self.clock.clone();
         let ids = Ids::system(clock.clone());
         let supervisor = Supervisor::new(Shutdown::new());
         let location = Location::parse("sqlite", &self.state()).unwrap();
@@ -169,10 +209,9 @@ impl House {
             ids,
             registry: Registry::new(clock.clone(), "test"),
         };
-        let agent = self.agent(&store, &clock).await;
-        Frame::start(&services, vec![agent], &supervisor)
-            .await
-            .unwrap();
+        let mut agents = vec![self.agent(&store, &clock).await];
+        agents.extend(others);
+        Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
         Open {
             context: Context::new(&services, person),
@@ -202,7 +241,14 @@ impl House {
     }
 
     async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
-        let variables: Vec<_> = std::env::vars_os().collect();
+        let mut variables: Vec<_> = std::env::vars_os().collect();
+        if let Some(programs) = &self.programs {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let first = std::iter::once(programs.clone());
+            let all = first.chain(std::env::split_paths(&path));
+            variables.retain(|(name, _)| name != "PATH");
+            variables.push(("PATH".into(), std::env::join_paths(all).unwrap()));
+        }
         let environment = Environment::from_pairs(variables);
         let clone = LocalClone::open_or_create(
             Git::open(&environment).await.unwrap(),
@@ -219,6 +265,7 @@ impl House {
             model: Arc::new(Listener {
                 model: Scripted::new(script, clock.clone()),
                 told: Arc::clone(&self.told),
+                pace: self.pace.clone(),
             }),
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
