@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use ropewalk_bus::TransportOptions;
 use sqlx::Executor as _;
 
+use crate::builds;
 use crate::chain::{self, Route};
 use crate::pipeline::Staffed;
 use crate::raw_store;
@@ -25,6 +26,12 @@ pub(crate) async fn run(words: &[String]) -> Result<()> {
         ["first-step", directory] => first_step(Path::new(directory)).await,
         ["raw-first-step", directory] => raw_first_step(Path::new(directory)).await,
         ["idle", directory] => idle(Path::new(directory)).await,
+        ["builds", directory] => {
+            let yard = builds::build(Path::new(directory)).await?;
+            let result = ready().await;
+            drop(yard);
+            result
+        }
         ["write", directory] => write(Path::new(directory)).await,
         ["raw-crowd", builds] => raw_crowd(builds.parse()?).await,
         other => bail!("a child cannot be `{}`", other.join(" ")),

@@ -10,6 +10,8 @@
 
 mod arguments;
 mod broker;
+mod building;
+mod builds;
 mod chain;
 mod child;
 mod crowd;
@@ -20,10 +22,12 @@ mod lone;
 mod million;
 mod pipeline;
 mod process;
+mod raw_git;
 mod raw_store;
 mod raw_stream;
 mod sample;
 mod suite;
+mod tasks;
 mod words;
 
 use std::io::Write;

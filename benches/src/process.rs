@@ -52,12 +52,21 @@ impl Role {
 
     /// Returns how much memory it has, in bytes.
     pub(crate) fn memory_bytes(&self) -> Result<f64> {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// Returns how much memory it has had at most, in bytes.
+    pub(crate) fn peak_bytes(&self) -> Result<f64> {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kib: u32 = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .find_map(|line| line.strip_prefix(name))
             .and_then(|rest| rest.split_whitespace().next())
-            .context("no VmRSS")?
+            .with_context(|| format!("no {name}"))?
             .parse()?;
         Ok(f64::from(kib) * 1_024.0)
     }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::arguments::Settings;
 use crate::figure::{self, Figure};
-use crate::{broker, chain, crowd, graph, lone, million, pipeline, process};
+use crate::{broker, builds, chain, crowd, graph, lone, million, pipeline, process, tasks};
 
 /// Every benchmark and what it measures.
 pub(crate) const NAMES: &[(&str, &str)] = &[
@@ -37,6 +37,11 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ),
     ("million", "a database of 1,000,000 events: until it serves"),
     ("crowd", "10,000 waiting builds: memory"),
+    (
+        "tasks",
+        "a task of a build without model and validation, 1,000 and 10,000 files",
+    ),
+    ("builds", "200 builds at once in one process: memory"),
 ];
 
 /// Runs the benchmarks and prints their figures.
@@ -74,6 +79,8 @@ async fn measure(name: &str, settings: &Settings) -> Result<Vec<Figure>> {
         "graph" => graph::run(settings).await,
         "process" => process::run().await,
         "million" => million::run().await,
+        "tasks" => tasks::run().await,
+        "builds" => builds::run(),
         _ => crowd::run().await,
     }
 }

@@ -5,11 +5,15 @@
 //! tree leaves nothing to prune, and a command in the tree has no repository to damage.
 
 mod changes;
+mod index;
+mod survey;
 mod sweep;
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -19,7 +23,11 @@ use ropewalk_schemas::CommitId;
 use crate::{GitError, LocalClone};
 
 pub(crate) use changes::Change;
+use survey::Survey;
 use sweep::Tracked;
+
+/// With more files to restore than this, git makes the whole tree anew in one go.
+const MOST_RESTORED: usize = 1_000;
 
 /// A directory with its private index, held by this process alone.
 #[derive(Debug)]
@@ -60,7 +68,7 @@ impl Checkout {
     pub(crate) async fn move_to(&mut self, commit: &CommitId) -> Result<(), GitError> {
         let before = self.base.clone();
         self.set_base(None)?;
-        if let Err(error) = self.move_existing(commit).await {
+        if let Err(error) = self.move_existing(before.as_ref(), commit).await {
             if self.clone.resolve(commit.as_str()).await?.is_none() {
                 self.set_base(before.as_ref())?;
                 return Err(GitError::UnknownCommit(commit.to_string()));
@@ -100,11 +108,26 @@ impl Checkout {
             && self.index.is_file()
     }
 
-    async fn move_existing(&self, commit: &CommitId) -> Result<(), GitError> {
+    async fn move_existing(
+        &self,
+        before: Option<&CommitId>,
+        commit: &CommitId,
+    ) -> Result<(), GitError> {
         // The lock of the checkout is ours, so a lock of its index belongs to a git that was killed.
         remove_if_there(&self.home.join("index.lock"))?;
         if !self.is_present() {
             return Err(GitError::files(&self.tree)(ErrorKind::NotFound.into()));
+        }
+        // Where the last move was cut short, the index says nothing about the commit.
+        if let Some(before) = before
+            && let Some(survey) = self.survey().await
+            && survey.suspects().count() <= MOST_RESTORED
+        {
+            self.restore(survey).await?;
+            if before != commit {
+                self.step(before, commit).await?;
+            }
+            return Ok(());
         }
         let listed = self
             .clone
@@ -118,6 +141,60 @@ impl Checkout {
             .await
             .map_err(GitError::files(&self.tree))?;
         self.read_tree(commit).await
+    }
+
+    /// Compares the tree with its index; `None` when it has to be left to git.
+    async fn survey(&self) -> Option<Survey> {
+        let (tree, index) = (self.tree.clone(), self.index.clone());
+        let id_bytes = self.clone.object_id_bytes();
+        let taken = blocking(move || Survey::take(&tree, &index, id_bytes)).await;
+        taken.ok().flatten()
+    }
+
+    /// Makes the tree what its index says: removes what is too much, writes anew what was touched.
+    async fn restore(&self, survey: Survey) -> Result<(), GitError> {
+        let mut names = Vec::new();
+        for path in survey.suspects() {
+            names.extend_from_slice(path);
+            names.push(0);
+        }
+        let tree = self.tree.clone();
+        let removed = blocking(move || {
+            for path in survey.extra.iter().chain(survey.suspects()) {
+                sweep::remove(&tree.join(OsStr::from_bytes(path)))?;
+            }
+            Ok(())
+        });
+        removed.await.map_err(GitError::files(&self.tree))?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let call = self
+            .clone
+            .call(["checkout-index", "-z", "-f", "-u", "--stdin"]);
+        let call = call
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree)
+            .stdin(names);
+        self.clone.git().run(call).await?;
+        Ok(())
+    }
+
+    /// Moves a tree that is exactly `before`: only what differs between the commits is looked at.
+    async fn step(&self, before: &CommitId, commit: &CommitId) -> Result<(), GitError> {
+        let call = self
+            .clone
+            .call(["read-tree", "-m", "-u", "--no-recurse-submodules"]);
+        let call = call
+            .argument(before.as_str())
+            .argument(commit.as_str())
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree);
+        self.clone
+            .git()
+            .run(call.timeout(crate::clone::TRANSFER_TIMEOUT))
+            .await?;
+        Ok(())
     }
 
     async fn read_tree(&self, commit: &CommitId) -> Result<(), GitError> {

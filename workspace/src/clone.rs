@@ -1,5 +1,6 @@
 //! Keeps the bare local clone in the state directory: every object and ref that Ropewalk works with.
 
+mod known;
 mod read;
 mod refs;
 mod write;
@@ -46,6 +47,7 @@ struct Inner {
     state: PathBuf,
     directory: PathBuf,
     identity: Identity,
+    known: known::Known,
     /// Two fetches at once would fight for the same refs.
     fetching: Mutex<()>,
 }
@@ -65,6 +67,7 @@ impl LocalClone {
             user,
             state,
             identity: options.identity,
+            known: known::Known::default(),
             fetching: Mutex::new(()),
         };
         let clone = Self {
@@ -130,6 +133,18 @@ impl LocalClone {
     /// Returns the state directory that the clone lies in.
     pub fn state(&self) -> &Path {
         &self.inner.state
+    }
+
+    /// Returns the length of an object id.
+    pub(crate) fn object_id_bytes(&self) -> usize {
+        match self.inner.user.object_format.as_str() {
+            "sha256" => 32,
+            _ => 20,
+        }
+    }
+
+    fn known(&self) -> &known::Known {
+        &self.inner.known
     }
 
     pub(crate) fn git(&self) -> &Git {

@@ -90,11 +90,16 @@ impl Slot {
         Ok(self.changes().await?.iter().map(Change::public).collect())
     }
 
-    /// Gives the slot back, for the next attempt to use.
-    pub async fn release(mut self, now: DateTime<Utc>) -> Result<(), SlotError> {
-        self.save(now).await?;
+    /// Makes the tree again what it was after the last move and gives the slot back, for the next attempt to use.
+    ///
+    /// What no preserve ref held yet is kept first; says where.
+    pub async fn release(mut self, now: DateTime<Utc>) -> Result<Option<PreserveRef>, SlotError> {
+        let kept = match self.base() {
+            Some(_) => self.restore(now).await?,
+            None => None,
+        };
         pool::unmark(&self.checkout)?;
-        Ok(())
+        Ok(kept)
     }
 
     /// Returns the commit that this attempt moved the slot to.

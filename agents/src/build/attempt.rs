@@ -16,7 +16,7 @@ use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError};
-use ropewalk_workspace::{ChangeKind, CommitMessage, PreserveKey, Rebase, Slot};
+use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, PreserveKey, Rebase, Slot};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -162,16 +162,14 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
     let ending = in_slot(work, &mut slot, report).await;
     // What no ref holds yet is kept first, so that nothing the agent made is lost.
     // What is left in the slot when that fails is kept by whoever takes the slot next, and hides no ending.
-    let cleaned = match slot.restore(work.context.now()).await {
+    match slot.release(work.context.now()).await {
         Ok(kept) => {
             let kept = kept.map(|kept| kept.reference);
             report.preserve_ref = report.preserve_ref.take().or(kept);
-            slot.release(work.context.now()).await
         }
-        Err(error) => Err(error),
-    };
-    if let Err(error) = cleaned {
-        warn!(task.id = %claim.task.id, "the slot of `{}` could not be given back: {error}", claim.task.id);
+        Err(error) => {
+            warn!(task.id = %claim.task.id, "the slot of `{}` could not be given back: {error}", claim.task.id);
+        }
     }
     ending
 }
@@ -460,15 +458,12 @@ async fn propose(
     allowed: &[RepoPath],
     report: &mut Report,
 ) -> Result<CommitId, Trouble> {
-    let changed = slot.changed_files().await?;
-    let products: Vec<String> = scope::sort(&changed, allowed)
-        .products
-        .into_iter()
-        .map(|file| file.path)
-        .collect();
     let message = message(&work.claim.task, work.claim.attempt.build);
     let now = work.context.now();
-    let take = |path: &str| !products.iter().any(|product| product == path);
+    let take = |file: &ChangedFile| {
+        let sorted = scope::sort(std::slice::from_ref(file), allowed);
+        sorted.products.is_empty()
+    };
     failpoint!("build.preserve.before");
     let snapshot = slot.snapshot(&message, now, &take).await?;
     failpoint!("build.preserve.after");

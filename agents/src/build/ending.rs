@@ -304,7 +304,7 @@ pub(crate) async fn interrupted(
 ) -> Result<(), Trouble> {
     for _ in 0..CONFLICTS {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
-            return Ok(());
+            return kept(context, ids.2, report).await;
         };
         let context = of_build(context, &rows.build).because_of(rows.task.cause);
         let mut changes = ChangeSet::new();
@@ -316,6 +316,33 @@ pub(crate) async fn interrupted(
         }
     }
     Err(Trouble::Contended(format!("task/{}/{}", ids.0, ids.1)))
+}
+
+/// Writes down where the work of an attempt is kept that somebody else ended meanwhile.
+pub(crate) async fn kept(
+    context: &Context,
+    attempt: AttemptId,
+    report: &Report,
+) -> Result<(), Trouble> {
+    let Some(reference) = &report.preserve_ref else {
+        return Ok(());
+    };
+    let Some(row) = context.store.get::<Attempt>(&attempt_key(attempt)).await? else {
+        return Ok(());
+    };
+    if row.preserve_ref.is_some() {
+        return Ok(());
+    }
+    let after = Attempt {
+        preserve_ref: Some(reference.clone()),
+        ..row.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&row, &after);
+    match context.store.commit(changes).await {
+        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Puts the task of an attempt back, with its attempts kept and its locks free.

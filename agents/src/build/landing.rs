@@ -17,7 +17,7 @@ use super::ending::{self, Fault, Report, Rows};
 use super::gate::run;
 use super::settle::go;
 use super::trouble::Trouble;
-use super::{lessons, milestones, publish, tasks_file};
+use super::{lessons, milestones, tasks_file};
 
 /// What came of a landing.
 pub(crate) enum Landing {
@@ -218,13 +218,12 @@ async fn landing(
     Ok(changes)
 }
 
-/// What follows a landing: the ref, the file for people. A crash in between is made good at the next start.
+/// What follows a landing: the ref, which the steward moves beside the next task, and the file for people. A crash in
+/// between is made good at the next start.
 async fn after(work: &Work<'_>, report: &Report) {
     let claim = work.claim;
     info!(task.id = %claim.task.id, "landed `{}` of `{}`", claim.task.id, claim.build.idea);
-    if let Err(trouble) = publish::publish(work.shop, &work.context, claim.build.id).await {
-        warn!(build.id = %claim.build.id, "the branch is not published yet: {trouble}");
-    }
+    work.shop.signals.ring_steward();
     if let Err(trouble) = tasks_file::write(work.shop, &work.context, claim.build.id).await {
         warn!(build.id = %claim.build.id, "tasks.md is not up to date: {trouble}");
     }

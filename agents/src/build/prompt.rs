@@ -39,17 +39,19 @@ impl Background {
         head: &CommitId,
         idea: &Slug,
     ) -> Result<Self, GitError> {
-        let found = clone.read_files(base, &["CLAUDE.md", "AGENTS.md"]).await?;
-        let conventions = found.into_iter().flatten().next();
         let folder = format!("ideas/{idea}");
         let documents = [
             format!("{folder}/README.md"),
             format!("{folder}/problem-solution.md"),
             format!("{folder}/planning/brief.md"),
         ];
-        let paths: Vec<&str> = documents.iter().map(String::as_str).collect();
-        let document = clone.read_files(head, &paths).await?;
-        let text = document.into_iter().flatten().next().unwrap_or_default();
+        let conventions = [(base, "CLAUDE.md"), (base, "AGENTS.md")];
+        let ideas = documents.iter().map(|path| (head, path.as_str()));
+        let places: Vec<(&CommitId, &str)> = conventions.into_iter().chain(ideas).collect();
+        let mut found = clone.read_places(&places).await?;
+        let ideas = found.split_off(conventions.len());
+        let conventions = found.into_iter().flatten().next();
+        let text = ideas.into_iter().flatten().next().unwrap_or_default();
         Ok(Self {
             conventions: conventions
                 .map(|text| cut(&String::from_utf8_lossy(&text), CONVENTION_LETTERS)),

@@ -29,7 +29,7 @@ use ropewalk_workspace::{
 };
 use serde_json::{Value, json};
 
-use crate::listener::{Hold, Listener};
+use crate::listener::{Hold, Listener, Pace};
 
 /// The longest that any of these builds may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -40,8 +40,9 @@ pub(crate) struct House {
     script: String,
     options: BuildOptions,
     clock: Clock,
-    hold: Option<Hold>,
     told: Arc<Mutex<Vec<ModelRequest>>>,
+    pace: Option<Arc<dyn Pace>>,
+    programs: Option<PathBuf>,
 }
 
 /// A project with its build agent at work.
@@ -55,7 +56,12 @@ pub(crate) struct Open {
 impl House {
     /// Makes a repository with one commit, and a state directory with the folder of the idea `habits`.
     pub(crate) fn new(script: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::new_in(&std::env::temp_dir(), script)
+    }
+
+    /// As [`House::new`], in a directory below `place`.
+    pub(crate) fn new_in(place: &Path, script: &str) -> Self {
+        let directory = tempfile::tempdir_in(place).unwrap();
         let house = Self {
             directory,
             script: script.to_owned(),
@@ -64,8 +70,9 @@ impl House {
                 ..BuildOptions::default()
             },
             clock: Clock::system(),
-            hold: None,
             told: Arc::default(),
+            pace: None,
+            programs: None,
         };
         let repo = house.repo();
         std::fs::create_dir_all(&repo).unwrap();
@@ -93,7 +100,14 @@ impl House {
 
     /// Lets `hold` stop every call of the model.
     pub(crate) fn held_by(mut self, hold: &Hold) -> Self {
-        self.hold = Some(hold.clone());
+        self.pace = Some(Arc::new(hold.clone()));
+        self
+    }
+
+    /// Lets the model take its time, and finds programs in `programs` first.
+    pub(crate) fn with_pace(mut self, pace: Arc<dyn Pace>, programs: PathBuf) -> Self {
+        self.pace = Some(pace);
+        self.programs = Some(programs);
         self
     }
 
@@ -136,6 +150,11 @@ impl House {
 
     /// Starts the agent on what is on disk.
     pub(crate) async fn open(&self) -> Open {
+        self.open_with(Vec::new()).await
+    }
+
+    /// Starts the agent and others beside it.
+    pub(crate) async fn open_with(&self, others: Vec<Arc<dyn Agent>>) -> Open {
         let clock = self.clock.clone();
         let ids = Ids::system(clock.clone());
         let supervisor = Supervisor::new(Shutdown::new());
@@ -161,10 +180,9 @@ impl House {
             ids,
             registry: Registry::new(clock.clone(), "test"),
         };
-        let agent = self.agent(&store, &clock).await;
-        Frame::start(&services, vec![agent], &supervisor)
-            .await
-            .unwrap();
+        let mut agents = vec![self.agent(&store, &clock).await];
+        agents.extend(others);
+        Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
         Open {
             context: Context::new(&services, person),
@@ -194,7 +212,14 @@ impl House {
     }
 
     async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
-        let variables: Vec<_> = std::env::vars_os().collect();
+        let mut variables: Vec<_> = std::env::vars_os().collect();
+        if let Some(programs) = &self.programs {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let first = std::iter::once(programs.clone());
+            let all = first.chain(std::env::split_paths(&path));
+            variables.retain(|(name, _)| name != "PATH");
+            variables.push(("PATH".into(), std::env::join_paths(all).unwrap()));
+        }
         let environment = Environment::from_pairs(variables);
         let clone = LocalClone::open_or_create(
             Git::open(&environment).await.unwrap(),
@@ -210,8 +235,8 @@ impl House {
         let models = Models::all(ModelEntry {
             model: Arc::new(Listener {
                 model: Scripted::new(script, clock.clone()),
-                hold: self.hold.clone(),
                 told: Arc::clone(&self.told),
+                pace: self.pace.clone(),
             }),
             name: "scripted".to_owned(),
             prices: PriceTable::default(),

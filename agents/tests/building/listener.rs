@@ -3,16 +3,23 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ropewalk_engine::llm::{Model, ModelError, ModelRequest, ReplyStream, Scripted};
+use ropewalk_engine::llm::{Model, ModelError, ModelRequest, ReplyStream, ScriptKey, Scripted};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::house::PATIENCE;
 
+/// What comes before the model answers.
+#[async_trait]
+pub(crate) trait Pace: Send + Sync {
+    /// Waits, or fails in the model's place.
+    async fn before(&self, key: &ScriptKey) -> Result<(), ModelError>;
+}
+
 /// Plays a script and notes what it was told.
 pub(crate) struct Listener {
     pub(crate) model: Scripted,
-    pub(crate) hold: Option<Hold>,
+    pub(crate) pace: Option<Arc<dyn Pace>>,
     pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
 }
 
@@ -28,8 +35,8 @@ impl Model for Listener {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         self.told.lock().unwrap().push(request.clone());
-        if let Some(hold) = &self.hold {
-            hold.pass().await;
+        if let (Some(pace), Some(key)) = (&self.pace, &request.script) {
+            pace.before(key).await?;
         }
         self.model.stream(request, cancel).await
     }
@@ -60,9 +67,13 @@ impl Hold {
     pub(crate) fn let_go(&self) {
         self.released.add_permits(1);
     }
+}
 
-    async fn pass(&self) {
+#[async_trait]
+impl Pace for Hold {
+    async fn before(&self, _key: &ScriptKey) -> Result<(), ModelError> {
         self.arrived.add_permits(1);
         self.released.acquire().await.unwrap().forget();
+        Ok(())
     }
 }

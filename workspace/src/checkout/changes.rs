@@ -9,10 +9,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::survey::Survey;
 use super::{Checkout, ancestors};
 use crate::GitError;
 use crate::commit::{ChangeKind, ChangedFile};
 
+/// More names than this are not told to git one by one.
+const MOST_NAMED: usize = 500;
 /// No source file is longer, and hashing more would hold up the loop.
 const FILE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -45,6 +48,80 @@ impl Change {
 impl Checkout {
     /// Lists what is not ignored and differs from the commit of the checkout, in path order.
     pub(crate) async fn changes(&self) -> Result<Vec<Change>, GitError> {
+        match self.survey().await {
+            Some(survey) if survey.extra.len() <= MOST_NAMED => self.surveyed(survey).await,
+            _ => self.listed().await,
+        }
+    }
+
+    /// Lists the changes that a look at the file status has found; git says only what is ignored.
+    async fn surveyed(&self, survey: Survey) -> Result<Vec<Change>, GitError> {
+        let touched = self.touched(&survey.unsure).await?;
+        let added = self.not_ignored(&survey.extra).await?;
+        let of = |paths: Vec<Vec<u8>>, kind| paths.into_iter().map(move |path| (path, kind));
+        let mut changes: Vec<Change> = of(survey.missing, ChangeKind::Deleted)
+            .chain(of(survey.different, ChangeKind::Modified))
+            .chain(of(touched, ChangeKind::Modified))
+            .chain(of(added, ChangeKind::Added))
+            .map(|(path, kind)| self.change(path, kind))
+            .collect();
+        changes.sort_by(|left, right| (&left.path, right.kind).cmp(&(&right.path, left.kind)));
+        changes.dedup_by(|next, kept| next.path == kept.path);
+        Ok(changes)
+    }
+
+    /// Returns those of the files whose content is not the blob beside them.
+    async fn touched(&self, unsure: &[(Vec<u8>, String)]) -> Result<Vec<Vec<u8>>, GitError> {
+        // A name that the list of git cannot hold is taken for changed; staging it looks again.
+        let (plain, odd): (Vec<_>, Vec<_>) = unsure
+            .iter()
+            .partition(|(path, _)| !path.contains(&b'\n') && !path.starts_with(b"\""));
+        let mut touched: Vec<Vec<u8>> = odd.into_iter().map(|(path, _)| path.clone()).collect();
+        if plain.is_empty() {
+            return Ok(touched);
+        }
+        let mut names = Vec::new();
+        for (path, _) in &plain {
+            names.extend_from_slice(path);
+            names.push(b'\n');
+        }
+        let call = self
+            .clone
+            .call(["hash-object", "--stdin-paths"])
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree)
+            .stdin(names);
+        let output = self.clone.git().run(call).await?;
+        let line = output.line();
+        let blobs: Vec<&str> = line.lines().collect();
+        if blobs.len() != plain.len() {
+            return Err(GitError::unreadable("hash-object", &output.stdout));
+        }
+        let differs = |((_, blob), found): &(&(Vec<u8>, String), &str)| blob != found;
+        let pairs = plain.into_iter().zip(blobs).filter(differs);
+        touched.extend(pairs.map(|((path, _), _)| path.clone()));
+        Ok(touched)
+    }
+
+    /// Lists the files in `extra` that no rule ignores; directories are opened.
+    async fn not_ignored(&self, extra: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, GitError> {
+        if extra.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut call = self
+            .clone
+            .call(["ls-files", "-z", "--others", "--exclude-standard", "--"])
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree);
+        for path in extra {
+            call = call.argument(OsStr::from_bytes(path));
+        }
+        let output = self.clone.git().run(call).await?;
+        Ok(output.fields().map(<[u8]>::to_vec).collect())
+    }
+
+    /// Lists the changes by git alone.
+    async fn listed(&self) -> Result<Vec<Change>, GitError> {
         let call = self
             .clone
             .call([

@@ -46,6 +46,9 @@ pub struct FileEntry {
 impl LocalClone {
     /// Returns the id of the tree of `commit`.
     pub async fn tree_of(&self, commit: &CommitId) -> Result<String, GitError> {
+        if let Some(tree) = self.known().tree(commit) {
+            return Ok(tree);
+        }
         let call = self
             .call(["rev-parse", "--verify", "--quiet"])
             .argument(format!("{commit}^{{tree}}"));
@@ -62,6 +65,9 @@ impl LocalClone {
         ancestor: &CommitId,
         descendant: &CommitId,
     ) -> Result<bool, GitError> {
+        if self.known().leads_to(ancestor, descendant) {
+            return Ok(true);
+        }
         let call = self.call([
             "merge-base",
             "--is-ancestor",
@@ -105,6 +111,15 @@ impl LocalClone {
         before: &str,
         after: &str,
     ) -> Result<Vec<ChangedFile>, GitError> {
+        // Full ids only: a name may mean something else the next time.
+        let pair = match (before.parse(), after.parse()) {
+            (Ok(before), Ok(after)) => Some((before, after)),
+            _ => None,
+        };
+        let known = pair.as_ref().and_then(|pair| self.known().differing(pair));
+        if let Some(files) = known {
+            return Ok(files);
+        }
         let call = self
             .call([
                 "diff-tree",
@@ -135,6 +150,9 @@ impl LocalClone {
             });
         }
         files.sort();
+        if let Some(pair) = pair {
+            self.known().difference(pair, &files);
+        }
         Ok(files)
     }
 
@@ -153,20 +171,25 @@ impl LocalClone {
         commit: &CommitId,
         paths: &[&str],
     ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        let places: Vec<(&CommitId, &str)> = paths.iter().map(|path| (commit, *path)).collect();
+        self.read_places(&places).await
+    }
+
+    /// Reads files of several commits in one call, in the order of `places`.
+    pub async fn read_places(
+        &self,
+        places: &[(&CommitId, &str)],
+    ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         // A line end in a name would be taken for the next name.
-        let asked: Vec<&str> = paths
+        let names: Vec<String> = places
             .iter()
-            .copied()
-            .filter(|path| !path.contains('\n'))
-            .collect();
-        let names: Vec<String> = asked
-            .iter()
-            .map(|path| format!("{commit}:{path}\n"))
+            .filter(|(_, path)| !path.contains('\n'))
+            .map(|(commit, path)| format!("{commit}:{path}\n"))
             .collect();
         let mut found = self.read_objects(names.concat()).await?.into_iter();
-        Ok(paths
+        Ok(places
             .iter()
-            .map(|path| {
+            .map(|(_, path)| {
                 if path.contains('\n') {
                     None
                 } else {

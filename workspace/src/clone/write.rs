@@ -56,7 +56,9 @@ impl LocalClone {
             .variable("GIT_COMMITTER_EMAIL", &identity.email)
             .variable("GIT_COMMITTER_DATE", &date)
             .stdin(text);
-        self.git().run(call).await?.object("commit-tree")
+        let commit = self.git().run(call).await?.object("commit-tree")?;
+        self.known().commit(&commit, tree, parents);
+        Ok(commit)
     }
 
     /// Makes the tree of `parent` with `changes` applied and returns its id.

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -86,9 +87,36 @@ pub(crate) async fn run(
     })
 }
 
+/// Finds the program on the path of the child.
+///
+/// With a whole path the standard library starts a child without copying this process first, which takes longer the
+/// more memory it has. What is not found is left to the start, which says so.
+fn found(invocation: &Invocation<'_>) -> OsString {
+    let program = Path::new(&invocation.program);
+    let path = invocation
+        .variables
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "PATH");
+    let (1, Some((_, path))) = (program.components().count(), path) else {
+        return invocation.program.clone();
+    };
+    let runs = |place: &PathBuf| {
+        let metadata = place.metadata();
+        metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(program))
+        .find(runs)
+        .map_or_else(|| invocation.program.clone(), PathBuf::into_os_string)
+}
+
 fn command(invocation: &Invocation<'_>) -> Command {
-    let mut command = Command::new(&invocation.program);
+    let mut command = Command::new(found(invocation));
     command
+        // What a shell complains about begins with the name that it was called by.
+        .arg0(&invocation.program)
         .args(&invocation.arguments)
         .current_dir(invocation.directory)
         .env_clear()

@@ -24,20 +24,20 @@ pub struct Snapshot {
 }
 
 impl Slot {
-    /// Commits the differences whose path `scope` accepts, without moving the slot.
+    /// Commits the differences that `scope` accepts, without moving the slot.
     ///
     /// Nested repositories, names that are no text and files over 64 MiB are always left out.
     pub async fn snapshot(
         &mut self,
         message: &CommitMessage,
         when: DateTime<Utc>,
-        scope: &(dyn Fn(&str) -> bool + Send + Sync),
+        scope: &(dyn Fn(&ChangedFile) -> bool + Send + Sync),
     ) -> Result<Snapshot, SlotError> {
         let differences = self.changes().await?;
         let (taken, left_out): (Vec<Change>, Vec<Change>) = differences
             .iter()
             .cloned()
-            .partition(|change| change.storable() && scope(&change.public().path));
+            .partition(|change| change.storable() && scope(&change.public()));
         let base = self.base().cloned().ok_or(SlotError::Empty)?;
         let clone = self.checkout.clone_handle();
         let tree = self.checkout.stage(&taken).await?;

@@ -5,7 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use nix::sys::stat::Mode;
-use ropewalk_schemas::CommitId;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::clone::FileChange;
+use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{
     ChangeKind, ChangedFile, CommitMessage, GatePool, LocalClone, Slot, SlotError, SlotPool,
 };
@@ -77,7 +79,7 @@ async fn a_snapshot_holds_what_is_in_scope_and_names_the_rest() -> anyhow::Resul
     assert_eq!(slot.changed_files().await?, all);
     let message = CommitMessage::new("do it").with_trailer("Ropewalk-Task", "T-001");
     let snapshot = slot
-        .snapshot(&message, now(), &|path| path != "stray.txt")
+        .snapshot(&message, now(), &|file| file.path != "stray.txt")
         .await?;
     assert_eq!(snapshot.changed, all[..3]);
     assert_eq!(snapshot.left_out, all[3..]);
@@ -149,6 +151,56 @@ async fn a_touched_file_with_its_old_time_is_still_found() -> anyhow::Result<()>
         [file("README.md", ChangeKind::Modified)]
     );
     slot.restore(now()).await?;
+    assert_eq!(picture(slot.root())?, expected());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_that_was_only_touched_is_no_change() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (_, slot, _) = slot(&world).await?;
+    let readme = slot.root().join("README.md");
+    let text = fs::read(&readme)?;
+    fs::write(&readme, text)?;
+    assert_eq!(slot.changed_files().await?, []);
+    fs::set_permissions(&readme, fs::Permissions::from_mode(0o755))?;
+    assert_eq!(
+        slot.changed_files().await?,
+        [file("README.md", ChangeKind::Modified)]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_slot_crosses_a_directory_that_becomes_a_file() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, mut slot, head) = slot(&world).await?;
+    let removed = clone
+        .create_tree(
+            &head,
+            &[
+                FileChange::Remove(RepoPath::parse("src/main.rs")?),
+                FileChange::Write {
+                    path: RepoPath::parse("src")?,
+                    content: b"no directory".to_vec(),
+                },
+            ],
+        )
+        .await?;
+    let flat = clone
+        .create_commit(NewCommit {
+            tree: &removed,
+            parents: std::slice::from_ref(&head),
+            message: &CommitMessage::new("flat"),
+            when: now(),
+        })
+        .await?;
+    // What an attempt left behind is in the way of both.
+    write(slot.root(), "src/left/behind.txt", "x")?;
+    slot.move_to(&flat, now()).await?;
+    assert_eq!(fs::read_to_string(slot.root().join("src"))?, "no directory");
+    write(slot.root(), "src.txt", "x")?;
+    slot.move_to(&head, now()).await?;
     assert_eq!(picture(slot.root())?, expected());
     Ok(())
 }

@@ -191,8 +191,10 @@ async fn inspect_lines(
     findings: &mut Findings,
 ) -> Result<Lines, Trouble> {
     let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
-    let before = house.clone.read_files(candidate.parent, &paths).await?;
-    let after = house.clone.read_files(candidate.commit, &paths).await?;
+    let of = |commit| paths.iter().map(move |path| (commit, *path));
+    let places: Vec<(&CommitId, &str)> = of(candidate.parent).chain(of(candidate.commit)).collect();
+    let mut before = house.clone.read_places(&places).await?;
+    let after = before.split_off(paths.len());
     let text = |bytes: &Option<Vec<u8>>| {
         String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
     };
