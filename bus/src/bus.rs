@@ -14,7 +14,7 @@ use crate::inbox::queue::{Bounds, Wanted};
 use crate::inbox::{Context, Inbox};
 use crate::live::Live;
 use crate::transport::embedded::Embedded;
-use crate::transport::jetstream::JetStream;
+use crate::transport::jetstream::{JetStream, Notice};
 use crate::transport::{Transport, TransportOptions, TransportStatus};
 
 /// How many deliveries of one subscriber are known at once; the rest waits in the store.
@@ -171,6 +171,11 @@ impl Bus {
     /// Says how the transport is doing.
     pub fn status(&self) -> TransportStatus {
         self.context.transport.status()
+    }
+
+    /// Lists what happened to the broker that somebody should know, the oldest first.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.context.transport.notices()
     }
 
     fn sweep_every(&self, period: Duration, supervisor: &Supervisor) {

@@ -85,11 +85,31 @@ pub enum BusError {
         reason: String,
     },
     /// Credentials cannot be read.
-    #[error("cannot read the credentials file `{path}`: {source}")]
+    #[error("cannot read the nkey or credentials file `{path}`: {source}")]
     Credentials {
         /// The file.
         path: std::path::PathBuf,
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl BusError {
+    /// Returns whether waiting does not cure it: somebody has to change the broker or the configuration.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Address { .. }
+            | Self::Refused { .. }
+            | Self::Permission(_)
+            | Self::TooOld { .. }
+            | Self::NoJetStream { .. }
+            | Self::Configuration { .. }
+            | Self::Credentials { .. } => true,
+            Self::AlreadyConsumed(_)
+            | Self::Subscribe { .. }
+            | Self::Read(_)
+            | Self::Unreachable { .. }
+            | Self::Broker { .. } => false,
+        }
+    }
 }

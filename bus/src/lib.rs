@@ -32,5 +32,7 @@ pub use error::BusError;
 pub use inbox::{Delivery, Failure, Inbox};
 pub use live::{Live, LiveEvent, LiveEvents};
 pub use poke::Poker;
-pub use transport::jetstream::{Auth, FirstConnection, JetStreamOptions, StreamOptions};
+pub use transport::jetstream::{
+    Auth, FirstConnection, JetStreamOptions, Notice, NoticeKind, StreamOptions,
+};
 pub use transport::{TransportOptions, TransportStatus};

@@ -9,7 +9,7 @@ use ropewalk_schemas::ComponentName;
 use ropewalk_store::Subscription;
 
 use crate::error::BusError;
-use jetstream::JetStreamOptions;
+use jetstream::{JetStreamOptions, Notice};
 
 /// Chooses what carries events between processes.
 #[derive(Debug, Clone)]
@@ -62,4 +62,9 @@ pub(crate) trait Transport: Send + Sync + std::fmt::Debug {
 
     /// Says how the transport is doing.
     fn status(&self) -> TransportStatus;
+
+    /// Lists what happened to the broker that somebody should know, the oldest first.
+    fn notices(&self) -> Vec<Notice> {
+        Vec::new()
+    }
 }

@@ -1,6 +1,6 @@
 //! Checks what the types of the configuration cannot say: bounds, and values that must fit each other.
 
-use crate::settings::Config;
+use crate::settings::{Config, Transport};
 
 /// Returns the first key whose value cannot be, with the reason.
 pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
@@ -8,6 +8,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
         .or_else(|| confidences(config))
         .or_else(|| gate(config))
         .or_else(|| budget(config))
+        .or_else(|| bus(config))
         .or_else(|| together(config))
 }
 
@@ -75,6 +76,33 @@ fn bounds(config: &Config) -> Option<(String, String)> {
             };
             (key.to_owned(), reason)
         })
+}
+
+fn bus(config: &Config) -> Option<(String, String)> {
+    let bus = &config.bus;
+    let fault = |key: &str, reason: &str| Some((format!("bus.{key}"), reason.to_owned()));
+    if !matches!(bus.replicas, 1 | 3 | 5) {
+        return fault("replicas", "must be 1, 3 or 5");
+    }
+    if bus.max_megabytes == Some(0) {
+        return fault("max_megabytes", "must be at least 1; drop it for no limit");
+    }
+    let logins = [
+        ("nkey_file", bus.nkey_file.is_some()),
+        ("credentials_file", bus.credentials_file.is_some()),
+        ("token_variable", bus.token_variable.is_some()),
+    ];
+    let given: Vec<&str> = logins
+        .into_iter()
+        .filter_map(|(key, given)| given.then_some(key))
+        .collect();
+    match given.as_slice() {
+        [_, second, ..] => fault(second, "is a second way to log in; keep one"),
+        [only] if !matches!(bus.transport, Transport::NatsAt(_)) => {
+            fault(only, "needs `bus.transport = \"nats://host:port\"`")
+        }
+        _ => None,
+    }
 }
 
 fn confidences(config: &Config) -> Option<(String, String)> {

@@ -4,11 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use nix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
+use tracing::warn;
+
+/// A wall clock that is this far from where it should be was moved; less is a correction, and followed.
+const MOVED: TimeDelta = TimeDelta::minutes(1);
 
 /// Tells UTC time in whole milliseconds and wakes sleepers.
 ///
-/// Cheap to clone; all clones of a manual clock show the same time.
+/// When somebody moves the wall clock of the machine by more than a minute, this process keeps the time it had until it
+/// is started again: deadlines must neither come days early nor days late. Cheap to clone; all clones of a manual clock
+/// show the same time.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -52,7 +59,7 @@ impl Clock {
                 clippy::disallowed_methods,
                 reason = "this is the one place that asks the system"
             )]
-            Source::System => Utc::now().trunc_subsecs(3),
+            Source::System => steady(Utc::now(), uptime()).trunc_subsecs(3),
             Source::Manual(manual) => manual.now(),
         }
     }
@@ -105,9 +112,106 @@ impl Clock {
     }
 }
 
+/// What this process last believed: a time, and how long the machine had been up then.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Belief {
+    time: DateTime<Utc>,
+    uptime: Duration,
+    /// How far off the wall clock was.
+    moved: TimeDelta,
+}
+
+static BELIEF: Mutex<Option<Belief>> = Mutex::new(None);
+
+/// Returns the time to believe when the wall clock shows `wall`, and remembers it.
+fn steady(wall: DateTime<Utc>, uptime: Option<Duration>) -> DateTime<Utc> {
+    let Some(uptime) = uptime else {
+        return wall;
+    };
+    let mut belief = BELIEF.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = belief.unwrap_or(Belief {
+        time: wall,
+        uptime,
+        moved: TimeDelta::zero(),
+    });
+    let now = believe(before, wall, uptime);
+    let told = before.moved.abs() > MOVED;
+    if now.moved.abs() > MOVED && !told {
+        warn!(
+            "somebody moved the clock of this machine by {} s; this process keeps its time until it is started again",
+            now.moved.num_seconds()
+        );
+    }
+    *belief = Some(now);
+    now.time
+}
+
+/// Follows the wall clock unless it was moved; then time goes on as the machine stays up. Pure.
+fn believe(before: Belief, wall: DateTime<Utc>, uptime: Duration) -> Belief {
+    let passed = uptime.saturating_sub(before.uptime);
+    let expected = before.time + TimeDelta::from_std(passed).unwrap_or(TimeDelta::MAX);
+    let moved = wall - expected;
+    let time = if moved.abs() > MOVED { expected } else { wall };
+    Belief {
+        time,
+        uptime,
+        moved,
+    }
+}
+
+/// Returns how long the machine has been up, asleep or not.
+fn uptime() -> Option<Duration> {
+    clock_gettime(ClockId::CLOCK_BOOTTIME)
+        .ok()
+        .map(Duration::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wall_clock_is_followed_when_corrected_and_not_when_moved() {
+        let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let before = Belief {
+            time: at(1_000),
+            uptime: Duration::from_secs(50),
+            moved: TimeDelta::zero(),
+        };
+        // Seconds since then, what the wall clock shows, what is believed.
+        let cases = [
+            (0, 1_000, 1_000),
+            (10, 1_010, 1_010),
+            (10, 1_012, 1_012),
+            (10, 1_005, 1_005),
+            (10, 1_010 + 3 * 86_400, 1_010),
+            (10, 1_010 - 2 * 3_600, 1_010),
+            (86_400, 1_000 + 86_400, 1_000 + 86_400),
+        ];
+        for (passed, wall, expected) in cases {
+            let uptime = before.uptime + Duration::from_secs(passed);
+            let now = believe(before, at(wall), uptime);
+            assert_eq!(now.time, at(expected), "{passed} s later it shows {wall}");
+        }
+    }
+
+    #[test]
+    fn a_moved_clock_stays_moved_and_one_that_is_put_right_again_is_followed() {
+        let start = DateTime::UNIX_EPOCH;
+        let mut belief = Belief {
+            time: start,
+            uptime: Duration::ZERO,
+            moved: TimeDelta::zero(),
+        };
+        for second in 1..100 {
+            let wall = start + TimeDelta::days(3) + TimeDelta::seconds(second);
+            belief = believe(belief, wall, Duration::from_secs(second.unsigned_abs()));
+            assert_eq!(belief.time, start + TimeDelta::seconds(second));
+        }
+        let back = start + TimeDelta::milliseconds(100_300);
+        belief = believe(belief, back, Duration::from_secs(100));
+        assert_eq!(belief.time, back);
+    }
 
     #[tokio::test]
     async fn manual_clock_wakes_a_sleeper_only_when_its_time_has_come() {

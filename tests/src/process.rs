@@ -104,15 +104,19 @@ impl ServerProcess {
         self.port
     }
 
+    /// Sends a signal to the server's first process; answers whether it still runs.
+    pub(crate) fn signal(&mut self, signal: Signal) -> bool {
+        let Ok(number) = i32::try_from(self.child.id()) else {
+            return false;
+        };
+        // Only while it runs is its number its own.
+        self.is_running() && kill(Pid::from_raw(number), signal).is_ok()
+    }
+
     /// Asks the server's first process to end and waits for it, but no longer than `limit`.
     pub(crate) fn ask_to_end(&mut self, signal: Signal, limit: Duration) {
         let deadline = Instant::now() + limit;
-        // Only while it runs is its number its own.
-        if self.is_running()
-            && let Ok(number) = i32::try_from(self.child.id())
-        {
-            kill(Pid::from_raw(number), signal).ok();
-        }
+        self.signal(signal);
         while self.is_running() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
         }

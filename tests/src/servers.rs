@@ -5,6 +5,7 @@ mod postgres;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::process::{Account, Ready, ServerCommand, ServerProcess};
@@ -58,16 +59,29 @@ pub enum ServerError {
 pub struct NatsServer {
     // Dropped first: the server must not outlive its data.
     process: ServerProcess,
-    store: TempDir,
+    store: PathBuf,
+    _directory: Option<TempDir>,
 }
 
 impl NatsServer {
     /// Starts a server with an empty store on a free port.
     pub fn start() -> Result<Self, ServerError> {
         let store = TempDir::with_prefix("ropewalk-nats-").map_err(ServerError::Directory)?;
-        // -1 lets the server choose, so that no other test can take the port in between.
-        let process = Self::run(store.path(), "-1")?;
-        Ok(Self { process, store })
+        let server = Self::start_in(store.path())?;
+        Ok(Self {
+            _directory: Some(store),
+            ..server
+        })
+    }
+
+    /// Starts a server with its store in `directory`, which outlives it.
+    pub fn start_in(directory: &Path) -> Result<Self, ServerError> {
+        Ok(Self {
+            // -1 lets the server choose, so that no other test can take the port in between.
+            process: Self::run(directory, "-1")?,
+            store: directory.to_owned(),
+            _directory: None,
+        })
     }
 
     /// The address for clients, `nats://127.0.0.1:PORT`; it survives a restart.
@@ -82,7 +96,7 @@ impl NatsServer {
 
     /// The directory that holds its streams.
     pub fn store_directory(&self) -> &Path {
-        self.store.path()
+        &self.store
     }
 
     /// Kills it with SIGKILL, as a crash would.
@@ -90,10 +104,20 @@ impl NatsServer {
         self.process.kill();
     }
 
+    /// Stops it in the middle of whatever it does, until [`NatsServer::resume`]; answers whether it runs at all.
+    pub fn pause(&mut self) -> bool {
+        self.process.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets a paused server go on.
+    pub fn resume(&mut self) -> bool {
+        self.process.signal(Signal::SIGCONT)
+    }
+
     /// Starts it again on the same port and store, killing it first when it still runs.
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.kill();
-        self.process = Self::run(self.store.path(), &self.port().to_string())?;
+        self.process = Self::run(&self.store, &self.port().to_string())?;
         Ok(())
     }
 

@@ -47,7 +47,7 @@ pub enum PathError {
         limit_bytes: u64,
     },
     /// The system refused.
-    #[error("cannot use `{path}`")]
+    #[error("cannot use `{path}`: {source}")]
     Files {
         /// The file or directory.
         path: String,

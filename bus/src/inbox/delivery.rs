@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ropewalk_runtime::Backoff;
 use ropewalk_schemas::Event;
 use ropewalk_store::{ChangeSet, CommitError, Committed, DeliveryKey, Outcome};
@@ -246,6 +246,8 @@ fn due_after(
         .ok()
         .and_then(|wait| now.checked_add_signed(wait))
         .unwrap_or(now)
+        // The store keeps milliseconds; what waits here must not wait longer than what is written there.
+        .trunc_subsecs(3)
 }
 
 fn bounded(mut text: String) -> String {

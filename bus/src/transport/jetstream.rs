@@ -7,14 +7,16 @@
 mod consumer;
 mod link;
 mod live;
+mod notices;
 mod publisher;
 mod stream;
 mod sweep;
+mod watch;
 mod wire;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -31,8 +33,10 @@ use crate::hub::Hub;
 use crate::live::Live;
 use consumer::{ConsumerLoop, Held};
 use link::Link;
+pub use notices::{Notice, NoticeKind};
 use publisher::{Publisher, Signals};
 use sweep::Sweep;
+use watch::Watch;
 
 /// Sets how to reach the broker and what the stream keeps.
 #[derive(Debug, Clone)]
@@ -45,6 +49,8 @@ pub struct JetStreamOptions {
     pub auth: Auth,
     /// A file with further root certificates; given, TLS is demanded.
     pub root_certificates: Option<PathBuf>,
+    /// How the subjects of answers begin, where the server lets this user hear only its own.
+    pub inbox_prefix: Option<String>,
     /// What to do when the broker is not there at the start.
     pub first_connection: FirstConnection,
     /// What the stream keeps.
@@ -61,6 +67,7 @@ impl JetStreamOptions {
             project,
             auth: Auth::None,
             root_certificates: None,
+            inbox_prefix: None,
             first_connection: FirstConnection::Required,
             stream: StreamOptions::default(),
             ack_wait: Duration::from_secs(30),
@@ -73,8 +80,8 @@ impl JetStreamOptions {
 pub enum Auth {
     /// Not at all, or as the address says.
     None,
-    /// With the seed of an nkey.
-    Nkey(SecretString),
+    /// With an nkey, whose seed lies in a file.
+    NkeyFile(PathBuf),
     /// With a credentials file.
     CredentialsFile(PathBuf),
     /// With a token.
@@ -120,6 +127,7 @@ pub(crate) struct JetStream {
     supervisor: Supervisor,
     signals: Arc<Signals>,
     sweep: tokio::sync::Mutex<Sweep>,
+    watch: Arc<tokio::sync::Mutex<Watch>>,
     live: Live,
     consumers: Mutex<HashMap<ComponentName, Attached>>,
 }
@@ -141,8 +149,12 @@ impl JetStream {
         supervisor: &Supervisor,
     ) -> Result<Self, BusError> {
         let link = Arc::new(Link::connect(options, clock.clone(), ids.clone()).await?);
-        if link.options().first_connection == FirstConnection::Required {
-            link.stream().await?;
+        // A broker that is there and refuses is not waited for.
+        if link.is_connected()
+            && let Err(error) = link.stream().await
+            && (link.options().first_connection == FirstConnection::Required || error.is_lasting())
+        {
+            return Err(error);
         }
         let signals = Arc::new(Signals::default());
         let publisher = Publisher::new(
@@ -155,8 +167,14 @@ impl JetStream {
         supervisor.spawn("bus.publish", publisher.run(stop.clone()));
         let (live, outgoing) = Live::with_remote();
         live::start(&link, &live, outgoing, ids.next(), supervisor);
+        let watch = Arc::new(tokio::sync::Mutex::new(Watch::default()));
+        supervisor.spawn(
+            "bus.watch",
+            first_look(Arc::clone(&watch), Arc::clone(&link)),
+        );
         Ok(Self {
             sweep: tokio::sync::Mutex::new(Sweep::default()),
+            watch,
             link,
             store: store.clone(),
             hub: Arc::clone(hub),
@@ -172,12 +190,21 @@ impl JetStream {
     }
 
     fn attached(&self, subscriber: &ComponentName) -> Option<Arc<Held>> {
-        self.consumers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.lock()
             .get(subscriber)
             .map(|attached| Arc::clone(&attached.held))
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ComponentName, Attached>> {
+        self.consumers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks at once, so that the broker keeps its advisories from the beginning.
+async fn first_look(watch: Arc<tokio::sync::Mutex<Watch>>, link: Arc<Link>) {
+    watch.lock().await.look(&link).await;
 }
 
 #[async_trait]
@@ -199,20 +226,14 @@ impl Transport for JetStream {
             FirstConnection::Required => Some(consumer.open().await?),
             FirstConnection::Retried => None,
         };
-        self.consumers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.lock()
             .insert(subscription.name.clone(), Attached { held, stop });
         self.supervisor.spawn("bus.consume", consumer.run(opened));
         Ok(())
     }
 
     fn detach(&self, subscriber: &ComponentName) {
-        let attached = self
-            .consumers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(subscriber);
+        let attached = self.lock().remove(subscriber);
         if let Some(attached) = attached {
             attached.stop.cancel();
         }
@@ -238,6 +259,15 @@ impl Transport for JetStream {
         {
             warn!("cannot sweep the open deliveries: {error}");
         }
+        drop(sweep);
+        self.watch.lock().await.look(&self.link).await;
+        for attached in self.lock().values() {
+            attached.held.doubt.notify_one();
+        }
+    }
+
+    fn notices(&self) -> Vec<Notice> {
+        self.link.notices().list()
     }
 
     fn poke(&self) {

@@ -1,12 +1,17 @@
 //! The contract that every transport keeps, and what the broker adds to it.
 
+mod accounts;
 mod broker;
 mod cases;
+mod cluster;
+mod damage;
 mod forge;
+mod network;
 mod processes;
 mod publishers;
 mod server;
 mod support;
+mod watch;
 
 /// Runs every case with every transport.
 macro_rules! contract {

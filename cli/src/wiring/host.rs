@@ -117,7 +117,7 @@ async fn begin(
         ids: ids.clone(),
         supervisor: supervisor.clone(),
     };
-    let bus = transport::bus(project, &store, bus_services).await?;
+    let bus = transport::bus(project, environment, &store, bus_services).await?;
     let engine = Engine::new(store.clone(), models, clock.clone())
         .with_budgets(ropewalk_agents::build::budgets(&project.config().budget));
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()));

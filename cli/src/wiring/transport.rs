@@ -1,11 +1,15 @@
 //! Starts the bus on the transport that the configuration names.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ropewalk_bus::supervise::SupervisedServer;
-use ropewalk_bus::{Bus, BusOptions, JetStreamOptions, Services, TransportOptions};
+use ropewalk_bus::{
+    Auth, Bus, BusOptions, FirstConnection, JetStreamOptions, Services, StreamOptions,
+    TransportOptions,
+};
 use ropewalk_config::Environment;
-use ropewalk_config::settings::Transport;
+use ropewalk_config::settings::{BusSettings, Transport};
 use ropewalk_store::Store;
 use tokio::io::AsyncReadExt;
 
@@ -18,17 +22,25 @@ const CHECK_LIMIT: Duration = Duration::from_secs(5);
 /// Starts the bus of a process that consumes.
 pub(super) async fn bus(
     project: &Project,
+    environment: &Environment,
     store: &Store,
     services: Services,
 ) -> Result<Bus, CliError> {
     let transport = match &project.config().bus.transport {
         Transport::Embedded => TransportOptions::Embedded,
-        Transport::NatsAt(url) => jetstream(project, url),
+        Transport::NatsAt(url) => TransportOptions::JetStream(JetStreamOptions {
+            auth: login(project, environment)?,
+            root_certificates: file(project, "root_certificates", |bus| &bus.root_certificates)?,
+            inbox_prefix: project.config().bus.inbox_prefix.clone(),
+            // Events wait in the store; a broker that is there and refuses is not waited for.
+            first_connection: FirstConnection::Retried,
+            ..jetstream(project, url)
+        }),
         Transport::Nats => {
             let server = SupervisedServer::start(project.state(), &services.supervisor)
                 .await
                 .map_err(|error| CliError::refused("bus", error))?;
-            jetstream(project, server.url())
+            TransportOptions::JetStream(jetstream(project, server.url()))
         }
     };
     let options = BusOptions {
@@ -44,8 +56,51 @@ pub(super) async fn quiet_bus(store: &Store, services: Services) -> Result<Bus, 
     Ok(Bus::start(store.clone(), TransportOptions::Embedded, services, options).await?)
 }
 
-fn jetstream(project: &Project, url: &str) -> TransportOptions {
-    TransportOptions::JetStream(JetStreamOptions::new(url, project.locations.name.clone()))
+fn jetstream(project: &Project, url: &str) -> JetStreamOptions {
+    let bus = &project.config().bus;
+    let options = JetStreamOptions::new(url, project.locations.name.clone());
+    JetStreamOptions {
+        stream: StreamOptions {
+            max_bytes: bus
+                .max_megabytes
+                .map(|megabytes| u64::from(megabytes) << 20),
+            replicas: bus.replicas as usize,
+            ..options.stream
+        },
+        ..options
+    }
+}
+
+/// Returns how to log in to a broker that runs elsewhere.
+fn login(project: &Project, environment: &Environment) -> Result<Auth, CliError> {
+    if let Some(path) = file(project, "nkey_file", |bus| &bus.nkey_file)? {
+        return Ok(Auth::NkeyFile(path));
+    }
+    if let Some(path) = file(project, "credentials_file", |bus| &bus.credentials_file)? {
+        return Ok(Auth::CredentialsFile(path));
+    }
+    let Some(variable) = &project.config().bus.token_variable else {
+        return Ok(Auth::None);
+    };
+    environment
+        .secret(variable)
+        .map(Auth::Token)
+        .ok_or_else(|| {
+            let text =
+                format!("the environment variable `{variable}` of `bus.token_variable` is not set");
+            CliError::refused("bus", text)
+        })
+}
+
+/// Returns the absolute path of a file that the bus section names.
+fn file(
+    project: &Project,
+    key: &str,
+    of: impl Fn(&BusSettings) -> &Option<PathBuf>,
+) -> Result<Option<PathBuf>, CliError> {
+    let path = of(&project.config().bus).as_ref();
+    path.map(|path| project.file(&format!("bus.{key}"), path))
+        .transpose()
 }
 
 /// Checks that the transport of the configuration can be used, without using it; says what was found.

@@ -38,6 +38,26 @@ pub struct BusSettings {
     pub transport: Transport,
     /// Failed tries before an event becomes a dead letter.
     pub tries: u32,
+    /// On how many servers of a cluster events are kept.
+    pub replicas: u32,
+    /// How much the stream keeps; the oldest events go first, and stay in the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_megabytes: Option<u32>,
+    /// The file with the seed of the nkey to log in with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nkey_file: Option<PathBuf>,
+    /// The credentials file to log in with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_file: Option<PathBuf>,
+    /// The environment variable that holds the token to log in with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_variable: Option<String>,
+    /// The file with the certificates to trust; given, TLS is demanded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_certificates: Option<PathBuf>,
+    /// How the subjects of answers begin, where the server lets a user hear only its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inbox_prefix: Option<String>,
 }
 
 /// Says that an address of a bus or a store cannot be understood.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_orchestrator::Context;
+use async_trait::async_trait;
+use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::payload::BuildRequest;
-use ropewalk_schemas::{BuildId, Payload, Subject};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::{BuildId, ComponentName, Event, EventPattern, Payload, Subject};
+use ropewalk_store::{ChangeSet, EventFilter};
 
 use crate::house::{House, Reaction, Recorder, count, noon};
 
@@ -115,6 +116,82 @@ async fn an_event_committed_before_a_stop_is_handled_after_the_restart() -> anyh
         .until("the event after the restart", || async {
             house.pass(Duration::from_secs(2)).await;
             Ok((count(&seen) == 1).then_some(()))
+        })
+        .await?;
+    house.close().await
+}
+
+/// An agent that answers every pause with a resume, or the other way round.
+struct Echo {
+    role: &'static str,
+}
+
+#[async_trait]
+impl Agent for Echo {
+    fn profile(&self) -> Profile {
+        let takes = if self.role == "ping" {
+            "build.pause"
+        } else {
+            "build.resume"
+        };
+        Profile {
+            role: ComponentName::parse(self.role).unwrap_or_else(|_| unreachable!("a name")),
+            patterns: vec![EventPattern::of(takes)],
+            in_flight: 4,
+            schedules: Vec::new(),
+        }
+    }
+
+    async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
+        let mut changes = ChangeSet::new();
+        let answer = match &event.payload {
+            Payload::BuildPause(request) => Payload::BuildResume(request.clone()),
+            Payload::BuildResume(request) => Payload::BuildPause(request.clone()),
+            _ => return Ok(changes),
+        };
+        changes.emit(context.event(event.subject.clone(), answer));
+        Ok(changes)
+    }
+}
+
+#[tokio::test]
+async fn two_agents_that_answer_each_other_are_stopped_by_the_hop_limit() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let agents: Vec<Arc<dyn Agent>> = ["ping", "pong"]
+        .into_iter()
+        .map(|role| Arc::new(Echo { role }) as Arc<dyn Agent>)
+        .collect();
+    let house = House::open(directory.path(), Clock::manual(noon()), agents).await?;
+    let context = house.context("cli")?;
+    house.services.store.commit(request(&context)).await?;
+    let dead = house
+        .until("the end of the storm", || async {
+            let dead = house.services.bus.dead_letters().list(10).await?;
+            Ok((!dead.is_empty()).then_some(dead))
+        })
+        .await?;
+    let [last] = dead.as_slice() else {
+        anyhow::bail!("one event stops the storm: {dead:?}")
+    };
+    assert_eq!(last.attempts, 1, "no further try helps");
+    let reason = last.error.as_deref().unwrap_or_default();
+    anyhow::ensure!(reason.contains("hop 33"), "{reason}");
+    let events = house.services.store.events(&EventFilter::default()).await?;
+    assert_eq!(events.len(), 33, "the first and one per hop");
+    assert!(
+        house
+            .services
+            .store
+            .open_deliveries(None, 0, 10)
+            .await?
+            .is_empty()
+    );
+    // What a person begins next starts to count anew.
+    house.services.store.commit(request(&context)).await?;
+    house
+        .until("the end of the next storm", || async {
+            let events = house.services.store.events(&EventFilter::default()).await?;
+            Ok((events.len() == 66).then_some(()))
         })
         .await?;
     house.close().await

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use ropewalk_bus::Poker;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_store::{EventFilter, Query};
 use ropewalk_tests::program::Runner;
@@ -39,6 +40,17 @@ pub(crate) fn start(runner: &Runner, arguments: &[&str]) -> anyhow::Result<Runni
         .append(true)
         .open(runner.log())?;
     Ok(Running(command.stdout(Stdio::null()).stderr(log).spawn()?))
+}
+
+/// Waits until `up` takes what other processes tell it, and listens to signals.
+pub(crate) async fn until_ready(directory: &Path, up: &mut Running) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !Poker::poke(&directory.join("state"))? {
+        ensure!(up.0.try_wait()?.is_none(), "`up` ended while it started");
+        ensure!(began.elapsed() < REHEARSAL, "`up` does not get ready");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
 }
 
 /// Waits until `count` events of `event_type` are stored; fails when the program ends before that.
@@ -78,6 +90,7 @@ pub(crate) async fn until_events(
 /// Runs `up` in the folder until so many builds are reviewed, then stops it in order.
 pub(crate) async fn finish(runner: &Runner, rehearsal: &Path, builds: usize) -> anyhow::Result<()> {
     let mut up = start(runner, &["up"])?;
+    until_ready(rehearsal, &mut up).await?;
     let began = Instant::now();
     let store = store(rehearsal).await?;
     loop {

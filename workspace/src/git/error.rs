@@ -102,7 +102,7 @@ pub enum GitError {
         source: CommandError,
     },
     /// A file or directory of ours could not be used.
-    #[error("cannot use `{}`", .path.display())]
+    #[error("cannot use `{}`: {source}", .path.display())]
     Files {
         /// The file or directory.
         path: PathBuf,

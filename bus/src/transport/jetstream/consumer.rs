@@ -10,10 +10,12 @@ use futures::StreamExt;
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscription};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::link::Link;
+use super::notices::{Notice, NoticeKind};
 use super::publisher::Signals;
 use super::stream::chain;
 use super::wire;
@@ -22,14 +24,18 @@ use crate::hub::{Hub, Shared};
 use crate::inbox::queue::Wanted;
 
 /// How many messages may be unacknowledged: those of everything that waits behind a delivery that is retried.
-const MAX_ACK_PENDING: i64 = 10_000;
+const MAX_ACK_PENDING: u16 = 10_000;
 /// How long one request for messages stands; a silent server is noticed after two heartbeats of it.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The messages of one subscriber that wait for their row to be closed, by sequence.
 #[derive(Default)]
-pub(super) struct Held(Mutex<HashMap<i64, Arc<Acker>>>);
+pub(super) struct Held {
+    messages: Mutex<HashMap<i64, Arc<Acker>>>,
+    /// Asks whether the consumer still hands out what it has.
+    pub(super) doubt: Notify,
+}
 
 impl std::fmt::Debug for Held {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -69,7 +75,7 @@ impl Held {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<Acker>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,10 +169,14 @@ impl ConsumerLoop {
         let mut progress = tokio::time::interval(self.link.options().ack_wait / 3);
         // What came while nobody listened is open in the store.
         self.want(Wanted::All);
+        let mut silence = Silence::default();
         loop {
             tokio::select! {
                 message = messages.next() => match message {
-                    Some(Ok(message)) => self.received(message).await,
+                    Some(Ok(message)) => {
+                        silence = Silence::default();
+                        self.received(message).await;
+                    }
                     Some(Err(error)) => {
                         warn!("the consumer `{}` failed, opening it anew: {error}", self.name());
                         return;
@@ -180,7 +190,53 @@ impl ConsumerLoop {
                     return;
                 }
                 _ = progress.tick() => self.held.in_progress().await,
+                () = self.held.doubt.notified() => {
+                    if silence.lasts(self.waiting().await) {
+                        self.remove().await;
+                        return;
+                    }
+                }
             }
+        }
+    }
+
+    /// Counts the messages that the consumer could hand out right now; 0 when that cannot be told.
+    async fn waiting(&self) -> u64 {
+        let stream = wire::stream_name(&self.link.options().project);
+        let found = self
+            .link
+            .context()
+            .get_consumer_from_stream::<pull::Config, _, _>(self.name(), stream)
+            .await;
+        match found {
+            Ok(consumer) => {
+                let info = consumer.cached_info();
+                let full = info.num_ack_pending >= MAX_ACK_PENDING.into();
+                if full { 0 } else { info.num_pending }
+            }
+            Err(error) => {
+                debug!("cannot look at the consumer `{}`: {error}", self.name());
+                0
+            }
+        }
+    }
+
+    /// Removes a consumer that hands nothing out; the next opening makes it anew.
+    async fn remove(&self) {
+        let name = self.name();
+        self.link.notices().add(Notice {
+            at: self.link.now(),
+            kind: NoticeKind::SilentConsumer,
+            text: format!("the consumer `{name}` has messages and is silent, making it anew"),
+        });
+        let stream = wire::stream_name(&self.link.options().project);
+        let removed = self
+            .link
+            .context()
+            .delete_consumer_from_stream(&name, stream)
+            .await;
+        if let Err(error) = removed {
+            warn!("cannot remove the consumer `{name}`: {error}");
         }
     }
 
@@ -264,13 +320,27 @@ impl ConsumerLoop {
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.link.options().ack_wait,
             max_deliver: -1,
-            max_ack_pending: MAX_ACK_PENDING,
+            max_ack_pending: MAX_ACK_PENDING.into(),
             filter_subjects: wire::filters(
                 &self.link.options().project,
                 &self.subscription.patterns,
             ),
             ..pull::Config::default()
         }
+    }
+}
+
+/// How long a consumer has handed nothing out although it could.
+#[derive(Debug, Default)]
+struct Silence {
+    looks: u32,
+}
+
+impl Silence {
+    /// Notes one look; two in a row with messages waiting and none received are no accident.
+    fn lasts(&mut self, waiting: u64) -> bool {
+        self.looks = if waiting == 0 { 0 } else { self.looks + 1 };
+        self.looks >= 2
     }
 }
 

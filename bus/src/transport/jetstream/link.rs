@@ -1,5 +1,6 @@
 //! Holds the connection to the broker, and what is known of its health.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,14 +15,20 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::notices::Notices;
+use super::stream::chain;
 use super::{Auth, FirstConnection, JetStreamOptions, stream};
 use crate::error::BusError;
 use crate::transport::TransportStatus;
 
 /// The oldest server that keeps what it acknowledged through a crash.
 const OLDEST_SERVER: (u64, u64, u64) = (2, 10, 23);
+/// How long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the broker may take to answer; losing a leader costs up to 8 s, which is retried above this.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long it may take to store an event; a server that is cut off from its cluster never answers.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The connection to the broker.
 #[derive(Debug)]
@@ -30,6 +37,7 @@ pub(super) struct Link {
     context: jetstream::Context,
     options: JetStreamOptions,
     health: Arc<Health>,
+    notices: Notices,
     ids: Ids,
 }
 
@@ -132,19 +140,17 @@ impl Link {
         ropewalk_runtime::http::install_tls_provider();
         let health = Arc::new(Health::new(clock));
         let addresses = addresses(&options.url)?;
-        let connect = connect_options(&options, &addresses, &health).await?;
-        let client = connect
-            .connect(addresses)
-            .await
-            .map_err(|error| connect_error(&options.url, &error))?;
+        let client = first_connection(&options, &addresses, &health).await?;
         let context = ContextBuilder::new()
             .timeout(REQUEST_TIMEOUT)
+            .ack_timeout(PUBLISH_TIMEOUT)
             .build(client.clone());
         let link = Self {
             client,
             context,
             options,
             health,
+            notices: Notices::default(),
             ids,
         };
         link.check_version()?;
@@ -167,9 +173,19 @@ impl Link {
         &self.health
     }
 
+    /// Returns what somebody should know.
+    pub(super) fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
     /// Returns the time.
     pub(super) fn now(&self) -> DateTime<Utc> {
         self.health.clock.now()
+    }
+
+    /// Returns whether there is a connection right now.
+    pub(super) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
     }
 
     /// Returns the project's stream, made or brought up to date; says whether it is new.
@@ -195,6 +211,16 @@ impl Link {
         error
     }
 
+    /// Leaves the server of a cluster that does not do its work: cut off from the others, it keeps its connections.
+    pub(super) async fn try_another_server(&self) {
+        if !self.options.url.contains(',') {
+            return;
+        }
+        if let Err(error) = self.client.force_reconnect().await {
+            warn!("cannot leave the NATS server: {error}");
+        }
+    }
+
     /// Returns how long to wait after `failed` failures in a row.
     pub(super) fn pause(&self, failed: u32) -> Duration {
         const BACKOFF: Backoff = Backoff {
@@ -206,7 +232,7 @@ impl Link {
     }
 
     fn check_version(&self) -> Result<(), BusError> {
-        if self.client.connection_state() != State::Connected {
+        if !self.is_connected() {
             // The request that follows says what is wrong.
             return Ok(());
         }
@@ -218,6 +244,31 @@ impl Link {
         }
         Ok(())
     }
+}
+
+/// Connects; a broker that is not there at all is waited for if the options say so, one that refuses is not.
+async fn first_connection(
+    options: &JetStreamOptions,
+    addresses: &[ServerAddr],
+    health: &Arc<Health>,
+) -> Result<Client, BusError> {
+    let connect = connect_options(options, addresses, health).await?;
+    let refused = match connect.connect(addresses).await {
+        Ok(client) => return Ok(client),
+        Err(error) => connect_error(&options.url, &error),
+    };
+    let wait = options.first_connection == FirstConnection::Retried;
+    if !wait || !matches!(refused, BusError::Unreachable { .. }) {
+        return Err(refused);
+    }
+    health.down(&refused.to_string());
+    let connect = connect_options(options, addresses, health)
+        .await?
+        .retry_on_initial_connect();
+    connect
+        .connect(addresses)
+        .await
+        .map_err(|error| connect_error(&options.url, &error))
 }
 
 fn addresses(url: &str) -> Result<Vec<ServerAddr>, BusError> {
@@ -240,7 +291,7 @@ async fn connect_options(
     let heard = Arc::clone(health);
     let mut connect = ConnectOptions::new()
         .name("ropewalk")
-        .connection_timeout(REQUEST_TIMEOUT)
+        .connection_timeout(CONNECT_TIMEOUT)
         .request_timeout(Some(REQUEST_TIMEOUT))
         .ping_interval(Duration::from_secs(10))
         .event_callback(move |event| {
@@ -255,16 +306,14 @@ async fn connect_options(
             ),
             None => connect,
         },
-        Auth::Nkey(seed) => connect.nkey(seed.expose_secret().to_owned()),
+        Auth::NkeyFile(path) => {
+            let seed = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+            connect.nkey(seed.trim().to_owned())
+        }
         Auth::Token(token) => connect.token(token.expose_secret().to_owned()),
         Auth::CredentialsFile(path) => {
-            connect
-                .credentials_file(path)
-                .await
-                .map_err(|source| BusError::Credentials {
-                    path: path.clone(),
-                    source,
-                })?
+            let loaded = connect.credentials_file(path).await;
+            loaded.map_err(|source| unreadable(path, source))?
         }
     };
     if let Some(path) = &options.root_certificates {
@@ -272,21 +321,24 @@ async fn connect_options(
             .add_root_certificates(path.clone())
             .require_tls(true);
     }
-    if options.first_connection == FirstConnection::Retried {
-        connect = connect.retry_on_initial_connect();
+    if let Some(prefix) = &options.inbox_prefix {
+        connect = connect.custom_inbox_prefix(prefix);
     }
     Ok(connect)
 }
 
+fn unreadable(path: &Path, source: std::io::Error) -> BusError {
+    BusError::Credentials {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 fn connect_error(url: &str, error: &async_nats::ConnectError) -> BusError {
     let url = without_password(url);
-    let reason = error.kind().to_string();
+    let reason = chain(error);
     match error.kind() {
         ConnectErrorKind::ServerParse => BusError::Address { url, reason },
-        ConnectErrorKind::Io => BusError::Unreachable {
-            url,
-            reason: error.to_string(),
-        },
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             BusError::Refused { url, reason }
         }

@@ -280,6 +280,7 @@ impl Publisher {
             if begun.elapsed() >= TRY_FOR {
                 return Err(error);
             }
+            self.link.try_another_server().await;
             tokio::time::sleep(self.link.pause(failed)).await;
             self.look_at_the_stream().await;
             if self.signals.stream_is_new.load(Ordering::SeqCst) {
