@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use ropewalk_agents::build::GateCheck;
+use ropewalk_agents::build::gate::checks::GateCheck;
 use ropewalk_agents::build::decide::counts::is_active;
 use ropewalk_agents::build::decide::order::claimable;
 use ropewalk_agents::build::decide::readiness::shifts;
@@ -101,9 +101,10 @@ async fn play(seed: u64) -> String {
         .with(|options| {
             options.loops = LOOPS;
             options.lease = Duration::from_hours(9);
-            options.gate = vec![GateCheck {
+            options.gate.checks = vec![GateCheck {
                 name: "limit".to_owned(),
                 command: world::limit(&directory),
+                level: None,
                 timeout: Duration::from_secs(3),
             }];
         });
