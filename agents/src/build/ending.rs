@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ropewalk_bus::locks;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence, Failure, FailureClass};
 use ropewalk_schemas::build::Build;
@@ -300,7 +301,7 @@ pub(crate) async fn interrupted(
 ) -> Result<(), Trouble> {
     for _ in 0..CONFLICTS {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
-            return Ok(());
+            return note_kept(context, ids.2, report).await;
         };
         let context = of_build(context, &rows.build).because_of(rows.task.cause);
         let mut changes = ChangeSet::new();
@@ -312,6 +313,29 @@ pub(crate) async fn interrupted(
         }
     }
     Err(Trouble::Contended(format!("task/{}/{}", ids.0, ids.1)))
+}
+
+/// Writes down where the work of an attempt is kept that somebody else has ended already.
+async fn note_kept(context: &Context, attempt: AttemptId, report: &Report) -> Result<(), Trouble> {
+    let store = &context.store;
+    let row = store.get::<Attempt>(&attempt_key(attempt)).await?;
+    if let Some(row) = row
+        && row.preserve_ref.is_none()
+        && report.preserve_ref.is_some()
+    {
+        let after = Attempt {
+            preserve_ref: report.preserve_ref.clone(),
+            ..row.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&row, &after);
+        match store.commit(changes).await {
+            // Nobody writes an ended attempt but whoever finds its work after a crash.
+            Ok(_) | Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Puts the task of an attempt back, with its attempts kept and its locks free.
@@ -383,7 +407,7 @@ pub(crate) fn end_attempt(
     changes.update(before, &after);
 }
 
-/// Gives back every lock that the attempt still holds, and says so.
+/// Gives back every lock that the attempt still holds, and says so; what it waited for it waits for no more.
 pub(crate) async fn release(
     context: &Context,
     changes: &mut ChangeSet,
@@ -398,6 +422,25 @@ pub(crate) async fn release(
         changes.release(path, *token);
     }
     told_released(context, changes, rows, locks.into_keys().collect());
+    stop_waiting(context, changes, &rows.task).await
+}
+
+/// Names a task as the wait-for graph does.
+pub(crate) fn party(task: &Task) -> Party {
+    Party::Task {
+        build: task.build,
+        task: task.id.clone(),
+    }
+}
+
+/// Ends every wait of a task.
+pub(crate) async fn stop_waiting(
+    context: &Context,
+    changes: &mut ChangeSet,
+    task: &Task,
+) -> Result<(), Trouble> {
+    let waits = locks::waits_of(&context.store, &party(task)).await?;
+    locks::stop_waiting(changes, &waits);
     Ok(())
 }
 

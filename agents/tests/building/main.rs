@@ -8,6 +8,7 @@
 mod chain;
 mod control;
 mod crash;
+mod deadlock;
 mod failures;
 mod gate;
 mod house;
@@ -15,5 +16,7 @@ mod liars;
 mod lifecycle;
 mod listener;
 mod purse;
+mod script;
 mod side_by_side;
 mod step_by_step;
+mod two_builds;
