@@ -24,6 +24,7 @@ pub const STUCK: &str = "pm.stuck";
 const TAKES: &[&str] = &[
     "alert.*",
     "conflict.detected",
+    "change.requested",
     "decision.requested",
     "build.completed",
     "schedule.due",

@@ -127,6 +127,7 @@ fn build(words: &Words) -> Result<Build> {
         exhausted: None,
         raises: Vec::new(),
         merged: None,
+        follows: Vec::new(),
         correlation_id: words.ids.next().into(),
         cause: None,
         created_at: words.clock.now(),

@@ -95,6 +95,8 @@ impl Words {
             state: TaskState::Ready,
             reason: None,
             waiting_for: None,
+            waits_since: None,
+            change_requests: Vec::new(),
             question: None,
             blocked_by: Vec::new(),
             attempts: 0,

@@ -9,13 +9,13 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::payload::DeadlockDetected;
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::wait::{Party, Wait};
+use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{Payload, Priority, Subject};
 use ropewalk_store::{
-    ChangeSet, CommitError, Query, ReadError, Store, Versioned, task_key, wait_key,
+    ChangeSet, CommitError, Query, ReadError, Store, Versioned, path_key, task_key, wait_key,
 };
 
 use crate::graph::{Cycle, Facts, WaitGraph, victim};
@@ -178,6 +178,19 @@ pub async fn wait(
     Ok(found)
 }
 
+/// Commits `changes` with new waits and looks for no ring: the sweep over all waits finds it.
+pub async fn wait_unchecked(
+    store: &Store,
+    changes: &ChangeSet,
+    new_waits: &[Wait],
+    now: DateTime<Utc>,
+    announce: Announce<'_>,
+) -> Result<(), WaitError> {
+    let all = with_waits(store, changes, new_waits, None, now, announce).await?;
+    store.commit(all).await?;
+    Ok(())
+}
+
 /// Adds the waits that are not written yet, and what breaks a ring.
 async fn with_waits(
     store: &Store,
@@ -235,20 +248,54 @@ pub async fn find(
     now: DateTime<Utc>,
 ) -> Result<Option<Deadlock>, ReadError> {
     let waits = reachable(store, new_waits).await?;
-    let graph = WaitGraph::new(&waits);
-    match graph.cycle_with(new_waits) {
-        Some(cycle) => Ok(Some(describe(store, cycle, now).await?)),
-        None => Ok(None),
+    let mut graph = WaitGraph::new(waits.iter().chain(new_waits));
+    let mut edges = new_waits.to_vec();
+    while let Some(cycle) = graph.cycle_with(&edges) {
+        let Some((waiter, resource)) = outlived(store, &cycle).await? else {
+            return Ok(Some(describe(store, cycle, now).await?));
+        };
+        graph.remove(&waiter, &resource);
+        edges.retain(|wait| wait.waiter != waiter || wait.resource != resource);
     }
+    Ok(None)
+}
+
+/// Finds a wait of a ring for a lock that its holder has lost meanwhile: whoever waits for it is about to be woken.
+async fn outlived(store: &Store, cycle: &Cycle) -> Result<Option<(Party, Resource)>, ReadError> {
+    let holders = cycle.links.iter().cycle().skip(1);
+    for (link, holder) in cycle.links.iter().zip(holders) {
+        let Some(resource @ Resource::Lease { path }) = &link.resource else {
+            continue;
+        };
+        let lease = store.get::<Lease>(&path_key(path)).await?;
+        let holds = lease.is_some_and(|lease| {
+            lease.state == LeaseState::Granted && locks::party(&lease.holder) == holder.waiter
+        });
+        if !holds {
+            return Ok(Some((link.waiter.clone(), resource.clone())));
+        }
+    }
+    Ok(None)
 }
 
 /// Looks at all waits, as the second net; one ring per knot.
 pub async fn find_all(store: &Store, now: DateTime<Utc>) -> Result<Vec<Deadlock>, ReadError> {
-    let mut found = Vec::new();
-    for cycle in graph(store).await?.cycles() {
-        found.push(describe(store, cycle, now).await?);
+    let mut graph = graph(store).await?;
+    loop {
+        let (mut found, mut stale) = (Vec::new(), Vec::new());
+        for cycle in graph.cycles() {
+            match outlived(store, &cycle).await? {
+                Some(wait) => stale.push(wait),
+                None => found.push(describe(store, cycle, now).await?),
+            }
+        }
+        if stale.is_empty() {
+            return Ok(found);
+        }
+        for (waiter, resource) in stale {
+            graph.remove(&waiter, &resource);
+        }
     }
-    Ok(found)
 }
 
 /// Reads the whole wait-for graph.

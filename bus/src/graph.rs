@@ -3,6 +3,8 @@
 //! A wait for a person, a quota or a budget is a sink: it is drawn, and it never closes a ring. A build waits for
 //! each of its waiting tasks, so that two builds which wait for each other's files form a ring through their tasks.
 
+mod svg;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 

@@ -25,6 +25,7 @@ pub mod locks;
 pub mod ownership;
 pub mod poke;
 pub mod supervise;
+pub mod waits;
 
 pub use bus::{Bus, BusOptions, Consumer, Services};
 pub use dead_letters::DeadLetters;

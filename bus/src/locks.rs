@@ -14,7 +14,7 @@ use ropewalk_schemas::{AttemptId, Event, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, Query, ReadError, Store, Versioned, path_key};
 
 /// Makes an event about a subject, with everything else filled in.
-pub type Announce<'a> = &'a dyn Fn(Subject, Payload) -> Event;
+pub type Announce<'a> = &'a (dyn Fn(Subject, Payload) -> Event + Sync);
 
 /// Asks for the locks on a set of files.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +94,25 @@ pub fn blocked_extension(request: &LockRequest, leases: &[Versioned<Lease>]) -> 
         .collect()
 }
 
+/// Returns the waits of a claim that is blocked: for every file of the set, so that nobody who came later takes the
+/// others meanwhile. A file that is free has no holder.
+pub fn claim_waits(request: &LockRequest, blocked: &[Blocked]) -> Vec<Wait> {
+    let waiter = party(&request.holder);
+    canonical(&request.files)
+        .into_iter()
+        .map(|file| {
+            let key = path_key(&file);
+            let by = blocked.iter().find(|each| path_key(&each.file) == key);
+            Wait {
+                waiter: waiter.clone(),
+                resource: Resource::Lease { path: file },
+                holder: by.map(|each| each.by.clone()),
+                since: request.since,
+            }
+        })
+        .collect()
+}
+
 /// Takes the files, all or none: the commit fails with `Held` when one of them was taken meanwhile.
 ///
 /// All get the token that the commit answers.
@@ -165,6 +184,30 @@ pub fn revoke(
     announce_revoked(changes, granted(leases), reason, announce);
 }
 
+/// Lets the waits of one waiter be what they are now; each keeps its place, which rests on since when it waits.
+pub fn renew_waits(changes: &mut ChangeSet, known: &[Versioned<Wait>], waits: &[Wait]) {
+    for old in known {
+        if !waits.iter().any(|wait| wait.resource == old.resource) {
+            changes.delete(old);
+        }
+    }
+    for wait in waits {
+        match known.iter().find(|old| old.resource == wait.resource) {
+            None => {
+                changes.insert(wait);
+            }
+            Some(old) if old.holder != wait.holder => {
+                let after = Wait {
+                    since: old.since,
+                    ..wait.clone()
+                };
+                changes.update(old, &after);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 /// Ends waits: granted, or given up.
 pub fn stop_waiting(changes: &mut ChangeSet, waits: &[Versioned<Wait>]) {
     for wait in waits {
@@ -181,6 +224,19 @@ pub async fn held_by(
         .equal("attempt", attempt)
         .equal("state", LeaseState::Granted);
     store.list(query).await
+}
+
+/// Reads the leases that hold on any of `files`.
+pub async fn held_on(
+    store: &Store,
+    files: &[RepoPath],
+) -> Result<Vec<Versioned<Lease>>, ReadError> {
+    let mut held = Vec::new();
+    for file in canonical(files) {
+        let lease = store.get::<Lease>(&path_key(&file)).await?;
+        held.extend(lease.filter(|lease| lease.state == LeaseState::Granted));
+    }
+    Ok(held)
 }
 
 /// Reads all leases that hold.
@@ -372,6 +428,32 @@ mod tests {
         let only_held = [held];
         assert_eq!(shown(blocked_claim(&asked(9), &leases, &waits)), only_held);
         assert_eq!(shown(blocked_extension(&asked(20), &leases)), only_held);
+    }
+
+    #[test]
+    fn a_blocked_claim_waits_for_its_whole_set_and_so_keeps_later_ones_from_it() {
+        let leases = [lease(1, "src/a.rs", LeaseState::Granted)];
+        let first = request(2, &["src/b.rs", "src/a.rs"], 10);
+        let waits = claim_waits(&first, &blocked_claim(&first, &leases, &[]));
+        let shown: Vec<(String, Option<Party>)> = waits
+            .iter()
+            .map(|wait| (wait.resource.to_string(), wait.holder.clone()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("lease/src/a.rs".to_owned(), Some(party(&holder(1)))),
+                ("lease/src/b.rs".to_owned(), None),
+            ]
+        );
+        let waits: Vec<Versioned<Wait>> = waits
+            .into_iter()
+            .map(|record| Versioned { version: 1, record })
+            .collect();
+        let later = request(3, &["src/b.rs"], 20);
+        assert_eq!(blocked_claim(&later, &leases, &waits).len(), 1);
+        let earlier = request(3, &["src/b.rs"], 5);
+        assert!(blocked_claim(&earlier, &leases, &waits).is_empty());
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! Decides which build may touch a file. The owner is a build, never a loop; it ends when the build is merged or
+//! Says which build may touch a file. The owner is a build, never a loop; it ends when the build is merged or
 //! abandoned, and it blocks other builds only: inside the owning build a lock is enough.
+//!
+//! Whoever gets a file after another build has to build on what that one did to it: the row says on which commit.
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::build::{Build, BuildState, Followed};
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::{ChangeDecided, ChangeRequested};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
@@ -10,84 +13,102 @@ use ropewalk_store::{ChangeSet, Query, ReadError, Store, Versioned, path_key};
 
 use crate::locks::Announce;
 
-/// Says whether a build may touch a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// The build owns it.
-    Owned,
-    /// Nobody owns it: the build becomes its owner.
-    Free,
-    /// Another build owns it.
-    Denied {
-        /// That build.
-        owner: BuildId,
-    },
+/// The last owner of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owner {
+    /// Its ownership.
+    pub row: Versioned<Ownership>,
+    /// The build, as far as it is known.
+    pub build: Option<Versioned<Build>>,
 }
 
-/// Decides for one file.
-pub fn decide(build: BuildId, ownership: Option<&Ownership>) -> Access {
-    match ownership {
-        None => Access::Free,
-        Some(ownership) if ownership.build == build => Access::Owned,
-        Some(ownership) => Access::Denied {
-            owner: ownership.build,
-        },
+impl Owner {
+    /// Returns whether the build still owns the file: it is neither merged nor given up.
+    pub fn is_live(&self) -> bool {
+        let owns = |build: &Versioned<Build>| {
+            let given_up = matches!(build.state, BuildState::Failed | BuildState::Stopped);
+            build.merged.is_none() && !given_up
+        };
+        !self.row.ended && self.build.as_ref().is_some_and(owns)
     }
-}
 
-/// Decides for a set of files, in their order.
-pub fn decide_all<'a>(
-    build: BuildId,
-    files: &'a [RepoPath],
-    owners: &[Versioned<Ownership>],
-) -> Vec<(&'a RepoPath, Access)> {
-    files
-        .iter()
-        .map(|file| {
-            let key = path_key(file);
-            let owner = owners.iter().find(|owner| path_key(&owner.path) == key);
-            (file, decide(build, owner.map(|owner| &owner.record)))
-        })
-        .collect()
-}
+    /// Returns whether the file is kept from `build`.
+    pub fn keeps_from(&self, build: BuildId) -> bool {
+        self.row.build != build && self.is_live()
+    }
 
-/// Makes `build` the owner of those of `files` that are free; the commit conflicts when another build was faster.
-pub fn claim(
-    changes: &mut ChangeSet,
-    build: BuildId,
-    files: &[RepoPath],
-    owners: &[Versioned<Ownership>],
-    now: DateTime<Utc>,
-) {
-    let mut claimed = std::collections::HashSet::new();
-    for (file, access) in decide_all(build, files, owners) {
-        if access == Access::Free && claimed.insert(path_key(file)) {
-            changes.insert(&Ownership {
-                path: file.clone(),
-                build,
-                since: now,
-            });
+    /// Returns what `build` has to build on when it changes the file.
+    pub fn leaves_to(&self, build: BuildId) -> Option<Followed> {
+        if self.row.build == build {
+            self.row.after.clone()
+        } else {
+            self.leaves()
         }
     }
+
+    /// Returns what the next owner has to build on; nothing of a build that was given up.
+    fn leaves(&self) -> Option<Followed> {
+        let of_owner = self.build.as_ref().and_then(|build| {
+            let counts = build.merged.is_some() || self.is_live();
+            build
+                .head
+                .clone()
+                .filter(|_| counts)
+                .map(|commit| Followed {
+                    build: build.id,
+                    commit,
+                })
+        });
+        of_owner.or_else(|| self.row.after.clone())
+    }
 }
 
-/// Gives a file to another build, as PM decides or the owner consents.
-pub fn transfer(
+/// Makes `build` the owner of a file; answers what it has to build on.
+///
+/// A living owner must have given its consent, or have to give way; the commit conflicts when it lands meanwhile, or
+/// when another build was faster.
+pub fn give(
     changes: &mut ChangeSet,
-    ownership: &Versioned<Ownership>,
-    to: BuildId,
+    build: BuildId,
+    file: &RepoPath,
+    owner: Option<&Owner>,
     now: DateTime<Utc>,
-) {
-    let after = Ownership {
-        path: ownership.path.clone(),
-        build: to,
+) -> Option<Followed> {
+    let mut ownership = Ownership {
+        path: file.clone(),
+        build,
         since: now,
+        ended: false,
+        after: None,
     };
-    changes.update(ownership, &after);
+    let Some(owner) = owner else {
+        changes.insert(&ownership);
+        return None;
+    };
+    if owner.row.build == build {
+        return owner.row.after.clone();
+    }
+    if let Some(build) = owner.build.as_ref().filter(|_| owner.is_live()) {
+        changes.require(build);
+    }
+    ownership.after = owner.leaves();
+    changes.update(&owner.row, &ownership);
+    ownership.after
 }
 
-/// Ends the ownership of a build that is merged or abandoned.
-pub fn release(changes: &mut ChangeSet, owned: &[Versioned<Ownership>]) {
+/// Ends the ownership of a build that is merged. Whose the files were stays known until they have a new owner.
+pub fn end(changes: &mut ChangeSet, owned: &[Versioned<Ownership>]) {
+    for ownership in owned {
+        let ended = Ownership {
+            ended: true,
+            ..ownership.record.clone()
+        };
+        changes.update(ownership, &ended);
+    }
+}
+
+/// Forgets the ownership of a build that is abandoned.
+pub fn abandon(changes: &mut ChangeSet, owned: &[Versioned<Ownership>]) {
     for ownership in owned {
         changes.delete(ownership);
     }
@@ -104,19 +125,17 @@ pub struct ChangeRequest {
     pub owner: BuildId,
     /// The file.
     pub file: RepoPath,
-    /// What should change.
-    pub change: String,
 }
 
 impl ChangeRequest {
     /// Files the request with the owner.
-    pub fn file(&self, changes: &mut ChangeSet, announce: Announce<'_>) {
+    pub fn file(&self, changes: &mut ChangeSet, change: &str, announce: Announce<'_>) {
         let payload = Payload::ChangeRequested(ChangeRequested {
             build_id: self.build,
             task_id: self.task.clone(),
             owner: self.owner,
             file: self.file.clone(),
-            change: self.change.clone(),
+            change: change.to_owned(),
         });
         changes.emit(announce(Subject::build(self.owner), payload));
     }
@@ -156,72 +175,19 @@ impl ChangeRequest {
     }
 }
 
-/// Reads who owns any of `files`.
-pub async fn owners_of(
-    store: &Store,
-    files: &[RepoPath],
-) -> Result<Vec<Versioned<Ownership>>, ReadError> {
-    let mut owners = Vec::new();
-    for file in files {
-        owners.extend(store.get::<Ownership>(&path_key(file)).await?);
-    }
-    Ok(owners)
+/// Reads the last owner of a file.
+pub async fn owner_of(store: &Store, file: &RepoPath) -> Result<Option<Owner>, ReadError> {
+    let Some(row) = store.get::<Ownership>(&path_key(file)).await? else {
+        return Ok(None);
+    };
+    let build = store.get::<Build>(&row.build.to_string()).await?;
+    Ok(Some(Owner { row, build }))
 }
 
-/// Reads what a build owns.
+/// Reads what a build owns, or owned last.
 pub async fn owned_by(
     store: &Store,
     build: BuildId,
 ) -> Result<Vec<Versioned<Ownership>>, ReadError> {
     store.list(Query::new().equal("build", build)).await
-}
-
-#[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn build(number: u128) -> BuildId {
-        Uuid::from_u128(number).into()
-    }
-
-    fn file(path: &str) -> RepoPath {
-        RepoPath::parse(path).unwrap()
-    }
-
-    #[test]
-    fn a_file_is_free_owned_or_denied_with_its_owner_named() {
-        let owners = [Versioned {
-            version: 1,
-            record: Ownership {
-                path: file("types/session.ts"),
-                build: build(1),
-                since: DateTime::UNIX_EPOCH,
-            },
-        }];
-        let files = [file("utils/new.ts"), file("types/Session.ts")];
-        let decided = |asking| -> Vec<Access> {
-            decide_all(build(asking), &files, &owners)
-                .into_iter()
-                .map(|(_, access)| access)
-                .collect()
-        };
-        assert_eq!(decided(1), [Access::Free, Access::Owned]);
-        assert_eq!(
-            decided(2),
-            [Access::Free, Access::Denied { owner: build(1) }]
-        );
-        let mut changes = ChangeSet::new();
-        claim(
-            &mut changes,
-            build(2),
-            &files,
-            &owners,
-            DateTime::UNIX_EPOCH,
-        );
-        let claimed = changes.written::<Ownership>();
-        assert_eq!(claimed.len(), 1);
-        assert_eq!((claimed[0].build, &claimed[0].path), (build(2), &files[0]));
-    }
 }

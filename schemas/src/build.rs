@@ -79,6 +79,15 @@ pub struct Raise {
     pub by: String,
 }
 
+/// A build whose work another one builds on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Followed {
+    /// The build.
+    pub build: BuildId,
+    /// The head of it that the other one contains, or has to contain.
+    pub commit: CommitId,
+}
+
 /// A build of one approved revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
@@ -154,6 +163,9 @@ pub struct Build {
     /// The merge, once made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<CommitId>,
+    /// The builds whose heads it has joined into its own, in that order; they are merged before it.
+    #[serde(default)]
+    pub follows: Vec<Followed>,
     /// The chain of events it belongs to.
     pub correlation_id: CorrelationId,
     /// The event that set it going: its approval, then its start. What it does later is caused by it.

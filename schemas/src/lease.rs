@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::build::Followed;
 use crate::ids::{AttemptId, BuildId, ComponentName, TaskId};
 use crate::repo_path::RepoPath;
 use crate::state::states;
@@ -65,4 +66,10 @@ pub struct Ownership {
     pub build: BuildId,
     /// Since when.
     pub since: DateTime<Utc>,
+    /// Whether it ended with the merge of the build; the row stays until the file has a new owner.
+    #[serde(default)]
+    pub ended: bool,
+    /// Whose result the owner has to build on when it changes the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Followed>,
 }

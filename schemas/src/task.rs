@@ -71,6 +71,44 @@ states! {
     }
 }
 
+states! {
+    /// Says how far a request to the owner of a file has come.
+    ChangeRequestState ("change request") {
+        /// The owner has it.
+        Requested = "requested" => [Approved, Rejected, Needless],
+        /// The change may be made.
+        Approved = "approved" => [Applied, Needless],
+        /// The file stays as its owner has it.
+        Rejected = "rejected" => [],
+        /// The change landed.
+        Applied = "applied" => [],
+        /// The file came free, or the task was left out, before the change was made by consent.
+        Needless = "needless" => [],
+    }
+}
+
+/// A change that a task needs in a file that another build owns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeRequest {
+    /// The file.
+    pub file: RepoPath,
+    /// The build that owned it.
+    pub owner: BuildId,
+    /// How far it has come.
+    pub state: ChangeRequestState,
+    /// Why it was decided so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was filed.
+    pub requested_at: DateTime<Utc>,
+    /// When it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<DateTime<Utc>>,
+    /// The commit that made the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
+}
+
 /// Says what a waiting task waits for.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -168,6 +206,12 @@ pub struct Task {
     /// What it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitReason>,
+    /// Since when it wants its files; kept until it gets them, so that who came first goes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<DateTime<Utc>>,
+    /// What it asked of the owners of files, oldest first.
+    #[serde(default)]
+    pub change_requests: Vec<ChangeRequest>,
     /// The open question about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionId>,

@@ -39,6 +39,7 @@ async fn changes(shop: &Shop, event: &Event, context: &Context) -> Result<Change
             let guidance = retry.guidance.clone();
             control::retry(shop, context, retry.build_id, &retry.task_id, guidance).await
         }
+        Payload::LockRevoked(lost) => control::revoked(shop, context, lost).await,
         Payload::WorkAssigned(assignment) => control::assign(context, assignment).await,
         Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
             answers::answered(shop, context, answer).await
@@ -76,6 +77,7 @@ async fn changes(shop: &Shop, event: &Event, context: &Context) -> Result<Change
                 context,
                 decision.build_id,
                 &decision.task_id,
+                &decision.file,
                 &decision.reason,
             )
             .await

@@ -5,7 +5,7 @@ mod keeper;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ropewalk_engine::llm::ModelError;
 use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions, build_tools};
@@ -25,6 +25,7 @@ use super::claim::Claim;
 use super::context::{CONFLICTS, of_build};
 use super::ending::{self, Fault, Report, Rows};
 use super::gate::{house, run, scope};
+use super::join::{self, Joined};
 use super::landing::{self, Landing};
 use super::prompt::{self, Background, Finished};
 use super::purse;
@@ -67,6 +68,8 @@ pub(crate) struct Work<'a> {
     pub(crate) locks: Locks,
     pub(crate) cancel: CancellationToken,
     pub(crate) pulse: Pulse,
+    /// The head after the heads of other builds were joined into it.
+    joined: OnceLock<CommitId>,
 }
 
 impl Work<'_> {
@@ -74,6 +77,11 @@ impl Work<'_> {
     pub(crate) fn ids(&self) -> (BuildId, &TaskId, AttemptId) {
         let attempt = &self.claim.attempt;
         (attempt.build, &attempt.task, attempt.id)
+    }
+
+    /// Returns the commit that the attempt works from.
+    pub(crate) fn base(&self) -> &CommitId {
+        self.joined.get().unwrap_or(&self.claim.base)
     }
 
     /// Loads the rows, if the task is still this attempt's.
@@ -92,13 +100,11 @@ pub(crate) async fn run(shop: &Arc<Shop>, context: &Context, claim: Claim) {
         locks: Arc::new(Mutex::new(claim.locks.clone())),
         cancel: shop.signals.begin(attempt.id, attempt.build, &attempt.task),
         pulse: Pulse::default(),
+        joined: OnceLock::new(),
         claim: &claim,
     };
     let mut report = Report::default();
-    let ending = tokio::select! {
-        ending = steps(&work, &mut report) => ending,
-        lost = keeper::keep(&work) => Ok(Ending::Interrupted(lost)),
-    };
+    let ending = watched(&work, &mut report).await;
     if let Err(trouble) = record(&work, ending, &report).await {
         // The rows stay as they are; a restart or the judge of leases sets them right.
         warn!(task.id = %attempt.task, "the end of attempt `{}` could not be stored: {trouble}", attempt.id);
@@ -106,6 +112,25 @@ pub(crate) async fn run(shop: &Arc<Shop>, context: &Context, claim: Claim) {
     shop.signals.end(attempt.id);
     shop.signals.ring_steward();
     shop.signals.ring_loops();
+}
+
+/// Runs the steps of an attempt until they end; one that was taken away keeps its work before it ends.
+async fn watched(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> {
+    let mut steps = Box::pin(steps(work, report));
+    let lost = tokio::select! {
+        ending = &mut steps => {
+            let reason = work.shop.signals.reason(work.claim.attempt.id);
+            return ending.map(|ending| match (ending, reason) {
+                (Ending::Interrupted(_), Some(reason)) => Ending::Interrupted(reason),
+                (ending, _) => ending,
+            });
+        }
+        lost = keeper::keep(work) => lost,
+    };
+    Ok(match steps.await {
+        Ok(Ending::Landed) => Ending::Landed,
+        _ => Ending::Interrupted(lost),
+    })
 }
 
 async fn record(
@@ -144,6 +169,12 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
     if work.claim.task.block.action == Action::Verify {
         return verify(work, report).await;
     }
+    match join::join(work).await? {
+        // Nobody else sets it.
+        Joined::Stands(head) => drop(work.joined.set(head)),
+        Joined::Failed(fault) => return Ok(Ending::Failed(fault)),
+        Joined::Lost(reason) => return Ok(Ending::Interrupted(reason)),
+    }
     let claim = work.claim;
     let now = work.context.now();
     let key = PreserveKey {
@@ -152,7 +183,7 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
         attempt: claim.attempt.number,
     };
     let mut slot = work.shop.slots.acquire(&key, now).await?;
-    slot.move_to(&claim.base, now).await?;
+    slot.move_to(work.base(), now).await?;
     if let Some(kept) = &claim.task.resume_from {
         lay_out(work, &slot, kept).await?;
     }
@@ -193,7 +224,7 @@ async fn in_slot(work: &Work<'_>, slot: &mut Slot, report: &mut Report) -> Resul
     {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
-    check_and_land(work, &commit, &work.claim.base, &allowed, report).await
+    check_and_land(work, &commit, work.base(), &allowed, report).await
 }
 
 /// Gates the candidate and lands it.
@@ -274,6 +305,7 @@ async fn start(work: &Work<'_>) -> Result<bool, Trouble> {
         task.progress_at = Some(context.now());
         let attempt = Attempt {
             token: claim.attempt.token,
+            base: work.base().clone(),
             ..rows.attempt.record.clone()
         };
         let mut changes = ChangeSet::new();
@@ -381,7 +413,7 @@ async fn ask(work: &Work<'_>, bench: &Workbench, report: &mut Report) -> Result<
     let claim = work.claim;
     let shop = work.shop;
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
-    let background = Background::load(&shop.clone, base, &claim.base, &claim.build.idea).await?;
+    let background = Background::load(&shop.clone, base, work.base(), &claim.build.idea).await?;
     let gotchas = super::lessons::gather(work, report).await?;
     let tools = build_tools(bench).map_err(|error| Trouble::Missing(error.to_string()))?;
     let job = prompt::job(
@@ -505,7 +537,7 @@ pub(crate) fn message(task: &Task, build: BuildId) -> CommitMessage {
 /// Lays kept work out in the slot, as far as it still fits the head.
 async fn lay_out(work: &Work<'_>, slot: &Slot, kept: &CommitId) -> Result<(), Trouble> {
     let clone = &work.shop.clone;
-    let base = &work.claim.base;
+    let base = work.base();
     let Rebase::Rebased(rebased) = clone.rebase(kept, base, work.context.now()).await? else {
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
         return Ok(());

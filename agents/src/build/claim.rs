@@ -2,22 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_bus::locks::{self, LockRequest};
+use ropewalk_bus::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::lease::{Holder, Lease, LeaseState, Ownership};
-use ropewalk_schemas::payload::{ChangeRequested, ConflictDetected};
-use ropewalk_schemas::task::{Action, Task, TaskState, WaitReason};
-use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::lease::Holder;
+use ropewalk_schemas::payload::ConflictDetected;
+use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use super::Shop;
-use super::context::{CONFLICTS, Plan, builds_in, granted_lease, of_build, owner_of, waits_of};
-use super::decide::order::claimable;
+use super::context::{CONFLICTS, Plan, builds_in, of_build};
+use super::decide::order::{claimable, locked_files};
 use super::decide::step::stop_reason;
+use super::ending;
+use super::obstacles::{Obstacles, change_request};
 use super::settle::go;
 use super::trouble::Trouble;
+use super::waiting::{self, Waited};
 
 /// A claimed task.
 pub(crate) struct Claim {
@@ -28,6 +32,8 @@ pub(crate) struct Claim {
     pub(crate) base: CommitId,
     /// The locked files with their tokens.
     pub(crate) locks: BTreeMap<RepoPath, i64>,
+    /// What of other builds it has to build on.
+    pub(crate) after: Vec<Followed>,
     /// The try as the script and the journal count it: interrupted attempts are run again under their own number.
     pub(crate) round: u32,
 }
@@ -83,12 +89,6 @@ async fn look(shop: &Shop, context: &Context) -> Result<Look, Trouble> {
     Ok(found)
 }
 
-/// What stands between a task and its files.
-enum Obstacle {
-    Owner(RepoPath, BuildId),
-    Lock(RepoPath, Holder),
-}
-
 async fn attempt(
     shop: &Shop,
     context: &Context,
@@ -102,24 +102,25 @@ async fn attempt(
         return Ok(Look::Nothing);
     }
     let context = of_build(context, build);
-    let files = locked_files(task);
-    let obstacles = obstacles(&context, build.id, &files).await?;
+    let request = lock_request(shop, &context, task);
+    let obstacles = Obstacles::of(&context, request.clone()).await?;
     if !obstacles.is_empty() {
-        wait(&context, build, task, &obstacles).await?;
-        return Ok(Look::Nothing);
+        return wait(shop, &context, task, &obstacles).await;
     }
     let round = round(&context, task).await?;
-    let (changes, claimed, attempt) =
-        claim(shop, &context, build, task, &files, base.clone()).await?;
+    let (changes, claimed, attempt, after) =
+        claim(&context, build, task, &request, base.clone()).await?;
     match context.store.commit(changes).await {
         Ok(committed) => {
             let token = committed.token.unwrap_or_default();
+            let files = request.files.into_iter();
             Ok(Look::Claimed(Box::new(Claim {
                 build: build.record.clone(),
                 task: claimed,
                 attempt: Attempt { token, ..attempt },
                 base,
-                locks: files.into_iter().map(|file| (file, token)).collect(),
+                locks: files.map(|file| (file, token)).collect(),
+                after,
                 round,
             })))
         }
@@ -129,112 +130,80 @@ async fn attempt(
     }
 }
 
-/// A task that only verifies writes nothing and so locks nothing.
-pub(crate) fn locked_files(task: &Task) -> Vec<RepoPath> {
-    if task.block.action == Action::Verify {
-        return Vec::new();
+/// Asks for the files of a task, for an attempt that begins now.
+pub(crate) fn lock_request(shop: &Shop, context: &Context, task: &Task) -> LockRequest {
+    LockRequest {
+        holder: Holder {
+            build: task.build,
+            task: task.id.clone(),
+            attempt: AttemptId(context.ids.next()),
+            loop_name: context.source().clone(),
+        },
+        files: locked_files(task),
+        ttl: shop.options.lease,
+        reason: format!("task {} of {}", task.id, task.build),
+        since: task.waits_since.unwrap_or_else(|| context.now()),
     }
-    let mut files: Vec<RepoPath> = task.block.files().cloned().collect();
-    files.sort_by_key(RepoPath::key);
-    files.dedup_by_key(|file| file.key());
-    files
-}
-
-async fn obstacles(
-    context: &Context,
-    build: BuildId,
-    files: &[RepoPath],
-) -> Result<Vec<Obstacle>, Trouble> {
-    let mut found = Vec::new();
-    for file in files {
-        if let Some(owned) = owner_of(&context.store, file).await?
-            && owned.live
-            && owned.row.build != build
-        {
-            found.push(Obstacle::Owner(file.clone(), owned.row.build));
-        } else if let Some(lease) = granted_lease(&context.store, file).await? {
-            found.push(Obstacle::Lock(file.clone(), lease.holder.clone()));
-        }
-    }
-    Ok(found)
 }
 
 /// Lets the task wait, visibly, for whoever holds what it needs.
 async fn wait(
+    shop: &Shop,
     context: &Context,
-    build: &Build,
     task: &Versioned<Task>,
-    obstacles: &[Obstacle],
-) -> Result<(), Trouble> {
+    obstacles: &Obstacles,
+) -> Result<Look, Trouble> {
     let mut changes = ChangeSet::new();
     let mut waiting = task.record.clone();
     go(&mut waiting, TaskState::Waiting);
-    let mut told = Vec::new();
-    waiting.waiting_for = Some(WaitReason::Lock);
-    for obstacle in obstacles {
-        let (resource, holder) = match obstacle {
-            Obstacle::Owner(path, owner) => {
-                waiting.waiting_for = Some(WaitReason::Owner);
-                told.push(format!("`{path}`, which build `{owner}` owns"));
-                contest(context, &mut changes, build, task, path, *owner);
-                let resource = Resource::Ownership { path: path.clone() };
-                (resource, Party::Build { build: *owner })
-            }
-            Obstacle::Lock(path, holder) => {
-                told.push(format!(
-                    "the lock on `{path}`, which task `{}` holds",
-                    holder.task
-                ));
-                let resource = Resource::Lease { path: path.clone() };
-                let holder = Party::Task {
-                    build: holder.build,
-                    task: holder.task.clone(),
-                };
-                (resource, holder)
-            }
-        };
-        changes.put(&Wait {
-            waiter: Party::Task {
-                build: task.build,
-                task: task.id.clone(),
-            },
-            resource,
-            holder: Some(holder),
-            since: context.now(),
-        });
+    waiting.waits_since.get_or_insert(context.now());
+    obstacles.tell(&mut waiting);
+    for (file, owner) in obstacles.owners() {
+        contest(context, &mut changes, &mut waiting, file, owner);
     }
-    waiting.reason = Some(format!("waits for {}", told.join(" and ")));
     changes.update(task, &waiting);
-    match context.store.commit(changes).await {
-        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    obstacles.require(&mut changes);
+    let waiter = ending::party(task);
+    let came = waiting::wait(shop, context, &waiter, changes, &obstacles.waits()).await?;
+    Ok(match came {
+        Waited::Contended => Look::Overtaken,
+        Waited::Written | Waited::Freed | Waited::GaveWay(_) => Look::Nothing,
+    })
 }
 
-/// Files a change request with the owner and lets PM know that two builds want one file.
+/// Files a change request with the owner and lets PM know that two builds want one file; once for each owner.
 fn contest(
     context: &Context,
     changes: &mut ChangeSet,
-    build: &Build,
-    task: &Task,
+    task: &mut Task,
     file: &RepoPath,
     owner: BuildId,
 ) {
-    let subject = Subject::task(build.id, &task.id);
+    let known = task
+        .change_requests
+        .iter()
+        .any(|request| request.owner == owner && request.file.key() == file.key());
+    if known {
+        return;
+    }
+    task.change_requests.push(ChangeRequest {
+        file: file.clone(),
+        owner,
+        state: ChangeRequestState::Requested,
+        reason: None,
+        requested_at: context.now(),
+        decided_at: None,
+        commit: None,
+    });
+    let request = change_request(task.build, &task.id, owner, file);
+    let change = format!("task `{}` changes it", task.id);
+    request.file(changes, &change, &|subject, payload| {
+        context.event(subject, payload)
+    });
     changes.emit(context.event(
-        subject.clone(),
-        Payload::ChangeRequested(ChangeRequested {
-            build_id: build.id,
-            task_id: task.id.clone(),
-            owner,
-            file: file.clone(),
-            change: format!("task `{}` of `{}` needs it", task.id, build.idea),
-        }),
-    ));
-    changes.emit(context.event(
-        subject,
+        Subject::task(task.build, &task.id),
         Payload::ConflictDetected(ConflictDetected {
-            build_id: build.id,
+            build_id: task.build,
             task_id: task.id.clone(),
             owner: Some(owner),
             file: file.clone(),
@@ -257,19 +226,18 @@ async fn round(context: &Context, task: &Task) -> Result<u32, Trouble> {
 }
 
 async fn claim(
-    shop: &Shop,
     context: &Context,
     build: &Versioned<Build>,
     task: &Versioned<Task>,
-    files: &[RepoPath],
+    request: &LockRequest,
     base: CommitId,
-) -> Result<(ChangeSet, Task, Attempt), Trouble> {
+) -> Result<(ChangeSet, Task, Attempt, Vec<Followed>), Trouble> {
     let now = context.now();
     let mut changes = ChangeSet::new();
     // A pause, a stop or a landing in between makes this claim void.
     changes.require(build);
     let attempt = Attempt {
-        id: AttemptId(context.ids.next()),
+        id: request.holder.attempt,
         build: build.id,
         task: task.id.clone(),
         number: task.attempts + 1,
@@ -295,66 +263,18 @@ async fn claim(
     claimed.progress_at = Some(now);
     claimed.reason = None;
     claimed.waiting_for = None;
+    claimed.waits_since = None;
     claimed.not_before = None;
     claimed.assigned_to = None;
     changes.update(task, &claimed);
     changes.insert(&attempt);
-    let holder = Holder {
-        build: build.id,
-        task: task.id.clone(),
-        attempt: attempt.id,
-        loop_name: context.source().clone(),
-    };
-    for file in files {
-        changes.grant(lease(shop, file, holder.clone(), &claimed, now));
-        own(context, &mut changes, build.id, file).await?;
+    locks::acquire(&mut changes, request, now);
+    let mut after: Vec<Followed> = Vec::new();
+    for file in &request.files {
+        let owner = ownership::owner_of(&context.store, file).await?;
+        let followed = ownership::give(&mut changes, build.id, file, owner.as_ref(), now);
+        after.extend(followed.filter(|followed| !after.contains(followed)));
     }
-    for wait in waits_of(&context.store, build.id, &task.id).await? {
-        changes.delete(&wait);
-    }
-    Ok((changes, claimed, attempt))
-}
-
-/// Makes a lease for `holder` on `file`.
-pub(crate) fn lease(
-    shop: &Shop,
-    file: &RepoPath,
-    holder: Holder,
-    task: &Task,
-    now: chrono::DateTime<chrono::Utc>,
-) -> Lease {
-    Lease {
-        path: file.clone(),
-        holder,
-        state: LeaseState::Granted,
-        token: 0,
-        renewals: 0,
-        ttl_ms: u64::try_from(shop.options.lease.as_millis()).unwrap_or(u64::MAX),
-        reason: format!("task {} of {}", task.id, task.build),
-        granted_at: now,
-    }
-}
-
-/// Writes down that the build owns the file, unless it does already.
-pub(crate) async fn own(
-    context: &Context,
-    changes: &mut ChangeSet,
-    build: BuildId,
-    file: &RepoPath,
-) -> Result<(), Trouble> {
-    let ownership = Ownership {
-        path: file.clone(),
-        build,
-        since: context.now(),
-    };
-    match owner_of(&context.store, file).await? {
-        None => {
-            changes.insert(&ownership);
-        }
-        Some(owned) if owned.row.build != build => {
-            changes.update(&owned.row, &ownership);
-        }
-        Some(_) => {}
-    }
-    Ok(())
+    ending::stop_waiting(context, &mut changes, task).await?;
+    Ok((changes, claimed, attempt, after))
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ropewalk_bus::locks;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence, Failure, FailureClass};
 use ropewalk_schemas::build::Build;
@@ -414,7 +415,7 @@ pub(crate) fn end_attempt(
     changes.update(before, &after);
 }
 
-/// Gives back every lock that the attempt still holds, and says so.
+/// Gives back every lock that the attempt still holds, and says so; what it waited for it waits for no more.
 pub(crate) async fn release(
     context: &Context,
     changes: &mut ChangeSet,
@@ -429,6 +430,25 @@ pub(crate) async fn release(
         changes.release(path, *token);
     }
     told_released(context, changes, rows, locks.into_keys().collect());
+    stop_waiting(context, changes, &rows.task).await
+}
+
+/// Names a task as the wait-for graph does.
+pub(crate) fn party(task: &Task) -> Party {
+    Party::Task {
+        build: task.build,
+        task: task.id.clone(),
+    }
+}
+
+/// Ends every wait of a task.
+pub(crate) async fn stop_waiting(
+    context: &Context,
+    changes: &mut ChangeSet,
+    task: &Task,
+) -> Result<(), Trouble> {
+    let waits = locks::waits_of(&context.store, &party(task)).await?;
+    locks::stop_waiting(changes, &waits);
     Ok(())
 }
 

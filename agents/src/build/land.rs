@@ -3,14 +3,14 @@
 //! Whoever runs it, a verb or the build agent, the same holds: only what a gate has seen goes in, a branch or a
 //! checkout that somebody else changed stays as it is, and a repetition after a crash finds what was done.
 
+use ropewalk_bus::ownership;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Versioned};
 use ropewalk_workspace::{
     CommitMessage, ConflictFile, GitError, Merge, Publication, PublishError, PushError,
 };
@@ -87,6 +87,16 @@ pub enum LandError {
         /// The head that had it.
         commit: CommitId,
     },
+    /// It builds on another build, which is not landed.
+    #[error("`{branch}` builds on `{first}`; land build `{build}` first")]
+    Follows {
+        /// The branch of the build.
+        branch: String,
+        /// The other build.
+        build: BuildId,
+        /// Its branch.
+        first: String,
+    },
     /// The branch to land in is not there.
     #[error("your repository has no branch `{0}` to land in; name one with `--into`")]
     NoBranch(String),
@@ -152,6 +162,7 @@ impl LandError {
         matches!(
             self,
             Self::Unfinished { .. }
+                | Self::Follows { .. }
                 | Self::NoBranch(_)
                 | Self::Itself(_)
                 | Self::Conflict { .. }
@@ -284,6 +295,16 @@ pub(crate) async fn bring(
             state: build.state,
         });
     };
+    for followed in &build.follows {
+        let other = context::build(&context.store, followed.build).await?;
+        if let Some(other) = other.filter(|other| other.merged.is_none()) {
+            return Err(LandError::Follows {
+                branch: build.branch.clone(),
+                build: other.id,
+                first: other.branch.clone(),
+            });
+        }
+    }
     let into = request.into.clone().unwrap_or_else(|| build.target.clone());
     if into == build.branch {
         return Err(LandError::Itself(into));
@@ -409,9 +430,7 @@ pub(crate) async fn disown(
     changes: &mut ChangeSet,
     build: BuildId,
 ) -> Result<(), ReadError> {
-    let query = Query::new().equal("build", build.to_string());
-    for owned in context.store.list::<Ownership>(query).await? {
-        changes.delete(&owned);
-    }
+    let owned = ownership::owned_by(&context.store, build).await?;
+    ownership::end(changes, &owned);
     Ok(())
 }

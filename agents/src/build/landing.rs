@@ -4,7 +4,7 @@ use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{AttemptState, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::TaskCompleted;
-use ropewalk_schemas::task::{Action, TaskState};
+use ropewalk_schemas::task::{Action, ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, CommitError};
 use ropewalk_workspace::{ConflictFile, PreserveKey, Rebase};
@@ -36,7 +36,7 @@ pub(crate) async fn land(
     allowed: &[RepoPath],
     report: &mut Report,
 ) -> Result<Landing, Trouble> {
-    let mut parent = work.claim.base.clone();
+    let mut parent = work.base().clone();
     for _ in 0..CONFLICTS {
         let Some(rows) = work.rows().await? else {
             return Ok(Landing::Lost("the task was taken away".to_owned()));
@@ -129,7 +129,7 @@ async fn onto(
 }
 
 /// Shows both sides of a conflict.
-fn conflict(files: &[ConflictFile]) -> Fault {
+pub(crate) fn conflict(files: &[ConflictFile]) -> Fault {
     let mut text = String::from("the head changed the same lines\n");
     for file in files {
         text.push_str("\n--- ");
@@ -171,6 +171,7 @@ async fn landing(
     task.reason = None;
     task.attempt = None;
     task.resume_from = None;
+    note_applied(&mut task);
     changes.update(&rows.task, &task);
     ending::end_attempt(
         context,
@@ -216,6 +217,17 @@ async fn landing(
     ending::told_released(context, &mut changes, rows, locks.into_keys().collect());
     lessons::learn(work, rows, report, &mut changes).await?;
     Ok(changes)
+}
+
+/// Marks what owners allowed as made.
+fn note_applied(task: &mut Task) {
+    let commit = task.commit.clone();
+    for request in &mut task.change_requests {
+        if request.state == ChangeRequestState::Approved {
+            request.state = ChangeRequestState::Applied;
+            request.commit.clone_from(&commit);
+        }
+    }
 }
 
 /// What follows a landing: the ref, which the steward moves beside the next task, and the file for people. A crash in

@@ -12,7 +12,7 @@ use super::Shop;
 use super::{attempt, claim};
 
 /// How often a loop looks without being called, for tasks that come due and for work of other processes.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Works until `ending`; an attempt in hand is finished after that.
 pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationToken) {

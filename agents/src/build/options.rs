@@ -18,6 +18,8 @@ pub struct BuildOptions {
     pub loops: usize,
     /// How long a lease lives without renewal.
     pub lease: Duration,
+    /// Whether a new wait is checked for a ring at once; else the monitor's sweep finds it.
+    pub check_rings: bool,
     /// What bounds the tries of a task.
     pub tries: Limits,
     /// When a build gives up.
@@ -47,6 +49,7 @@ impl Default for BuildOptions {
         Self {
             loops: 2,
             lease: Duration::from_mins(1),
+            check_rings: true,
             tries: Limits::default(),
             stop: StopLimits::default(),
             gate: Gate::default(),
@@ -70,6 +73,7 @@ impl BuildOptions {
         Self {
             loops: build.loops as usize,
             lease: seconds(build.lease_seconds),
+            check_rings: build.check_rings,
             // Installing stays off while commands do not run in a sandbox, whatever `build.installs` allows.
             tries: Limits {
                 tries: build.tries,

@@ -1,5 +1,6 @@
 //! Stands still when a budget is used up, and goes on when it was raised or a new day has begun.
 
+use ropewalk_bus::locks;
 use ropewalk_engine::{Allowance, Exceeded};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::AttemptState;
@@ -12,7 +13,7 @@ use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
 use super::Shop;
 use super::ask;
-use super::context::{CONFLICTS, Plan, of_build, waits_of};
+use super::context::{CONFLICTS, Plan, of_build};
 use super::decide::purse::{Reply, is_over, reply};
 use super::ending::{self, Report, Rows};
 use super::settle::{enter, go};
@@ -186,13 +187,11 @@ async fn go_on(
         if task.waiting_for != Some(WaitReason::Budget) {
             continue;
         }
-        let waits = waits_of(&context.store, build.id, &task.id).await?;
+        let waits = locks::waits_of(&context.store, &ending::party(task)).await?;
         if !waits.iter().any(|wait| wait.resource == resource) {
             continue;
         }
-        for wait in &waits {
-            changes.delete(wait);
-        }
+        locks::stop_waiting(changes, &waits);
         let mut after = task.record.clone();
         super::act::control::make_ready(&mut after, "ready; there is budget again");
         after.question = None;

@@ -1,22 +1,24 @@
 //! Settles a build: applies what edges, free resources and passed time call for, and takes the build's next step.
 
-use std::collections::HashMap;
-
+use ropewalk_bus::locks;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::payload::{BuildCompleted, BuildFailedAlert, BuildPaused, TaskSkipped};
-use ropewalk_schemas::task::{Task, TaskState, WaitReason};
-use ropewalk_schemas::wait::{Resource, Wait};
+use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState, WaitReason};
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject, TaskId};
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+use ropewalk_store::{ChangeSet, CommitError, Query};
 use tracing::{error, info};
 
 use super::Shop;
-use super::context::{CONFLICTS, Plan, granted_lease, of_build, owner_of, waits_of};
+use super::ask;
+use super::claim::lock_request;
+use super::context::{CONFLICTS, Plan, of_build};
 use super::decide::counts::{count, ended_by_stop, is_active, pausing};
 use super::decide::readiness::{Shift, shifts};
 use super::decide::step::{self, Step, working_time};
+use super::ending;
+use super::obstacles::{Obstacles, close_requests};
 use super::purse;
 use super::trouble::Trouble;
 
@@ -72,7 +74,7 @@ impl Settlement {
             BuildState::Running | BuildState::Paused | BuildState::Stopped
         );
         if moves {
-            wake(context, &mut changes, &mut tasks).await?;
+            wake(shop, context, &mut changes, &build, &mut tasks).await?;
             for shift in shifts(&tasks) {
                 apply(context, &mut changes, &build, &mut tasks, shift);
             }
@@ -107,46 +109,38 @@ impl Settlement {
     }
 }
 
-/// Frees tasks whose quota is back, whose locks are free or whose owner is gone.
+/// Frees tasks whose quota is back or whose files are free, and keeps the waits of the others true.
 async fn wake(
+    shop: &Shop,
     context: &Context,
     changes: &mut ChangeSet,
+    build: &Build,
     tasks: &mut [Task],
 ) -> Result<(), Trouble> {
-    let waiting = tasks
-        .iter()
-        .any(|task| task.state == TaskState::Waiting && task.waiting_for.is_some());
-    if !waiting {
-        return Ok(());
-    }
-    let Some(build) = tasks.first().map(|task| task.build) else {
-        return Ok(());
-    };
-    let query = Query::new().equal("build", build.to_string());
-    let mut waits: HashMap<String, Vec<Versioned<Wait>>> = HashMap::new();
-    for wait in context.store.list::<Wait>(query).await? {
-        waits.entry(wait.waiter.to_string()).or_default().push(wait);
-    }
     for task in tasks
         .iter_mut()
         .filter(|task| task.state == TaskState::Waiting)
     {
-        let key = format!("task/{}/{}", task.build, task.id);
-        let its_waits = waits.remove(&key).unwrap_or_default();
-        let (free, reason) = match task.waiting_for {
-            Some(WaitReason::Quota) => (
-                task.not_before.is_none_or(|due| due <= context.now()),
-                "the quota is back",
-            ),
-            Some(WaitReason::Lock | WaitReason::Owner) => (
-                !is_held(context, task, &its_waits).await?,
-                "what it waited for is free",
-            ),
-            _ => (false, ""),
+        let reason = match task.waiting_for {
+            Some(WaitReason::Quota) => task
+                .not_before
+                .is_none_or(|due| due <= context.now())
+                .then_some("the quota is back"),
+            // The end of a stopped build ends its waits.
+            Some(WaitReason::Lock | WaitReason::Owner) if build.state == BuildState::Stopped => {
+                None
+            }
+            Some(WaitReason::Lock | WaitReason::Owner) => is_free(shop, context, changes, task)
+                .await?
+                .then_some("what it waited for is free"),
+            _ => None,
         };
-        if free {
-            for wait in &its_waits {
-                changes.delete(wait);
+        if let Some(reason) = reason {
+            ending::stop_waiting(context, changes, task).await?;
+            if task.waiting_for == Some(WaitReason::Owner) {
+                let needless = ChangeRequestState::Needless;
+                close_requests(task, None, needless, reason, context.now());
+                ask::supersede(context, changes, task, reason).await?;
             }
             go(task, TaskState::Ready);
             task.waiting_for = None;
@@ -164,41 +158,37 @@ async fn lay_down(
     tasks: &mut [Task],
 ) -> Result<(), Trouble> {
     for task in tasks.iter_mut() {
-        let waits = match (task.state, task.waiting_for) {
-            (TaskState::Ready, _) => Vec::new(),
+        match (task.state, task.waiting_for) {
+            (TaskState::Ready, _) => {}
             // What a person was asked stays asked, with the work that it is about.
             (TaskState::Waiting, Some(reason)) if reason != WaitReason::Person => {
-                waits_of(&context.store, task.build, &task.id).await?
+                ending::stop_waiting(context, changes, task).await?;
             }
             _ => continue,
-        };
-        for wait in &waits {
-            changes.delete(wait);
         }
         go(task, TaskState::Pending);
         task.waiting_for = None;
+        task.waits_since = None;
         task.reason = Some("pending; the build was stopped before it".to_owned());
     }
     Ok(())
 }
 
-async fn is_held(
+/// Looks whether the files of a task are free; if not, writes down who holds them now.
+async fn is_free(
+    shop: &Shop,
     context: &Context,
-    task: &Task,
-    waits: &[Versioned<Wait>],
+    changes: &mut ChangeSet,
+    task: &mut Task,
 ) -> Result<bool, Trouble> {
-    for wait in waits {
-        let held = match &wait.resource {
-            Resource::Lease { path } => granted_lease(&context.store, path).await?.is_some(),
-            Resource::Ownership { path } => owner_of(&context.store, path)
-                .await?
-                .is_some_and(|owned| owned.live && owned.row.build != task.build),
-            _ => false,
-        };
-        if held {
-            return Ok(true);
-        }
+    let request = lock_request(shop, context, task);
+    let obstacles = Obstacles::of(context, request).await?;
+    if obstacles.is_empty() {
+        return Ok(true);
     }
+    let known = locks::waits_of(&context.store, &ending::party(task)).await?;
+    locks::renew_waits(changes, &known, &obstacles.waits());
+    obstacles.tell(task);
     Ok(false)
 }
 

@@ -18,6 +18,8 @@ struct Running {
     build: BuildId,
     task: TaskId,
     cancel: CancellationToken,
+    /// Why it must end, where somebody said so.
+    reason: Option<String>,
 }
 
 impl Default for Signals {
@@ -63,6 +65,7 @@ impl Signals {
             build,
             task: task.clone(),
             cancel: cancel.clone(),
+            reason: None,
         };
         self.running().insert(attempt, running);
         cancel
@@ -71,6 +74,22 @@ impl Signals {
     /// Forgets an attempt that has ended.
     pub(crate) fn end(&self, attempt: AttemptId) {
         self.running().remove(&attempt);
+    }
+
+    /// Ends one attempt for a reason; false when it does not run in this process.
+    pub(crate) fn cancel_attempt(&self, attempt: AttemptId, reason: &str) -> bool {
+        let mut running = self.running();
+        let Some(found) = running.get_mut(&attempt) else {
+            return false;
+        };
+        found.reason = Some(reason.to_owned());
+        found.cancel.cancel();
+        true
+    }
+
+    /// Returns why an attempt was ended, where somebody said so.
+    pub(crate) fn reason(&self, attempt: AttemptId) -> Option<String> {
+        self.running().get(&attempt)?.reason.clone()
     }
 
     /// Returns whether an attempt runs in this process.

@@ -1,6 +1,7 @@
 //! Says what changes: decisions, assignments and questions.
 
 mod answers;
+mod change;
 mod conflict;
 mod decision;
 mod estate;
@@ -31,6 +32,7 @@ pub(super) async fn handle(
             stuck::due(options, &due.target, context).await
         }
         Payload::ConflictDetected(detected) => conflict::detected(detected, context).await,
+        Payload::ChangeRequested(request) => change::requested(options, request, context).await,
         Payload::ComponentDown(alert) => estate::divided(options, &alert.component, context).await,
         Payload::DeadlockDetected(alert) if !alert.resolved => ring::found(alert, context).await,
         Payload::DecisionRequested(request) => decision::requested(options, request, context).await,

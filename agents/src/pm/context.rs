@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_bus::locks;
+use ropewalk_bus::ownership::{self, Owner};
 use ropewalk_config::Trigger;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::Party;
 use ropewalk_schemas::{AttemptId, BuildId, ComponentName, RepoPath, TaskId};
-use ropewalk_store::{Query, ReadError, Store, Versioned, attempt_key, path_key, task_key};
+use ropewalk_store::{Query, ReadError, Store, Versioned, attempt_key, task_key};
 
 use super::decide::{Claimant, Load, StuckReply, stuck_reply};
 
@@ -156,15 +156,10 @@ pub(super) async fn task(
 
 /// Loads who owns a file; a build that was merged or given up owns nothing any more.
 pub(super) async fn owner(store: &Store, file: &RepoPath) -> Result<Option<Claimant>, ReadError> {
-    let Some(ownership) = store.get::<Ownership>(&path_key(file)).await? else {
-        return Ok(None);
-    };
-    let owner = build(store, ownership.build).await?;
+    let owner = ownership::owner_of(store, file).await?;
     Ok(owner
-        .filter(|owner| {
-            let given_up = matches!(owner.state, BuildState::Failed | BuildState::Stopped);
-            owner.merged.is_none() && !given_up
-        })
+        .filter(Owner::is_live)
+        .and_then(|owner| owner.build)
         .map(|owner| Claimant {
             build: owner.id,
             priority: owner.priority,

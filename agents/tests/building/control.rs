@@ -2,7 +2,7 @@
 
 use ropewalk_schemas::build::{BuildState, PauseReason};
 use ropewalk_schemas::task::TaskState;
-use ropewalk_schemas::{ContentHash, Payload, Subject};
+use ropewalk_schemas::{ContentHash, Payload, Priority, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState};
 use serde_json::{Value, json};
 
@@ -36,6 +36,7 @@ async fn an_approval_of_another_hash_begins_nothing() {
     open.store_plan(
         json!([plan("T-1", "true")]),
         Some(ContentHash::of(b"another")),
+        Priority::DEFAULT,
     )
     .await;
     open.settled().await;

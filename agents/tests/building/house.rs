@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
+use ropewalk_agents::monitor::{Monitor, MonitorOptions};
+use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
-use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_config::settings::MonitorSettings;
+use ropewalk_config::{Config, Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
@@ -21,7 +25,8 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock};
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, Event, Payload, Slug, SpecId, Subject, TaskId, UserSlug,
+    BuildId, ComponentName, ContentHash, Event, Payload, Priority, Slug, SpecId, Subject, TaskId,
+    UserSlug,
 };
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
 use ropewalk_workspace::{
@@ -43,6 +48,7 @@ pub(crate) struct House {
     told: Arc<Mutex<Vec<ModelRequest>>>,
     pace: Option<Arc<dyn Pace>>,
     programs: Option<PathBuf>,
+    watched: Option<MonitorSettings>,
 }
 
 /// A project with its build agent at work.
@@ -73,6 +79,7 @@ impl House {
             told: Arc::default(),
             pace: None,
             programs: None,
+            watched: None,
         };
         let repo = house.repo();
         std::fs::create_dir_all(&repo).unwrap();
@@ -108,6 +115,14 @@ impl House {
     pub(crate) fn with_pace(mut self, pace: Arc<dyn Pace>, programs: PathBuf) -> Self {
         self.pace = Some(pace);
         self.programs = Some(programs);
+        self
+    }
+
+    /// Adds monitor and PM to the agents.
+    pub(crate) fn watched(mut self, change: impl FnOnce(&mut MonitorSettings)) -> Self {
+        let mut settings = Config::shipped().unwrap().monitor;
+        change(&mut settings);
+        self.watched = Some(settings);
         self
     }
 
@@ -182,6 +197,7 @@ impl House {
         };
         let mut agents = vec![self.agent(&store, &clock).await];
         agents.extend(others);
+        agents.extend(self.watchers());
         Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
         Open {
@@ -209,6 +225,22 @@ impl House {
         changes.update(&row, &after);
         store.commit(changes).await.unwrap();
         store.close().await.unwrap();
+    }
+
+    fn watchers(&self) -> Vec<Arc<dyn Agent>> {
+        let Some(settings) = &self.watched else {
+            return Vec::new();
+        };
+        let pm = PmOptions::new(
+            &Config::shipped().unwrap().pm,
+            settings,
+            QuestionTemplates::shipped().unwrap(),
+            Deadlines::default(),
+        );
+        vec![
+            Arc::new(Monitor::new(MonitorOptions::from(settings)).unwrap()),
+            Arc::new(Pm::new(pm).unwrap()),
+        ]
     }
 
     async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
@@ -258,11 +290,16 @@ impl House {
 impl Open {
     /// Approves a plan for the idea `habits` and returns the specification.
     pub(crate) async fn approve(&self, tasks: Value) -> SpecId {
-        self.store_plan(tasks, None).await
+        self.store_plan(tasks, None, Priority::DEFAULT).await
     }
 
     /// Stores a plan and approves it, by another hash than its own if one is given.
-    pub(crate) async fn store_plan(&self, tasks: Value, other: Option<ContentHash>) -> SpecId {
+    pub(crate) async fn store_plan(
+        &self,
+        tasks: Value,
+        other: Option<ContentHash>,
+        priority: Priority,
+    ) -> SpecId {
         let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
         let text = Document {
             title: "Habits".to_owned(),
@@ -281,7 +318,9 @@ impl Open {
         };
         let mut changes = ChangeSet::new();
         changes.insert(&revision);
-        changes.emit(self.approval(spec, other.unwrap_or(hash)));
+        let mut approval = self.approval(spec, other.unwrap_or(hash));
+        approval.priority = priority;
+        changes.emit(approval);
         self.services.store.commit(changes).await.unwrap();
         spec
     }

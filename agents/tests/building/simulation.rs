@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use ropewalk_agents::build::gate::checks::GateCheck;
 use ropewalk_agents::build::decide::counts::is_active;
 use ropewalk_agents::build::decide::order::claimable;
 use ropewalk_agents::build::decide::readiness::shifts;
 use ropewalk_agents::build::decide::step::{self, Step, StopLimits};
+use ropewalk_agents::build::gate::checks::GateCheck;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};

@@ -247,6 +247,8 @@ async fn sitters() -> (House, SpecId) {
         path,
         build: OWNER,
         since: house.clock.now(),
+        ended: false,
+        after: None,
     });
     house.store().commit(changes).await.unwrap();
     let spec = house.specify(&idea).await;

@@ -8,12 +8,12 @@ use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
 use ropewalk_schemas::lease::{Lease, LeaseState, Ownership};
 use ropewalk_schemas::payload::{
-    AlertCleared, BuildCompleted, BuildRequest, ComponentDown, ConflictDetected, DecisionMade,
-    DecisionRequested, StuckTask, Verdict, WorkAssigned,
+    AlertCleared, BuildCompleted, BuildRequest, ChangeRequested, ComponentDown, ConflictDetected,
+    DecisionMade, DecisionRequested, StuckTask, Verdict, WorkAssigned,
 };
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_schemas::task::{Action, Task, TaskState};
-use ropewalk_schemas::wait::Wait;
+use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
+use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{Payload, Priority, Subject};
 use ropewalk_store::ChangeSet;
 
@@ -197,6 +197,8 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
                 path: path(file),
                 build: build_id(build),
                 since: noon(),
+                ended: false,
+                after: None,
             })
             .await;
     }
@@ -460,4 +462,112 @@ async fn a_build_that_succeeded_or_that_a_person_stopped_is_left_in_peace() {
             .iter()
             .all(|question| question.state != QuestionState::Pending)
     );
+}
+
+/// Two builds own a file each, and a task of each waits for the file of the other.
+async fn knot(house: &House) -> [Build; 2] {
+    let builds = [build(1), build(2)];
+    for (own, other, file) in [(1, 2, "b.ts"), (2, 1, "a.ts")] {
+        let mut waiting = task(own, "T-001", file, Action::Update);
+        waiting.state = TaskState::Waiting;
+        house
+            .lay(&builds[usize::try_from(own).unwrap() - 1], &[waiting])
+            .await;
+        house
+            .put(&Ownership {
+                path: path(file),
+                build: build_id(other),
+                since: noon(),
+                ended: false,
+                after: None,
+            })
+            .await;
+        let waiter = Party::Task {
+            build: build_id(own),
+            task: id("T-001"),
+        };
+        house
+            .put(&Wait {
+                waiter,
+                resource: Resource::Ownership { path: path(file) },
+                holder: Some(Party::Build {
+                    build: build_id(other),
+                }),
+                since: noon(),
+            })
+            .await;
+    }
+    builds
+}
+
+#[tokio::test]
+async fn of_two_builds_that_wait_for_each_other_one_hands_its_file_over() {
+    let house = House::open().await;
+    knot(&house).await;
+    let mut found = house
+        .due(&monitor(), ropewalk_agents::monitor::TICK, "")
+        .await;
+    let told = house.give(&pm(), found.remove(0)).await;
+    let [Payload::ChangeDecided(decided)] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert!(decided.approved);
+    assert_eq!(
+        (decided.build_id, decided.owner, decided.file.clone()),
+        (build_id(1), build_id(2), path("b.ts"))
+    );
+    assert!(
+        decided.reason.contains("ring of waits"),
+        "{}",
+        decided.reason
+    );
+}
+
+#[tokio::test]
+async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
+    let rows = [
+        ("Wait until it is merged", None),
+        ("Go on with its commits", Some(true)),
+        ("Refuse the change", Some(false)),
+    ];
+    for (answer, expected) in rows {
+        let house = House::open().await;
+        knot(&house).await;
+        let mut waiting = task(1, "T-001", "b.ts", Action::Update);
+        waiting.state = TaskState::Waiting;
+        waiting.change_requests.push(ChangeRequest {
+            file: path("b.ts"),
+            owner: build_id(2),
+            state: ChangeRequestState::Requested,
+            reason: None,
+            requested_at: noon(),
+            decided_at: None,
+            commit: None,
+        });
+        house.put(&waiting).await;
+        let requested = ChangeRequested {
+            build_id: build_id(1),
+            task_id: id("T-001"),
+            owner: build_id(2),
+            file: path("b.ts"),
+            change: "it changes it".to_owned(),
+        };
+        let asked = house.give(&pm(), Payload::ChangeRequested(requested)).await;
+        assert_eq!(types(&asked), ["question.asked"]);
+        let question = house.open_question().await.unwrap();
+        assert_eq!(question.default.as_deref(), Some("Wait until it is merged"));
+        let told = house.answer(&pm(), answer).await;
+        let decided: Vec<bool> = told
+            .iter()
+            .map(|payload| match payload {
+                Payload::ChangeDecided(decided) => decided.approved,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            decided,
+            expected.into_iter().collect::<Vec<_>>(),
+            "{answer}"
+        );
+    }
 }

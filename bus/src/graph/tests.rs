@@ -167,6 +167,63 @@ fn the_drawing_escapes_what_dot_would_read() {
     assert!(dot.starts_with("digraph waits {\n") && dot.ends_with("}\n"));
 }
 
+/// Reads XML as far as it takes to see that it is well-formed; answers the texts.
+fn read_xml(mut rest: &str) -> Result<Vec<String>, String> {
+    let (mut open, mut texts) = (Vec::new(), Vec::new());
+    while let Some((text, tagged)) = rest.split_once('<') {
+        let (tag, after) = tagged.split_once('>').ok_or("a tag has no end")?;
+        rest = after;
+        if text.contains('&') && !text.contains(';') || text.chars().any(|each| each == '\u{1}') {
+            return Err(format!("bad text: {text}"));
+        }
+        texts.extend((!text.trim().is_empty()).then(|| text.to_owned()));
+        if let Some(name) = tag.strip_prefix('/') {
+            let opened = open.pop().ok_or("an end without a beginning")?;
+            if opened != name {
+                return Err(format!("{opened} ends as {name}"));
+            }
+            continue;
+        }
+        if !tag.matches('"').count().is_multiple_of(2) {
+            return Err(format!("bad attributes: {tag}"));
+        }
+        if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap_or_default());
+        }
+    }
+    if open.is_empty() && rest.trim().is_empty() {
+        Ok(texts)
+    } else {
+        Err(format!("open: {open:?}, left: {rest}"))
+    }
+}
+
+#[test]
+fn the_picture_is_well_formed_and_names_everybody() {
+    let odd = lease("src/<a>&\"b\".rs");
+    let person = Resource::Person {
+        question: Uuid::from_u128(7).into(),
+    };
+    let mut waits = vec![
+        wait(task(7), odd, Some(task(8))),
+        wait(task(8), person.clone(), None),
+    ];
+    waits.extend(ring(3));
+    for waits in [&waits[..], &[]] {
+        let svg = WaitGraph::new(waits).to_svg();
+        assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+        let texts = read_xml(&svg).unwrap_or_else(|fault| panic!("{fault}\n{svg}"));
+        for wait in waits {
+            assert!(texts.contains(&wait.waiter.to_string()), "{svg}");
+        }
+        if !waits.is_empty() {
+            assert!(texts.contains(&person.to_string()), "{svg}");
+            let escaped = "lease/src/&lt;a&gt;&amp;&quot;b&quot;.rs".to_owned();
+            assert!(texts.contains(&escaped), "{svg}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 

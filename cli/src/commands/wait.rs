@@ -2,7 +2,6 @@
 
 pub mod graph;
 pub mod list;
-pub(in crate::commands) mod view;
 
 use clap::Subcommand;
 

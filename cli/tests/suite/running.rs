@@ -105,4 +105,5 @@ fn knowledge_is_added_once_and_found_again() {
     assert_eq!(world.json("lock list"), Value::Array(Vec::new()));
     assert_eq!(world.json("wait list"), Value::Array(Vec::new()));
     assert!(world.run("wait graph --dot").starts_with("digraph"));
+    assert!(world.run("wait graph --svg").starts_with("<svg "));
 }

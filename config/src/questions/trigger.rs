@@ -123,6 +123,8 @@ triggers! {
     RepeatedAnswer = "repeated_answer" ("count", "answer", "question"),
     /// A task does not move.
     TaskStuck = "task_stuck" ("task_id", "minutes", "loop", "last_progress", "interrupt_minutes"),
+    /// A task needs a file that another build owns.
+    ChangeRequested = "change_requested" ("task_id", "idea", "file", "owner"),
     /// An agent cannot decide alone.
     DecisionNeeded = "decision_needed" ("summary", "details", "recommendation"),
 }

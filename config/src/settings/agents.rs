@@ -35,6 +35,8 @@ pub struct BuildSettings {
     pub rebases: u32,
     /// How long a lease lives without renewal.
     pub lease_seconds: u32,
+    /// Whether a new wait is checked for a ring of waits at once; else the monitor's sweep finds it.
+    pub check_rings: bool,
     /// Model calls in one attempt.
     pub turns: u32,
 }

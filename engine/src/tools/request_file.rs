@@ -28,8 +28,8 @@ pub enum GrantReply {
     Granted,
     /// The files may not be written; the model reads why.
     Denied(String),
-    /// The attempt must stop now.
-    Ended,
+    /// The attempt must stop now, for this reason.
+    Ended(String),
 }
 
 /// Asks for more files.
@@ -125,14 +125,7 @@ impl Tool for RequestFile {
             GrantReply::Denied(reason) => {
                 Err(ToolFailure::refused(format!("not granted: {reason}")))
             }
-            GrantReply::Ended => Err(ToolFailure::Ended(format!(
-                "it waits for {}",
-                files
-                    .iter()
-                    .map(RepoPath::as_str)
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ))),
+            GrantReply::Ended(reason) => Err(ToolFailure::Ended(reason)),
         }
     }
 }
@@ -247,12 +240,12 @@ mod tests {
         let denied = bench.run(&tool, call(&["a"])).await;
         assert!(denied.is_error && denied.text.contains("its owner is busy"));
         assert!(bench.workbench.granted().is_empty());
-        let (_bench, tool, _) = setup(GrantReply::Ended);
+        let (_bench, tool, _) = setup(GrantReply::Ended("it gave way".to_owned()));
         let context = ToolContext {
             work: "test".to_owned(),
             cancel: CancellationToken::new(),
         };
         let ended = tool.execute(call(&["a"]), &context).await;
-        assert!(matches!(ended, Err(ToolFailure::Ended(reason)) if reason.contains('a')));
+        assert!(matches!(ended, Err(ToolFailure::Ended(reason)) if reason == "it gave way"));
     }
 }

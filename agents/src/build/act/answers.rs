@@ -1,5 +1,6 @@
 //! Does what people answered to the questions of a build.
 
+use ropewalk_bus::ownership;
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -230,7 +231,8 @@ async fn finished(
     changes.update(&row, &after);
     // A branch that is left alone no longer keeps others from its files.
     if fate == Some(BranchFate::Leave) {
-        land::disown(context, &mut changes, build).await?;
+        let owned = ownership::owned_by(&context.store, build).await?;
+        ownership::abandon(&mut changes, &owned);
     }
     Ok(changes)
 }

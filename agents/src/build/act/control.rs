@@ -3,14 +3,14 @@
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::payload::{BuildRequest, WorkAssigned};
+use ropewalk_schemas::payload::{BuildRequest, LockRevoked, WorkAssigned};
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
 use crate::build::Shop;
 use crate::build::ask;
-use crate::build::context::{self, Plan, of_build, waits_of};
+use crate::build::context::{self, Plan, of_build};
 use crate::build::decide::counts::{ended_by_stop, is_active, pausing};
 use crate::build::decide::failure::fingerprint;
 use crate::build::decide::step::working_time;
@@ -70,9 +70,7 @@ pub(super) async fn resume(
                 if task.state == TaskState::Waiting && resumed {
                     let mut after = task.record.clone();
                     make_ready(&mut after, "ready; the build was resumed");
-                    for wait in waits_of(&context.store, build.id, &task.id).await? {
-                        changes.delete(&wait);
-                    }
+                    ending::stop_waiting(context, &mut changes, task).await?;
                     changes.update(task, &after);
                 }
             }
@@ -167,9 +165,7 @@ pub(super) async fn retry(
     }
     let mut after = task.record.clone();
     new_round(&mut after, guidance);
-    for wait in waits_of(&context.store, build.id, &task.id).await? {
-        changes.delete(&wait);
-    }
+    ending::stop_waiting(context, &mut changes, &task).await?;
     ask::supersede(context, &mut changes, &task, "the task is tried again").await?;
     changes.update(&task, &after);
     run_again(context, &mut changes, &build, true);
@@ -246,6 +242,8 @@ pub(super) async fn skip(
         shop.signals.cancel_task(build.id, task);
         after.attempt = None;
         after.claimed_at = None;
+    } else {
+        ending::stop_waiting(&context, &mut changes, &row).await?;
     }
     go(&mut after, TaskState::Skipped);
     after.waiting_for = None;
@@ -253,9 +251,6 @@ pub(super) async fn skip(
     after.question = None;
     after.blocked_by.clear();
     after.reason = Some(format!("skipped by {by}: {reason}"));
-    for wait in waits_of(&context.store, build.id, task).await? {
-        changes.delete(&wait);
-    }
     ask::supersede(&context, &mut changes, &row, "the task was skipped").await?;
     changes.update(&row, &after);
     changes.emit(skipped(&context, &build, task, by, reason.to_owned()));
@@ -289,6 +284,25 @@ pub(super) async fn interrupt(
     changes.update(&row, &after);
     end_running(&context, &mut changes, &rows, reason).await?;
     shop.signals.cancel_task(build, task);
+    Ok(changes)
+}
+
+/// Ends the attempt that lost locks. Where it runs it keeps its work itself; one that runs nowhere here is put back.
+pub(super) async fn revoked(
+    shop: &Shop,
+    context: &Context,
+    lost: &LockRevoked,
+) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    if shop.signals.cancel_attempt(lost.attempt_id, &lost.reason) {
+        return Ok(changes);
+    }
+    let rows = Rows::load(context, lost.build_id, &lost.task_id, lost.attempt_id).await?;
+    if let Some(rows) = rows {
+        let context = of_build(context, &rows.build).because_of(rows.task.cause);
+        let report = Report::default();
+        ending::requeue(&context, &mut changes, &rows, &lost.reason, None, &report).await?;
+    }
     Ok(changes)
 }
 

@@ -1,21 +1,24 @@
 //! Moves the ownership of files between builds.
 
+use ropewalk_bus::{locks, ownership};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::BuildMerged;
-use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::task::{ChangeRequestState, TaskState};
 use ropewalk_schemas::{BuildId, RepoPath, TaskId};
 use ropewalk_store::ChangeSet;
 
 use super::control;
 use crate::build::Shop;
-use crate::build::context::{self, granted_lease, waits_of};
+use crate::build::ask;
+use crate::build::context;
+use crate::build::ending;
 use crate::build::land;
+use crate::build::obstacles::close_requests;
 use crate::build::settle::go;
 use crate::build::trouble::Trouble;
 
-/// Notes a merge; from then on the build owns nothing.
+/// Notes a merge; from then on the build owns nothing. Whose files they were stays known: the next owner builds on it.
 pub(super) async fn merged(context: &Context, merge: &BuildMerged) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
     let Some(build) = context::build(&context.store, merge.build_id).await? else {
@@ -32,7 +35,8 @@ pub(super) async fn merged(context: &Context, merge: &BuildMerged) -> Result<Cha
     Ok(changes)
 }
 
-/// Gives a file to the build that asked; an attempt that holds it is ended with its work kept.
+/// Gives a file to the build that asked, which builds on what the owner has landed; an attempt that holds the file is
+/// ended with its work kept. Only a task that still waits gets it, and only once.
 pub(super) async fn hand_over(
     shop: &Shop,
     context: &Context,
@@ -42,32 +46,35 @@ pub(super) async fn hand_over(
     reason: &str,
 ) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
-    if let Some(lease) = granted_lease(&context.store, file).await?
-        && lease.holder.build != build
-    {
+    let Some(row) = context::task(&context.store, build, task).await? else {
+        return Ok(changes);
+    };
+    if row.state != TaskState::Waiting {
+        return Ok(changes);
+    }
+    let held = locks::held_on(&context.store, std::slice::from_ref(file)).await?;
+    for lease in held.iter().filter(|lease| lease.holder.build != build) {
         let holder = &lease.holder;
         let (from, by) = (holder.build, &holder.task);
         changes.merge(control::interrupt(shop, context, from, by, reason).await?);
     }
-    let ownership = Ownership {
-        path: file.clone(),
-        build,
-        since: context.now(),
-    };
-    changes.put(&ownership);
-    if let Some(row) = context::task(&context.store, build, task).await?
-        && row.state == TaskState::Waiting
-    {
-        let mut after = row.record.clone();
-        control::make_ready(
-            &mut after,
-            &format!("ready; `{file}` was handed over: {reason}"),
-        );
-        for wait in waits_of(&context.store, build, task).await? {
-            changes.delete(&wait);
-        }
-        changes.update(&row, &after);
-    }
+    let owner = ownership::owner_of(&context.store, file).await?;
+    ownership::give(&mut changes, build, file, owner.as_ref(), context.now());
+    let mut after = row.record.clone();
+    close_requests(
+        &mut after,
+        Some(file),
+        ChangeRequestState::Approved,
+        reason,
+        context.now(),
+    );
+    ask::supersede(context, &mut changes, &row, "the file was handed over").await?;
+    control::make_ready(
+        &mut after,
+        &format!("ready; `{file}` was handed over: {reason}"),
+    );
+    ending::stop_waiting(context, &mut changes, &row).await?;
+    changes.update(&row, &after);
     Ok(changes)
 }
 
@@ -76,6 +83,7 @@ pub(super) async fn deny(
     context: &Context,
     build: BuildId,
     task: &TaskId,
+    file: &RepoPath,
     reason: &str,
 ) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
@@ -86,12 +94,19 @@ pub(super) async fn deny(
         return Ok(changes);
     }
     let mut after = row.record.clone();
+    close_requests(
+        &mut after,
+        Some(file),
+        ChangeRequestState::Rejected,
+        reason,
+        context.now(),
+    );
     go(&mut after, TaskState::Blocked);
     after.waiting_for = None;
+    after.waits_since = None;
     after.reason = Some(format!("the file stays with its owner: {reason}"));
-    for wait in waits_of(&context.store, build, task).await? {
-        changes.delete(&wait);
-    }
+    ending::stop_waiting(context, &mut changes, &row).await?;
+    ask::supersede(context, &mut changes, &row, "the change was refused").await?;
     changes.update(&row, &after);
     Ok(changes)
 }

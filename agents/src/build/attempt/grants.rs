@@ -1,28 +1,42 @@
-//! Grants more files to a running attempt: free ones of nobody or of its own build.
+//! Grants more files to a running attempt: at once if they are free, else it waits for them with its locks in hand.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ropewalk_bus::locks::{self, Blocked, LockRequest};
+use ropewalk_bus::ownership;
 use ropewalk_engine::{FileGrants, GrantReply};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::lease::Holder;
-use ropewalk_schemas::{AttemptId, BuildId, RepoPath, TaskId};
-use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_schemas::lease::{Holder, Lease};
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
 use super::{Locks, Work, guard, held_now};
 use crate::build::Shop;
-use crate::build::claim::{lease, own};
-use crate::build::context::{CONFLICTS, granted_lease, owner_of};
-use crate::build::ending::Rows;
+use crate::build::context::{CONFLICTS, of_build};
+use crate::build::ending::{self, Rows};
 use crate::build::gate::tamper::is_test;
+use crate::build::obstacles::locked;
 use crate::build::trouble::Trouble;
+use crate::build::waiting::{self, FreedLocks, Waited};
 
 /// Grants files to one attempt.
 pub(super) struct Grants {
     shop: Arc<Shop>,
     context: Context,
-    ids: (BuildId, TaskId, AttemptId),
+    holder: Holder,
+    /// The commit that the attempt works from.
+    base: CommitId,
     locks: Locks,
+}
+
+/// What one look at the files came to.
+enum Look {
+    Answer(GrantReply),
+    /// Others hold them, and the wait is written down.
+    Waits,
+    /// Somebody changed what was looked at.
+    Again,
 }
 
 impl Grants {
@@ -32,46 +46,39 @@ impl Grants {
         Self {
             shop: Arc::clone(work.shop),
             context: work.context.clone(),
-            ids: (build, task.clone(), attempt),
+            holder: Holder {
+                build,
+                task: task.clone(),
+                attempt,
+                loop_name: work.claim.attempt.loop_name.clone(),
+            },
+            base: work.base().clone(),
             locks: Arc::clone(&work.locks),
         }
     }
 
     async fn grant(&self, files: &[RepoPath]) -> Result<GrantReply, Trouble> {
-        let mut wanted: Vec<RepoPath> = files.to_vec();
-        wanted.sort_by_key(RepoPath::key);
         let held = held_now(&self.locks);
-        wanted.retain(|file| !held.keys().any(|path| path.key() == file.key()));
-        for _ in 0..CONFLICTS {
-            let (build, task, attempt) = (self.ids.0, &self.ids.1, self.ids.2);
-            let Some(rows) = Rows::load(&self.context, build, task, attempt).await? else {
-                return Ok(GrantReply::Ended);
-            };
-            if let Some(refusal) = self.refusal(&wanted).await? {
-                return Ok(GrantReply::Denied(refusal));
-            }
-            let mut changes = ChangeSet::new();
-            changes.require(&rows.task);
-            let holder = Holder {
-                build,
-                task: task.clone(),
-                attempt,
-                loop_name: rows.attempt.loop_name.clone(),
-            };
-            let now = self.context.now();
-            for file in &wanted {
-                changes.grant(lease(&self.shop, file, holder.clone(), &rows.task, now));
-                own(&self.context, &mut changes, build, file).await?;
-            }
-            match self.context.store.commit(changes).await {
-                Ok(committed) => {
-                    let token = committed.token.unwrap_or_default();
-                    let mut locks = guard(&self.locks);
-                    locks.extend(wanted.into_iter().map(|file| (file, token)));
-                    return Ok(GrantReply::Granted);
+        let wanted = files
+            .iter()
+            .filter(|file| !held.keys().any(|path| path.key() == file.key()));
+        let request = LockRequest {
+            holder: self.holder.clone(),
+            files: wanted.cloned().collect(),
+            ttl: self.shop.options.lease,
+            reason: format!("task {} of {}", self.holder.task, self.holder.build),
+            since: self.context.now(),
+        };
+        let mut freed = FreedLocks::listen(&self.shop, &self.context);
+        let mut conflicts = 0;
+        while conflicts < CONFLICTS {
+            match self.look(&request).await? {
+                Look::Answer(reply) => return Ok(reply),
+                Look::Again => conflicts += 1,
+                Look::Waits => {
+                    conflicts = 0;
+                    freed.next().await;
                 }
-                Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => {}
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(GrantReply::Denied(
@@ -79,26 +86,128 @@ impl Grants {
         ))
     }
 
-    /// Nobody waits with locks in hand: a file that is taken is refused, and so no ring of waits can close.
+    async fn look(&self, request: &LockRequest) -> Result<Look, Trouble> {
+        let (build, task, attempt) = (self.holder.build, &self.holder.task, self.holder.attempt);
+        let Some(rows) = Rows::load(&self.context, build, task, attempt).await? else {
+            let reason = "the task was taken away".to_owned();
+            return Ok(Look::Answer(GrantReply::Ended(reason)));
+        };
+        if let Some(refusal) = self.refusal(&request.files).await? {
+            return self.refuse(&rows, refusal).await;
+        }
+        let leases = locks::held_on(&self.context.store, &request.files).await?;
+        let blocked = locks::blocked_extension(request, &leases);
+        if blocked.is_empty() {
+            self.take(request, &rows).await
+        } else {
+            self.wait(request, &rows, &leases, &blocked).await
+        }
+    }
+
+    async fn take(&self, request: &LockRequest, rows: &Rows) -> Result<Look, Trouble> {
+        let now = self.context.now();
+        let mut task = rows.task.record.clone();
+        task.reason = None;
+        task.progress_at = Some(now);
+        let mut changes = ChangeSet::new();
+        changes.update(&rows.task, &task);
+        locks::acquire(&mut changes, request, now);
+        for file in &request.files {
+            let owner = ownership::owner_of(&self.context.store, file).await?;
+            ownership::give(&mut changes, self.holder.build, file, owner.as_ref(), now);
+        }
+        ending::stop_waiting(&self.context, &mut changes, &task).await?;
+        match self.context.store.commit(changes).await {
+            Ok(committed) => {
+                let token = committed.token.unwrap_or_default();
+                let files = request.files.iter().cloned();
+                guard(&self.locks).extend(files.map(|file| (file, token)));
+                Ok(Look::Answer(GrantReply::Granted))
+            }
+            Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(Look::Again),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits with the locks of the attempt in hand: this is what can close a ring.
+    async fn wait(
+        &self,
+        request: &LockRequest,
+        rows: &Rows,
+        leases: &[Versioned<Lease>],
+        blocked: &[Blocked],
+    ) -> Result<Look, Trouble> {
+        let waiter = locks::party(&self.holder);
+        let waits: Vec<_> = blocked
+            .iter()
+            .map(|each| each.wait(waiter.clone(), request.since))
+            .collect();
+        let told: Vec<String> = locked(blocked, leases).collect();
+        let mut task = rows.task.record.clone();
+        task.reason = Some(format!("waits for {}", told.join(" and ")));
+        let mut changes = ChangeSet::new();
+        if task == rows.task.record {
+            changes.require(&rows.task);
+        } else {
+            changes.update(&rows.task, &task);
+        }
+        for lease in leases {
+            changes.require(lease);
+        }
+        let context = of_build(&self.context, &rows.build).because_of(rows.task.cause);
+        let came = waiting::wait(&self.shop, &context, &waiter, changes, &waits).await?;
+        Ok(match came {
+            Waited::Written => Look::Waits,
+            Waited::Freed | Waited::Contended => Look::Again,
+            Waited::GaveWay(ring) => {
+                let reason = format!("it gave way to break a deadlock: {ring}");
+                Look::Answer(GrantReply::Ended(reason))
+            }
+        })
+    }
+
+    /// Says what no waiting would change.
     async fn refusal(&self, files: &[RepoPath]) -> Result<Option<String>, Trouble> {
         for file in files {
             if is_test(file.as_str()) {
                 return Ok(Some(format!("`{file}` is a test, which is not granted")));
             }
-            if let Some(owned) = owner_of(&self.context.store, file).await?
-                && owned.live
-                && owned.row.build != self.ids.0
-            {
+            let Some(owner) = ownership::owner_of(&self.context.store, file).await? else {
+                continue;
+            };
+            if owner.keeps_from(self.holder.build) {
                 return Ok(Some(format!("`{file}` belongs to another build")));
             }
-            if let Some(lease) = granted_lease(&self.context.store, file).await?
-                && lease.holder.attempt != self.ids.2
+            if let Some(earlier) = owner.leaves_to(self.holder.build)
+                && !self.stands_on(&earlier.commit).await?
             {
-                let task = &lease.holder.task;
-                return Ok(Some(format!("`{file}` is locked by task `{task}`")));
+                let other = earlier.build;
+                let told = format!("`{file}` is not yet here as build `{other}` left it");
+                return Ok(Some(told));
             }
         }
         Ok(None)
+    }
+
+    async fn stands_on(&self, commit: &CommitId) -> Result<bool, Trouble> {
+        Ok(self.shop.clone.is_ancestor(commit, &self.base).await?)
+    }
+
+    /// Refuses, and ends the wait if there was one.
+    async fn refuse(&self, rows: &Rows, refusal: String) -> Result<Look, Trouble> {
+        let mut changes = ChangeSet::new();
+        ending::stop_waiting(&self.context, &mut changes, &rows.task).await?;
+        if !changes.is_empty() {
+            let mut task = rows.task.record.clone();
+            task.reason = None;
+            changes.update(&rows.task, &task);
+            match self.context.store.commit(changes).await {
+                Ok(_) => {}
+                Err(CommitError::Conflict { .. }) => return Ok(Look::Again),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Look::Answer(GrantReply::Denied(refusal)))
     }
 }
 

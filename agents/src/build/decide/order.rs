@@ -5,11 +5,22 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::ComponentName;
-use ropewalk_schemas::TaskId;
-use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::task::{Action, Task, TaskState};
+use ropewalk_schemas::{RepoPath, TaskId};
 
 /// The priority of a task that names none.
 const DEFAULT_PRIORITY: u8 = 5;
+
+/// Returns the files that a task locks, in canonical order; one that only verifies writes nothing and so locks nothing.
+pub fn locked_files(task: &Task) -> Vec<RepoPath> {
+    if task.block.action == Action::Verify {
+        return Vec::new();
+    }
+    let mut files: Vec<RepoPath> = task.block.files().cloned().collect();
+    files.sort_by_key(RepoPath::key);
+    files.dedup_by_key(|file| file.key());
+    files
+}
 
 /// Returns the tasks that `loop_name` may claim at `now`, the most fitting first.
 ///
@@ -27,6 +38,7 @@ pub fn claimable<'a>(
         .filter(|task| task.state == TaskState::Ready)
         .filter(|task| task.not_before.is_none_or(|earliest| earliest <= now))
         .collect();
+    leave_to_elders(&mut ready);
     ready.sort_by_key(|task| {
         let elsewhere = task
             .assigned_to
@@ -41,6 +53,27 @@ pub fn claimable<'a>(
         )
     });
     ready
+}
+
+/// Leaves out the tasks that share a file with one that has waited for its files for longer: it goes first.
+fn leave_to_elders(ready: &mut Vec<&Task>) {
+    let elders: Vec<(DateTime<Utc>, &TaskId, Vec<String>)> = ready
+        .iter()
+        .filter_map(|task| Some((task.waits_since?, &task.id, keys(task))))
+        .collect();
+    ready.retain(|task| {
+        let files = keys(task);
+        !elders.iter().any(|(since, elder, theirs)| {
+            let goes_first = task
+                .waits_since
+                .is_none_or(|own| (*since, *elder) < (own, &task.id));
+            **elder != task.id && goes_first && theirs.iter().any(|file| files.contains(file))
+        })
+    });
+}
+
+fn keys(task: &Task) -> Vec<String> {
+    locked_files(task).iter().map(RepoPath::key).collect()
 }
 
 /// Returns each phase's place, by its first task in the plan.
@@ -117,6 +150,22 @@ mod tests {
             database,
         ];
         assert_eq!(names(&tasks), ["T-9", "T-8", "T-3", "T-2"]);
+    }
+
+    #[test]
+    fn who_waited_longer_for_a_file_goes_first_whatever_else_orders_them() {
+        let waited = |id: &str, seconds| {
+            let mut waited = task(id, TaskState::Ready, &[]);
+            waited.waits_since = Some(noon() + chrono::TimeDelta::seconds(seconds));
+            waited.block.file = RepoPath::parse("shared").unwrap();
+            waited
+        };
+        let mut fresh = task("T-1", TaskState::Ready, &[]);
+        fresh.block.more_files = vec![RepoPath::parse("SHARED").unwrap()];
+        let mut other = task("T-2", TaskState::Ready, &[]);
+        other.block.file = RepoPath::parse("other").unwrap();
+        let tasks = [fresh, other, waited("T-3", 9), waited("T-4", 3)];
+        assert_eq!(names(&tasks), ["T-2", "T-4"]);
     }
 
     #[test]

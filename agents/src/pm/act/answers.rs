@@ -7,7 +7,7 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{BuildId, Payload, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
-use super::{decided, stuck};
+use super::{change, decided, stuck};
 use crate::pm::context::{self, Running};
 use crate::pm::decide::{self, BuildReply, Stuck, StuckReply, TaskReply};
 use crate::pm::{PmOptions, STUCK};
@@ -21,6 +21,9 @@ pub(super) async fn answered(
     match (Trigger::parse(&answer.trigger), &answer.about) {
         (Some(Trigger::TaskStuck), About::Task { build, task }) => {
             stuck_task(options, answer, (*build, task), context).await
+        }
+        (Some(Trigger::ChangeRequested), About::Task { build, task }) => {
+            change::answered(answer, (*build, task), context).await
         }
         (Some(Trigger::DecisionNeeded), About::Task { build, task }) => {
             Ok(about_task(answer, (*build, task), context))

@@ -1,16 +1,20 @@
 //! Breaks a ring of waits that nobody has broken.
 
-use ropewalk_bus::deadlock;
+use ropewalk_bus::deadlock::{self, Deadlock};
 use ropewalk_bus::graph::Link;
+use ropewalk_bus::ownership::ChangeRequest;
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::payload::DeadlockDetected;
-use ropewalk_schemas::wait::Party;
+use ropewalk_schemas::wait::{Party, Resource};
 use ropewalk_store::ChangeSet;
 
 use super::of_build;
 use crate::pm::context;
+use crate::pm::decide::{self, Member};
 
-/// Takes the locks of one member, if the ring still stands. The alert of the ring is closed, not raised again.
+/// Takes the locks of one member, if the ring still stands; without one, a file of one build goes to the one that
+/// waits for it. The alert of the ring is closed, not raised again.
 pub(super) async fn found(
     alert: &DeadlockDetected,
     context: &Context,
@@ -21,19 +25,80 @@ pub(super) async fn found(
     let named = standing
         .iter()
         .find(|ring| ring.cycle.names() == alert.cycle);
-    if let Some(ring) = named {
-        // The events belong to whoever gives way; a ring without such a member stays shown for people.
-        let first = ring.cycle.links.first().map(|Link { waiter, .. }| waiter);
-        let context = match ring.victim.as_ref().or(first) {
-            Some(Party::Task { build, .. } | Party::Build { build }) => {
-                let build = context::build(&context.store, *build).await?;
-                build.map_or_else(|| context.clone(), |build| of_build(context, &build))
-            }
-            None => context.clone(),
-        };
-        ring.resolve(&mut changes, now, &|subject, payload| {
-            context.event(subject, payload)
-        });
+    let Some(ring) = named else {
+        return Ok(changes);
+    };
+    if ring.victim.is_none() {
+        untie(ring, context, &mut changes).await?;
+        return Ok(changes);
     }
+    // The events belong to whoever gives way.
+    let context = match &ring.victim {
+        Some(Party::Task { build, .. } | Party::Build { build }) => {
+            let build = context::build(&context.store, *build).await?;
+            build.map_or_else(|| context.clone(), |build| of_build(context, &build))
+        }
+        None => context.clone(),
+    };
+    ring.resolve(&mut changes, now, &|subject, payload| {
+        context.event(subject, payload)
+    });
     Ok(changes)
+}
+
+/// Lets one of the builds that wait for each other's files hand over the one that the ring waits for.
+async fn untie(
+    ring: &Deadlock,
+    context: &Context,
+    changes: &mut ChangeSet,
+) -> Result<(), AgentError> {
+    let waits: Vec<(&Link, BuildId)> = for_owners(ring).collect();
+    let mut members = Vec::new();
+    for (_, owner) in &waits {
+        let build = context::build(&context.store, *owner).await?;
+        members.extend(build.map(|build| Member {
+            build: build.id,
+            priority: build.priority,
+            created_at: build.created_at,
+        }));
+    }
+    let Some(giver) = decide::hands_over(&members) else {
+        return Ok(());
+    };
+    let found = waits.into_iter().find(|(_, owner)| *owner == giver);
+    let Some((link, owner)) = found else {
+        return Ok(());
+    };
+    let (Party::Task { build, task }, Some(Resource::Ownership { path })) =
+        (&link.waiter, &link.resource)
+    else {
+        return Ok(());
+    };
+    let request = ChangeRequest {
+        build: *build,
+        task: task.clone(),
+        owner,
+        file: path.clone(),
+    };
+    let reason = format!(
+        "build `{owner}` hands it over to end a ring of waits: {}",
+        ring.cycle.names().join(", ")
+    );
+    request.answer(changes, true, &reason, &|subject, payload| {
+        context.event(subject, payload)
+    });
+    Ok(())
+}
+
+/// Lists the waits of a ring for owners of files, with these owners.
+fn for_owners(ring: &Deadlock) -> impl Iterator<Item = (&Link, BuildId)> {
+    let links = &ring.cycle.links;
+    let next = links.iter().cycle().skip(1);
+    links
+        .iter()
+        .zip(next)
+        .filter_map(|(link, next)| match (&link.resource, &next.waiter) {
+            (Some(Resource::Ownership { .. }), Party::Build { build }) => Some((link, *build)),
+            _ => None,
+        })
 }

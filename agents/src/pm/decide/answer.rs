@@ -57,6 +57,30 @@ pub fn task_reply(text: &str) -> TaskReply {
         )
 }
 
+/// What a person said about a change in a file of another build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeReply {
+    /// The task waits until the file is free.
+    Wait,
+    /// The change may be made on top of what the owner has landed.
+    Approve,
+    /// The change is not made.
+    Refuse,
+}
+
+/// Reads the answer to `change_requested`; only clear words take a file from its owner or block the task.
+pub fn change_reply(text: &str) -> ChangeReply {
+    let plain = plain(text);
+    let begins = |words: &[&str]| words.iter().any(|word| begins_with(&plain, word));
+    if begins(&["go on", "approve", "yes"]) {
+        ChangeReply::Approve
+    } else if begins(&["refuse", "reject", "deny", "no"]) {
+        ChangeReply::Refuse
+    } else {
+        ChangeReply::Wait
+    }
+}
+
 /// What a person decided about a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildReply {
@@ -129,6 +153,20 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(task_reply(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_clear_words_decide_about_a_change_in_a_file_of_another_build() {
+        for (text, expected) in [
+            ("Wait until it is merged", ChangeReply::Wait),
+            ("Go on with its commits", ChangeReply::Approve),
+            ("yes", ChangeReply::Approve),
+            ("Refuse the change", ChangeReply::Refuse),
+            ("No, leave it", ChangeReply::Refuse),
+            ("nobody knows", ChangeReply::Wait),
+        ] {
+            assert_eq!(change_reply(text), expected, "{text}");
         }
     }
 

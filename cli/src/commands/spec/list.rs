@@ -1,13 +1,13 @@
 //! Verb `spec list`: the specifications, the oldest first.
 
 use clap::Args;
+use ropewalk_bus::waits::blocking_questions;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
 
 use super::show::waits_for;
 use crate::app::App;
-use crate::commands::wait::view::blocking_questions;
 use crate::error::CliError;
 use crate::output::time;
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use ropewalk_bus::waits::blocking_questions;
 use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
 use ropewalk_schemas::question::{About, Question};
@@ -11,7 +12,6 @@ use ropewalk_store::{Store, revision_key};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::wait::view::blocking_questions;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::{self, Output, short};

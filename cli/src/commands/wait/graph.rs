@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_bus::graph::{Cycle, WaitGraph};
+use ropewalk_bus::waits::{self, Asking, Waits};
 use ropewalk_schemas::wait::Wait;
 use serde::Serialize;
 
-use super::view::{Asking, Waits, waits};
 use crate::app::App;
 use crate::error::CliError;
 
@@ -17,6 +17,9 @@ pub struct Graph {
     /// Draw in the DOT language of Graphviz.
     #[arg(long)]
     dot: bool,
+    /// Draw as an SVG picture.
+    #[arg(long, conflicts_with = "dot")]
+    svg: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,7 +36,7 @@ impl Graph {
         let Waits {
             parties: waits,
             others,
-        } = waits(&desk.store).await?;
+        } = waits::all(&desk.store).await?;
         let graph = WaitGraph::new(&waits);
         let rings = graph.cycles().iter().map(Cycle::names).collect();
         app.output.show(
@@ -45,6 +48,9 @@ impl Graph {
             |drawn| {
                 if self.dot {
                     return graph.to_dot();
+                }
+                if self.svg {
+                    return graph.to_svg();
                 }
                 let mut text = graph.to_text();
                 for asking in &drawn.others {

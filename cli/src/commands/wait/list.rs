@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
+use ropewalk_bus::waits::{self, Asking};
 use ropewalk_schemas::wait::Wait;
 use serde::Serialize;
 
-use super::view::{Asking, waits};
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::time;
@@ -18,7 +18,7 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let waits = waits(&desk.store).await?;
+        let waits = waits::all(&desk.store).await?;
         let mut rows: Vec<Row> = waits.parties.into_iter().map(Row::Party).collect();
         rows.extend(waits.others.into_iter().map(Row::Other));
         rows.sort_by_key(Row::since);

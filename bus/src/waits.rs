@@ -1,4 +1,9 @@
-//! Collects every wait: the rows of the deadlock detector, and those that follow from questions and tasks.
+//! Collects every wait: those that are written down, and those that follow from questions and tasks.
+//!
+//! A wait for a lock, an owner, a quota or a budget is a row, written and ended with what it waits for. A wait for a
+//! person is an open blocking question, and a wait for a dependency is an edge of the plan to a task that is not
+//! complete: rows of their own could only contradict those. Neither can close a ring: people are sinks, and nobody
+//! who waits for a dependency holds a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +18,27 @@ use serde::Serialize;
 
 /// Who waits for what.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Waits {
+pub struct Waits {
     /// Builds and tasks that wait.
-    pub(super) parties: Vec<Wait>,
+    pub parties: Vec<Wait>,
     /// What else waits for an answer.
-    pub(super) others: Vec<Asking>,
+    pub others: Vec<Asking>,
 }
 
 /// What is no build and no task, and waits for an answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Asking {
+pub struct Asking {
     /// What waits.
-    pub(super) waiter: About,
+    pub waiter: About,
     /// The question.
-    pub(super) resource: Resource,
+    pub resource: Resource,
     /// Since when.
-    pub(super) since: DateTime<Utc>,
+    pub since: DateTime<Utc>,
 }
 
 impl Asking {
     /// Names what waits as builds and tasks are named.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match &self.waiter {
             About::Session { session } => format!("session/{session}"),
             About::Specification { spec } => format!("specification/{spec}"),
@@ -46,7 +51,7 @@ impl Asking {
 }
 
 /// Reads every wait, the longest first.
-pub(super) async fn waits(store: &Store) -> Result<Waits, ReadError> {
+pub async fn all(store: &Store) -> Result<Waits, ReadError> {
     let rows = store.list::<Wait>(Query::new()).await?;
     let mut waits = Waits {
         parties: rows.into_iter().map(|row| row.record).collect(),
@@ -76,9 +81,7 @@ pub(super) async fn waits(store: &Store) -> Result<Waits, ReadError> {
 }
 
 /// Returns the open questions that hold something up.
-pub(in crate::commands) async fn blocking_questions(
-    store: &Store,
-) -> Result<Vec<Question>, ReadError> {
+pub async fn blocking_questions(store: &Store) -> Result<Vec<Question>, ReadError> {
     let open = Query::new()
         .equal("state", QuestionState::Pending.as_str())
         .equal("kind", QuestionKind::Blocking.as_str());

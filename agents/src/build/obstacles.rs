@@ -1,0 +1,152 @@
+//! Finds what stands between a task and its files: owners of other builds, and locks.
+
+use chrono::{DateTime, Utc};
+use ropewalk_bus::locks::{self, Blocked, LockRequest};
+use ropewalk_bus::ownership::{self, ChangeRequest, Owner};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::task::{ChangeRequestState, Task, WaitReason};
+use ropewalk_schemas::wait::{Party, Wait};
+use ropewalk_schemas::{BuildId, RepoPath, TaskId};
+use ropewalk_store::{ChangeSet, Versioned, path_key};
+
+use super::trouble::Trouble;
+
+/// What stands between a task and its files; nothing, when it may take them.
+pub(crate) struct Obstacles {
+    request: LockRequest,
+    /// The files that other builds own.
+    owned: Vec<Owner>,
+    /// The files that others have locked, or wait for longer.
+    blocked: Vec<Blocked>,
+    leases: Vec<Versioned<Lease>>,
+}
+
+impl Obstacles {
+    /// Looks at every file that is asked for.
+    pub(crate) async fn of(context: &Context, request: LockRequest) -> Result<Self, Trouble> {
+        let store = &context.store;
+        let mut others = Vec::new();
+        for file in &request.files {
+            let last = ownership::owner_of(store, file).await?;
+            others.extend(last.filter(|owner| owner.keeps_from(request.holder.build)));
+        }
+        let leases = locks::held_on(store, &request.files).await?;
+        // Who waits for an owner, maybe for days, keeps nobody from the other files.
+        let blocked = if others.is_empty() {
+            let waits = locks::lease_waits(store).await?;
+            locks::blocked_claim(&request, &leases, &waits)
+        } else {
+            locks::blocked_extension(&request, &leases)
+        };
+        Ok(Self {
+            request,
+            owned: others,
+            blocked,
+            leases,
+        })
+    }
+
+    /// Returns whether the files are free.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.owned.is_empty() && self.blocked.is_empty()
+    }
+
+    /// Lists the files that other builds own, with their owners.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = (&RepoPath, BuildId)> {
+        self.owned
+            .iter()
+            .map(|owner| (&owner.row.path, owner.row.build))
+    }
+
+    /// Returns the waits of the task.
+    pub(crate) fn waits(&self) -> Vec<Wait> {
+        if self.owned.is_empty() {
+            return locks::claim_waits(&self.request, &self.blocked);
+        }
+        let (waiter, since) = (locks::party(&self.request.holder), self.request.since);
+        let locked = self
+            .blocked
+            .iter()
+            .map(|each| each.wait(waiter.clone(), since));
+        let owned = self.owners().map(|(file, owner)| {
+            let holder = &self.request.holder;
+            change_request(holder.build, &holder.task, owner, file).wait(since)
+        });
+        owned.chain(locked).collect()
+    }
+
+    /// Demands that what was seen still is so.
+    pub(crate) fn require(&self, changes: &mut ChangeSet) {
+        for owner in &self.owned {
+            changes.require(&owner.row);
+        }
+        for lease in &self.leases {
+            changes.require(lease);
+        }
+    }
+
+    /// Lets the task say what it waits for.
+    pub(crate) fn tell(&self, task: &mut Task) {
+        task.waiting_for = Some(if self.owned.is_empty() {
+            WaitReason::Lock
+        } else {
+            WaitReason::Owner
+        });
+        let owned = self
+            .owners()
+            .map(|(file, owner)| format!("`{file}`, which build `{owner}` owns"));
+        let told: Vec<String> = owned.chain(locked(&self.blocked, &self.leases)).collect();
+        task.reason = Some(format!("waits for {}", told.join(" and ")));
+    }
+}
+
+/// Tells who keeps files locked, or was there first.
+pub(crate) fn locked<'a>(
+    blocked: &'a [Blocked],
+    leases: &'a [Versioned<Lease>],
+) -> impl Iterator<Item = String> + 'a {
+    blocked.iter().map(|each| {
+        let key = path_key(&each.file);
+        let held = leases.iter().any(|lease| path_key(&lease.path) == key);
+        let does = if held { "holds" } else { "awaits longer" };
+        let by = match &each.by {
+            Party::Task { task, .. } => format!("task `{task}`"),
+            Party::Build { build } => format!("build `{build}`"),
+        };
+        format!("the lock on `{}`, which {by} {does}", each.file)
+    })
+}
+
+/// Returns what a task asks of the owner of a file.
+pub(crate) fn change_request(
+    build: BuildId,
+    task: &TaskId,
+    owner: BuildId,
+    file: &RepoPath,
+) -> ChangeRequest {
+    ChangeRequest {
+        build,
+        task: task.clone(),
+        owner,
+        file: file.clone(),
+    }
+}
+
+/// Closes the open requests of a task: for one file, or all.
+pub(crate) fn close_requests(
+    task: &mut Task,
+    file: Option<&RepoPath>,
+    state: ChangeRequestState,
+    reason: &str,
+    now: DateTime<Utc>,
+) {
+    for request in &mut task.change_requests {
+        let meant = file.is_none_or(|file| file.key() == request.file.key());
+        if meant && request.state == ChangeRequestState::Requested {
+            request.state = state;
+            request.reason = Some(reason.to_owned());
+            request.decided_at = Some(now);
+        }
+    }
+}

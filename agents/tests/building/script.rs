@@ -1,0 +1,61 @@
+//! Scripts of agents that work in several steps and meet each other on the way.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// One step of a scripted agent.
+pub(crate) enum Step<'a> {
+    /// Runs a shell line.
+    Shell(String),
+    /// Asks for more files.
+    Ask(&'a [&'a str]),
+}
+
+/// Makes the rules of a task whose agent takes these steps, one a turn, and says that it is done.
+pub(crate) fn steps(task: &str, steps: &[Step<'_>]) -> String {
+    let mut rules = String::new();
+    let mut rule = |turn: usize, tool: &str, input: &Value| {
+        write!(
+            rules,
+            "- agent: build\n  task: {task}\n  turn: {turn}\n  reply:\n    tools:\n      - name: {tool}\n        input: {input}\n"
+        )
+        .unwrap();
+    };
+    for (number, step) in steps.iter().enumerate() {
+        match step {
+            Step::Shell(line) => rule(number + 1, "bash", &json!({ "command": line })),
+            Step::Ask(files) => {
+                let input = json!({ "files": files, "reason": "it belongs together" });
+                rule(number + 1, "request_file", &input);
+            }
+        }
+    }
+    let done = json!({ "summary": "Done." });
+    rule(steps.len() + 1, "finish", &done);
+    rules
+}
+
+/// Adds a line to a file.
+pub(crate) fn append(line: &str, file: &str) -> Step<'static> {
+    Step::Shell(format!("echo {line} >> {file}"))
+}
+
+/// Adds a line to a file, says so, and waits until somebody else says something.
+pub(crate) fn append_and_meet(line: &str, file: &str, says: &Path, awaits: &Path) -> Step<'static> {
+    Step::Shell(format!(
+        "echo {line} >> {file}; touch {}; {}",
+        says.display(),
+        until(awaits)
+    ))
+}
+
+/// Waits until somebody says something.
+pub(crate) fn meet(awaits: &Path) -> Step<'static> {
+    Step::Shell(until(awaits))
+}
+
+fn until(there: &Path) -> String {
+    format!("until [ -e {} ]; do sleep 0.02; done", there.display())
+}
