@@ -13,7 +13,7 @@ use ropewalk_store::Query;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::wait::view::blocking_questions;
+use ropewalk_bus::waits::blocking_questions;
 use crate::error::CliError;
 use crate::output::{short, time};
 
