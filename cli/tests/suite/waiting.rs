@@ -1,5 +1,6 @@
 //! A blocking question holds one idea, visibly, also over a restart, until somebody answers (V21).
 
+use chrono::{DateTime, Utc};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -15,6 +16,8 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
     let waiting = world.json("spec list --idea rivers");
     let show = format!("spec show {}", text(&waiting[0]["id"]));
     assert_eq!(world.json(&show)["waits_for"], json!([id]));
+    assert_eq!(world.json("idea show rivers")["waits_for"], json!([id]));
+    assert!(world.run("idea show rivers").contains(id));
     let waits = world.json("wait list");
     assert!(waits.to_string().contains(id), "{waits}");
     let shown = world.run(&format!("question show {id}"));
@@ -50,6 +53,7 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
         (&answer["text"], &answer["by"], &answer["channel"]),
         (&json!("Plain files"), &json!("ada"), &json!("cli"))
     );
-    assert!(text(&answer["at"]) > text(&answered["asked_at"]));
+    let time = |value: &Value| text(value).parse::<DateTime<Utc>>().unwrap();
+    assert!(time(&answer["at"]) > time(&answered["asked_at"]));
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }

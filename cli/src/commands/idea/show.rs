@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Author, Idea, Message, Session};
+use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
+use ropewalk_schemas::{QuestionId, Slug};
 use ropewalk_store::Query;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::wait::view::blocking_questions;
 use crate::error::CliError;
 use crate::output::{short, time};
 
@@ -31,6 +33,8 @@ struct Shown {
     messages: Vec<Message>,
     specifications: Vec<Specification>,
     builds: Vec<Build>,
+    /// The open questions that hold work on it up.
+    waits_for: Vec<QuestionId>,
 }
 
 impl Show {
@@ -52,16 +56,26 @@ impl Show {
             .equal("session", idea.session.to_string())
             .order_by("at");
         let session = store.get::<Session>(&idea.session.to_string()).await?;
+        let waits_for = waits_for(&idea, &blocking_questions(store).await?);
         let shown = Shown {
             folder: desk.project.places().idea_folder(&idea.user, &idea.slug),
             conversation: session.map(|session| session.record),
             messages: records(store.list(of_session).await?),
             specifications: records(store.list(of_idea()).await?),
             builds: records(store.list(of_idea()).await?),
+            waits_for,
             idea,
         };
         app.output.show(&shown, human)
     }
+}
+
+/// Returns the open questions about an idea, whatever part of the work on it they hold up.
+fn waits_for(idea: &Idea, open: &[Question]) -> Vec<QuestionId> {
+    open.iter()
+        .filter(|question| question.idea.as_ref() == Some(&idea.slug))
+        .map(|question| question.id)
+        .collect()
 }
 
 fn records<R>(rows: Vec<ropewalk_store::Versioned<R>>) -> Vec<R> {
@@ -89,9 +103,9 @@ fn human(shown: &Shown) -> String {
             )
             .ok();
         }
-        if let Some(question) = session.waiting_for {
-            writeln!(text, "waits for   your answer to question {question}").ok();
-        }
+    }
+    for question in &shown.waits_for {
+        writeln!(text, "waits for   your answer to question {question}").ok();
     }
     writeln!(text, "folder      {}", shown.folder.display()).ok();
     for spec in &shown.specifications {
