@@ -13,9 +13,9 @@ use ropewalk_store::Query;
 use serde::Serialize;
 
 use crate::app::App;
-use ropewalk_bus::waits::blocking_questions;
 use crate::error::CliError;
 use crate::output::{short, time};
+use ropewalk_bus::waits::blocking_questions;
 
 /// The idea.
 #[derive(Debug, Args)]
