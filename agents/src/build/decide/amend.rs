@@ -44,7 +44,7 @@ pub fn carried<'a>(
             block.requirements.clone(),
             block.validation.clone(),
             block.code_template.clone(),
-            block.notes.clone(),
+            asked_notes(block),
         )
     };
     let named = block
@@ -57,6 +57,16 @@ pub fn carried<'a>(
     before.iter().find(|task| {
         task.id == block.id && task.state == TaskState::Complete && asks(&task.block) == asks(block)
     })
+}
+
+/// Returns the notes without what the plan remarks about owners: a file that was built has one, and nothing else changed.
+fn asked_notes(block: &TaskBlock) -> Vec<String> {
+    let lines = block.notes.as_deref().unwrap_or_default().lines();
+    lines
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.contains("is owned by build "))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -115,6 +125,11 @@ mod tests {
         ordered.phase = "later".to_owned();
         ordered.priority = Some(1);
         assert!(is_carried(&ordered, &none));
+        let mut owned = block("A", &[]);
+        owned.notes = Some("`A.txt` is owned by build 1.".to_owned());
+        assert!(is_carried(&owned, &none));
+        owned.notes = Some("`A.txt` is owned by build 1.\nKeep it short.".to_owned());
+        assert!(!is_carried(&owned, &none));
         let mut changed = block("A", &[]);
         changed.validation.command = "another".to_owned();
         assert!(!is_carried(&changed, &none));

@@ -58,7 +58,7 @@ impl Approve {
             price,
         } = specification::approve(&desk.context(), spec.id, &hash, desk.user()).await?;
         let build = if desk.poke_or_say(&app.output)? {
-            build_of(&desk, spec).await?
+            build_of(&desk, spec, revision).await?
         } else {
             None
         };
@@ -116,14 +116,16 @@ fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
     }
 }
 
-async fn build_of(desk: &Desk, spec: SpecId) -> Result<Option<BuildId>, CliError> {
+/// Waits for the build of this very revision; an earlier one may have a build too.
+async fn build_of(desk: &Desk, spec: SpecId, revision: u32) -> Result<Option<BuildId>, CliError> {
     desk.wait_for(PATIENCE, || async {
         let of_spec = Query::new().equal("spec", spec.to_string());
         Ok(desk
             .store
             .list::<Build>(of_spec)
             .await?
-            .pop()
+            .into_iter()
+            .find(|build| build.revision == revision)
             .map(|build| build.id))
     })
     .await
