@@ -1,7 +1,8 @@
 //! Real faults on the program itself: each test makes sure that its fault happened, that the work went on after it, and
 //! that nothing was lost or done twice.
 //!
-//! A trial begins with a copy of one approved project, whose build has twelve small tasks.
+//! A trial begins with a copy of one approved project, whose build has twelve small tasks. The tests whose names begin
+//! with `soak_` do a few rounds here and as many as `ROPEWALK_SOAK_…` says in `./check --soak`; they print the counts.
 
 #[path = "../scenarios/picture.rs"]
 #[expect(dead_code, reason = "what a rehearsal needs is not needed here")]
@@ -9,10 +10,16 @@ mod picture;
 #[path = "../scenarios/project.rs"]
 mod project;
 #[path = "../scenarios/running.rs"]
-#[expect(dead_code, reason = "what a rehearsal needs is not needed here")]
 mod running;
 
 mod ledger;
 mod trial;
 
+mod broker;
+mod clocks;
+mod disks;
+mod events;
+mod leases;
+mod processes;
 mod seams;
+mod storage;

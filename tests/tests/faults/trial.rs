@@ -13,25 +13,62 @@ use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_store::{DeliveryFilter, DeliveryState, EventFilter, Query, Store};
+use ropewalk_tests::namespaces;
 
 use crate::ledger;
-use crate::picture::{check_at_rest, git, landed, store};
+use crate::picture::{TIMER, check_at_rest, git, landed, store};
 use crate::project::{LINES, PATIENCE, Project, TASKS, identity};
 use crate::running::{Running, finish, start};
 
 /// How long one fault may take to happen.
-const UNTIL_FAULT: Duration = Duration::from_mins(1);
+pub(crate) const UNTIL_FAULT: Duration = Duration::from_mins(1);
+
+/// Names the project to copy to a test that runs itself again.
+const APPROVED: &str = "ROPEWALK_TEST_APPROVED";
+
+/// Returns how often something is done: `usually` in `./check`, what the environment says in `./check --soak`.
+pub(crate) fn count(variable: &str, usually: u32) -> anyhow::Result<u32> {
+    match std::env::var_os(variable) {
+        None => Ok(usually),
+        Some(text) => {
+            let text = text.to_string_lossy();
+            text.parse()
+                .with_context(|| format!("`{variable}` is `{text}`, which is no number"))
+        }
+    }
+}
+
+/// Returns a time below `limit` that looks random and is the same in every run.
+pub(crate) fn scatter(number: u32, limit: Duration) -> Duration {
+    let hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    limit * u32::try_from(hash & 0xffff).unwrap_or_default() / 0x1_0000
+}
 
 /// Returns a fresh copy of the approved project, on which no `up` ever ran.
 pub(crate) fn approved() -> anyhow::Result<Project> {
-    static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let template = TEMPLATE.get_or_init(|| template().map_err(|error| format!("{error:#}")));
-    let template = template
-        .as_ref()
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
     let directory = tempfile::tempdir()?;
-    copy(template, directory.path())?;
+    copy(shared()?, directory.path())?;
     Ok(Project::at(directory))
+}
+
+/// Returns the project that trials copy, made once.
+fn shared() -> anyhow::Result<&'static Path> {
+    static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let template = TEMPLATE.get_or_init(|| match std::env::var_os(APPROVED) {
+        Some(place) => Ok(place.into()),
+        None => template().map_err(|error| format!("{error:#}")),
+    });
+    let template = template.as_ref().map(PathBuf::as_path);
+    template.map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+/// Runs a test again where it may mount file systems; answers whether this is that second run.
+pub(crate) fn may_mount(test: &str) -> anyhow::Result<bool> {
+    if namespaces::are_own() {
+        return Ok(true);
+    }
+    namespaces::run(test, &[(APPROVED, shared()?.as_os_str())])?;
+    Ok(false)
 }
 
 /// Makes the project that trials copy; it stays in the target directory until the next test run.
@@ -77,6 +114,17 @@ impl Project {
             "`{plan}` was to abort, it ended with {status}: {}",
             self.said()
         );
+        Ok(())
+    }
+
+    /// Starts `up`, kills it `after` that, and makes sure that it was the kill that ended it.
+    pub(crate) async fn kill_after(&self, after: Duration) -> anyhow::Result<()> {
+        let mut up = start(&self.runner, &["up"])?;
+        tokio::time::sleep(after).await;
+        up.0.kill()?;
+        let status = end_of(&mut up, UNTIL_FAULT).await?;
+        let killed = status.signal() == Some(Signal::SIGKILL as i32);
+        ensure!(killed, "it ended by itself with {status}: {}", self.said());
         Ok(())
     }
 
@@ -161,7 +209,7 @@ async fn check_events(store: &Store, tasks: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that every delivery that ever was is handled.
+/// Checks that every delivery that ever was is handled; a timer may fire in the moment of the stop.
 async fn check_deliveries(store: &Store) -> anyhow::Result<()> {
     let filter = DeliveryFilter {
         limit: Some(100_000),
@@ -172,6 +220,7 @@ async fn check_deliveries(store: &Store) -> anyhow::Result<()> {
     let left: Vec<_> = rows
         .iter()
         .filter(|row| row.state != DeliveryState::Done)
+        .filter(|row| row.state != DeliveryState::Open || row.event_type != TIMER)
         .collect();
     ensure!(left.is_empty(), "not handled: {left:?}");
     Ok(())

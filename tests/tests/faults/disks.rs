@@ -1,0 +1,96 @@
+//! Disks that are full.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use crate::project::PATIENCE;
+use crate::running::{start, stop, until_events};
+use crate::trial::{UNTIL_FAULT, approved, end_of, may_mount};
+
+/// A file system of a few MiB in memory; unmounted on drop.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts it over `place` with what lies there.
+    fn over(place: &Path, mebibytes: u32) -> anyhow::Result<Self> {
+        let aside = place.with_extension("aside");
+        fs::rename(place, &aside)?;
+        fs::create_dir(place)?;
+        let options = format!("size={mebibytes}m,mode=0700");
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(place)
+            .status()?;
+        ensure!(mount.success(), "cannot mount a tmpfs");
+        let disk = Self(place.to_owned());
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(aside.join("."))
+            .arg(place)
+            .status()?;
+        ensure!(copied.success(), "`{}` does not fit", place.display());
+        Ok(disk)
+    }
+
+    /// Fills it to the last byte; returns the file to delete.
+    fn fill(&self) -> anyhow::Result<PathBuf> {
+        let filler = self.0.join("filler");
+        let mut file = fs::File::create(&filler)?;
+        for size in [65_536, 4_096, 1] {
+            let chunk = vec![1; size];
+            while file.write_all(&chunk).is_ok() {}
+        }
+        ensure!(
+            fs::write(self.0.join("probe"), [1; 4_096]).is_err(),
+            "the disk is not full"
+        );
+        Ok(filler)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("--lazy").arg(&self.0).status());
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_the_work_and_room_lets_it_go_on() -> anyhow::Result<()> {
+    if !may_mount("disks::a_full_disk_stops_the_work_and_room_lets_it_go_on")? {
+        return Ok(());
+    }
+    let project = approved()?;
+    let disk = SmallDisk::over(&project.path().join("state"), 64)?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_events(project.path(), &mut up, "task.completed", 2).await?;
+    let filler = disk.fill()?;
+    let verb = ["idea", "new", "Another idea", "--slug", "another"];
+    let began = Instant::now();
+    let mut failed = false;
+    while !failed && began.elapsed() < UNTIL_FAULT {
+        failed = !project.runner.run(&verb, PATIENCE)?.status.success();
+    }
+    ensure!(failed, "writing succeeds on a full disk");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    ensure!(
+        up.0.try_wait()?.is_none(),
+        "`up` gave up: {}",
+        project.said()
+    );
+    ensure!(!project.said().contains("panicked"), "{}", project.said());
+    fs::remove_file(filler)?;
+    drop(fs::remove_file(disk.0.join("probe")));
+    // Back unaided: the same process goes on.
+    until_events(project.path(), &mut up, "build.completed", 1)
+        .await
+        .with_context(|| project.said())?;
+    let status = end_of(&mut up, Duration::from_millis(500)).await;
+    ensure!(status.is_err(), "`up` ended by itself");
+    stop(&mut up).await?;
+    project.finish_and_check().await
+}

@@ -1,0 +1,138 @@
+//! Processes that are killed, stopped, started twice, or short of files.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use ropewalk_store::EventFilter;
+
+use crate::picture::store;
+use crate::project::{PATIENCE, Project};
+use crate::running::{start, stop, until_events, until_ready};
+use crate::trial::{UNTIL_FAULT, approved, count, end_of, scatter};
+
+#[tokio::test]
+async fn soak_stops_under_load_take_no_longer_than_ten_seconds_and_lose_nothing()
+-> anyhow::Result<()> {
+    let wanted = count("ROPEWALK_SOAK_STOPS", 3)?;
+    let (mut slowest, mut stops) = (Duration::ZERO, 0);
+    while stops < wanted {
+        let project = approved()?;
+        for started in 1..=(wanted - stops).min(6) {
+            let before = events_of(&project, "task.started").await?;
+            let mut up = start(&project.runner, &["up"])?;
+            // A start of its own shows that it has begun to work, and to listen to signals.
+            until_events(project.path(), &mut up, "task.started", before + 1).await?;
+            until_ready(project.path(), &mut up).await?;
+            tokio::time::sleep(scatter(started, Duration::from_millis(200))).await;
+            slowest = slowest.max(stop(&mut up).await?);
+            stops += 1;
+        }
+        project.finish_and_check().await?;
+    }
+    ensure!(slowest <= Duration::from_secs(10), "{slowest:?}");
+    println!("{stops} stops under load, the slowest took {slowest:?}: 0 lost, 0 doubled");
+    Ok(())
+}
+
+async fn events_of(project: &Project, event_type: &str) -> anyhow::Result<usize> {
+    let store = store(project.path()).await?;
+    let filter = EventFilter {
+        limit: Some(10_000),
+        ..EventFilter::default()
+    };
+    let events = store.events(&filter).await?;
+    store.close().await?;
+    let of = events
+        .iter()
+        .filter(|stored| stored.event.event_type == event_type);
+    Ok(of.count())
+}
+
+#[tokio::test]
+async fn a_second_up_is_refused_while_verbs_work_beside_the_first() -> anyhow::Result<()> {
+    let project = approved()?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_events(project.path(), &mut up, "task.started", 1).await?;
+    let second = project.runner.run(&["up"], PATIENCE)?;
+    assert_eq!(second.status.code(), Some(1));
+    let complaint = String::from_utf8_lossy(&second.stderr).into_owned();
+    ensure!(
+        complaint.contains(&up.pid()?.to_string()),
+        "it does not name the first: {complaint}"
+    );
+    let builds = project.verb(&["build", "list"], "")?;
+    assert_eq!(builds.as_array().map(Vec::len), Some(1));
+    project.verb(&["idea", "new", "Another idea", "--slug", "another"], "")?;
+    stop(&mut up).await?;
+    project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn sixty_four_open_files_are_enough_for_a_build() -> anyhow::Result<()> {
+    let project = approved()?;
+    let mut up = start(&project.runner.clone().with_open_files(64), &["up"])?;
+    until_events(project.path(), &mut up, "task.started", 1).await?;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", up.pid()?))?;
+    let limited = limits
+        .lines()
+        .any(|line| line.starts_with("Max open files") && line.contains(" 64 "));
+    ensure!(limited, "{limits}");
+    until_events(project.path(), &mut up, "build.completed", 1).await?;
+    stop(&mut up).await?;
+    project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn too_few_open_files_fail_in_words_and_harm_nothing() -> anyhow::Result<()> {
+    let project = approved()?;
+    let mut refusals = 0;
+    for limit in [12, 20, 24, 28, 32] {
+        let mut up = start(&project.runner.clone().with_open_files(limit), &["up"])?;
+        // It may end by itself or hang on to what it has; only the truth must not suffer.
+        if let Ok(status) = end_of(&mut up, Duration::from_secs(2)).await {
+            assert_eq!(status.code(), Some(1), "{limit}: {}", project.said());
+            refusals += 1;
+        }
+    }
+    ensure!(refusals > 0, "no limit was too low");
+    let log = std::fs::read_to_string(project.runner.log())?;
+    ensure!(!log.contains("panicked"), "{log}");
+    project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn soak_kills_while_starting_converge() -> anyhow::Result<()> {
+    let project = approved()?;
+    // The first leaves work behind that the next starts have to recover.
+    let mut up = start(&project.runner, &["up"])?;
+    until_events(project.path(), &mut up, "task.started", 2).await?;
+    up.0.kill()?;
+    end_of(&mut up, UNTIL_FAULT).await?;
+    let kills = count("ROPEWALK_SOAK_STARTS", 5)?;
+    for number in 0..kills {
+        let after = scatter(number, Duration::from_millis(300));
+        project.kill_after(after).await?;
+    }
+    project.finish_and_check().await?;
+    println!("{kills} kills while starting: 0 lost, 0 doubled");
+    Ok(())
+}
+
+#[tokio::test]
+async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
+    let wanted = count("ROPEWALK_SOAK_KILLS", 5)?;
+    let (mut kills, mut builds) = (0, 0);
+    while kills < wanted {
+        let project = approved()?;
+        // More kills than that and a build may rarely get anywhere between them.
+        for _ in 0..10.min(wanted - kills) {
+            let after = Duration::from_millis(200) + scatter(kills, Duration::from_millis(1_800));
+            project.kill_after(after).await?;
+            kills += 1;
+        }
+        project.finish_and_check().await?;
+        builds += 1;
+    }
+    println!("{kills} kills in {builds} builds: 0 lost, 0 doubled");
+    Ok(())
+}
