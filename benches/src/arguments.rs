@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) names: Vec<String>,
     /// How long each side of a ratio is measured.
     pub(crate) time: Duration,
+    /// How often each benchmark runs; the run with the median ratio is shown.
+    pub(crate) repeat: usize,
     /// Whether to print JSON instead of a table.
     pub(crate) json: bool,
 }
@@ -36,6 +38,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Command> {
     let mut settings = Settings {
         names: Vec::new(),
         time: Duration::from_secs(4),
+        repeat: 1,
         json: false,
     };
     let mut words = words.iter();
@@ -47,6 +50,14 @@ pub(crate) fn parse(words: &[String]) -> Result<Command> {
             "--seconds" => {
                 let number = words.next().context("`--seconds` needs a number")?;
                 settings.time = seconds(number)?;
+            }
+            "--repeat" => {
+                let number = words.next().context("`--repeat` needs a number")?;
+                settings.repeat = number
+                    .parse()
+                    .ok()
+                    .filter(|times| *times > 0)
+                    .with_context(|| format!("`{number}` is no number above 0"))?;
             }
             name if suite::NAMES.iter().any(|(known, _)| *known == name) => {
                 settings.names.push(name.to_owned());
@@ -69,7 +80,8 @@ fn seconds(text: &str) -> Result<Duration> {
 
 /// Returns how the program is called.
 pub(crate) fn usage() -> String {
-    let mut lines = vec!["usage: ropewalk-benches [NAME…] [--seconds N] [--json]\n".to_owned()];
+    let mut lines =
+        vec!["usage: ropewalk-benches [NAME…] [--seconds N] [--repeat N] [--json]\n".to_owned()];
     lines.extend(
         suite::NAMES
             .iter()
@@ -92,15 +104,22 @@ mod tests {
         let settings = Settings {
             names: vec!["chain".to_owned(), "graph".to_owned()],
             time: Duration::from_millis(500),
+            repeat: 3,
             json: true,
         };
-        let command = parsed("chain --seconds 0.5 graph --json").unwrap();
+        let command = parsed("chain --seconds 0.5 graph --repeat 3 --json").unwrap();
         assert_eq!(command, Command::Measure(settings));
     }
 
     #[test]
     fn what_is_not_known_is_named() {
-        for line in ["chian", "--seconds", "--seconds 0", "--seconds x"] {
+        for line in [
+            "chian",
+            "--seconds",
+            "--seconds 0",
+            "--repeat 0",
+            "--seconds x",
+        ] {
             let error = parsed(line).unwrap_err().to_string();
             assert!(error.contains('`'), "{line}: {error}");
         }

@@ -122,6 +122,19 @@ impl Figure {
     }
 }
 
+/// Returns of each figure the run with the median ratio, or the median value where there is no raw limit.
+pub(crate) fn medians(runs: &[Vec<Figure>]) -> Vec<Figure> {
+    let figures = runs.first().map_or(0, Vec::len);
+    (0..figures)
+        .filter_map(|index| {
+            let mut same: Vec<&Figure> = runs.iter().filter_map(|run| run.get(index)).collect();
+            let order = |figure: &Figure| figure.ratio().unwrap_or(figure.value);
+            same.sort_by(|one, other| order(one).total_cmp(&order(other)));
+            same.get(same.len() / 2).map(|figure| (*figure).clone())
+        })
+        .collect()
+}
+
 /// Returns the figures as a Markdown table.
 pub(crate) fn table(figures: &[Figure]) -> String {
     let mut text = String::from(
@@ -207,6 +220,13 @@ mod tests {
         for (figure, expected) in cases {
             assert_eq!(figure.met(), expected, "{figure:?}");
         }
+    }
+
+    #[test]
+    fn of_several_runs_the_one_with_the_median_ratio_is_shown() {
+        let run = |value, raw| vec![Figure::rate("r", value, raw, "raw")];
+        let runs = [run(90.0, 100.0), run(10.0, 20.0), run(30.0, 100.0)];
+        assert_eq!(medians(&runs), run(10.0, 20.0));
     }
 
     #[test]

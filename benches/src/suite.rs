@@ -51,8 +51,12 @@ pub(crate) async fn run(settings: &Settings) -> Result<()> {
     for (name, _) in NAMES {
         if settings.names.is_empty() || settings.names.iter().any(|asked| asked == name) {
             writeln!(std::io::stderr(), "measuring {name} …")?;
-            let measured = Box::pin(measure(name, settings)).await;
-            figures.extend(measured.with_context(|| format!("benchmark `{name}`"))?);
+            let mut runs = Vec::with_capacity(settings.repeat);
+            for _ in 0..settings.repeat {
+                let measured = Box::pin(measure(name, settings)).await;
+                runs.push(measured.with_context(|| format!("benchmark `{name}`"))?);
+            }
+            figures.extend(figure::medians(&runs));
         }
     }
     let mut output = std::io::stdout();
