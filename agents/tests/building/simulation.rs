@@ -104,6 +104,7 @@ async fn play(seed: u64) -> String {
             options.gate.checks = vec![GateCheck {
                 name: "limit".to_owned(),
                 command: world::limit(&directory),
+                kind: None,
                 level: None,
                 timeout: Duration::from_secs(3),
             }];
