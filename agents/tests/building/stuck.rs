@@ -30,7 +30,7 @@ fn house(clock: &Clock, minutes: u64) -> House {
     let slow = writes("T-005", "T-005.txt", "good\n", None).replace("turn: 2\n  reply:", &delay);
     let rules = [slow, writes("T-006", "T-006.txt", "good\n", None)];
     House::new(&rules.concat())
-        .at_the_time_of(&clock)
+        .at_the_time_of(clock)
         .with(|options| {
             options.loops = 1;
             options.lease = Duration::from_hours(9);

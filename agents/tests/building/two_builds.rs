@@ -125,6 +125,11 @@ fn lines(text: &str) -> Vec<&str> {
     lines
 }
 
+/// Returns whether each of two tasks began before the other one had ended.
+fn overlap(one: &[Attempt], other: &[Attempt]) -> bool {
+    span(one).0 < span(other).1 && span(other).0 < span(one).1
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other() {
     let slowly =
@@ -157,7 +162,7 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
     let second = open.approve(json!([update("D", "b.ts")])).await;
     let (one, tasks) = open.ended(first).await;
     assert_eq!(one.state, BuildState::Succeeded, "{:?}", one.reason);
-    let (two, waiting) = open
+    let (_, waiting) = open
         .until(second, |_, tasks| {
             tasks
                 .iter()
@@ -166,17 +171,8 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
         .await;
     assert_eq!(task(&waiting, "D").attempts, 0);
     land(&open, &house, &one).await;
-    let (two, done) = {
-        let (ended, done) = open.ended(second).await;
-        assert_eq!(
-            ended.state,
-            BuildState::Succeeded,
-            "{:?} {:?}",
-            ended.reason,
-            two.reason
-        );
-        (ended, done)
-    };
+    let (two, done) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
     land(&open, &house, &two).await;
     for (file, expected) in [("a.ts", ["A", "C"]), ("b.ts", ["B", "D"])] {
         assert_eq!(
@@ -190,10 +186,7 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
         open.attempts(one.id, "C").await,
     );
     let d = open.attempts(two.id, "D").await;
-    assert!(
-        span(&a).0 < span(&b).1 && span(&b).0 < span(&a).1,
-        "A and B overlap"
-    );
+    assert!(overlap(&a, &b), "A and B overlap");
     assert!(span(&c).0 >= span(&a).1, "C begins when A has ended");
     assert!(span(&d).0 >= span(&b).1, "D begins when B has ended");
     let commit = |tasks: &[Task], id: &str| task(tasks, id).commit.clone().unwrap();
@@ -212,6 +205,19 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
     }
     assert!(all_waits(&open).await.is_empty());
     open.close().await;
+}
+
+/// Waits until a task waits for no lock, which is within a tick of its release.
+async fn lock_is_no_longer_waited_for(open: &Open, build: BuildId, task: &str) {
+    let released = Instant::now();
+    let is_lease = |wait: &Wait| matches!(wait.resource, Resource::Lease { .. });
+    while waits_of(open, build, task).await.iter().any(is_lease) {
+        assert!(
+            released.elapsed() < Duration::from_secs(2),
+            "the wait outlives the lock"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -275,19 +281,7 @@ async fn a_loop_does_other_work_while_a_task_waits_for_the_file_of_an_urgent_bui
     std::fs::write(signal("go"), "").unwrap();
     open.until(fixing, |_, tasks| tasks[0].state == TaskState::Complete)
         .await;
-    let landed = Instant::now();
-    let is_lease = |wait: &Wait| matches!(wait.resource, Resource::Lease { .. });
-    while waits_of(&open, build.id, "HABITS")
-        .await
-        .iter()
-        .any(is_lease)
-    {
-        assert!(
-            landed.elapsed() < Duration::from_secs(2),
-            "the wait outlives the lock"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    lock_is_no_longer_waited_for(&open, build.id, "HABITS").await;
     let (fix, fixed) = open.ended(fixing).await;
     land(&open, &house, &fix).await;
     let (build, _) = open.ended(streaks).await;

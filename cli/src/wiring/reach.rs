@@ -45,6 +45,16 @@ pub enum Trouble {
     },
 }
 
+/// Refuses an idea that nobody had.
+async fn check_idea(app: &App, idea: &Slug) -> Result<(), CliError> {
+    let desk = app.desk().await?;
+    let found = desk.store.get::<Idea>(idea.as_str()).await?;
+    desk.close().await?;
+    found
+        .map(drop)
+        .ok_or_else(|| CliError::unknown("idea", idea, "idea list"))
+}
+
 impl Reach {
     /// Runs the agents of `crew` here, unless another process runs agents on the same state; an unknown `idea` is
     /// refused before that.
@@ -52,19 +62,16 @@ impl Reach {
         let project = app.project()?;
         // Without a state there is nothing to look into, and a look should not make one.
         if project.state().exists() {
-            let desk = app.desk().await?;
-            let found = desk.store.get::<Idea>(idea.as_str()).await?;
-            desk.close().await?;
-            found.ok_or_else(|| CliError::unknown("idea", idea, "idea list"))?;
+            Box::pin(check_idea(app, idea)).await?;
+            if ropewalk_bus::Poker::poke(project.state())? {
+                return Ok(Self::beside(Box::pin(Desk::open(project)).await?));
+            }
         }
-        if project.state().exists() && ropewalk_bus::Poker::poke(project.state())? {
-            return Ok(Self::beside(Desk::open(project).await?));
-        }
-        match Host::start_crew(project, &app.environment, crew).await {
+        match Box::pin(Host::start_crew(project, &app.environment, crew)).await {
             Ok(host) => Ok(Self::Hosted(Box::new(host))),
             // Another process was a moment faster, and listens soon.
             Err(error) if error.report().code == RUNNING => {
-                Ok(Self::beside(Desk::open(app.project()?).await?))
+                Ok(Self::beside(Box::pin(Desk::open(app.project()?)).await?))
             }
             Err(error) => Err(error),
         }

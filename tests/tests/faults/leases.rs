@@ -89,9 +89,10 @@ async fn child_that_holds_a_lock_until_it_is_told_to_land() -> anyhow::Result<()
     let Some(database) = std::env::var_os(DATABASE) else {
         return Ok(());
     };
-    let file = std::env::var(FILE)?;
+    let file = std::env::var_os(FILE).context("no file was named")?;
+    let file = file.to_str().context("the file has no UTF-8 name")?;
     let store = Store::open(&Location::Sqlite(PathBuf::from(database)), Clock::system()).await?;
-    let request = request(&Ids::system(Clock::system()), &file)?;
+    let request = request(&Ids::system(Clock::system()), file)?;
     let held = take(&store, &request).await?;
     writeln!(std::io::stdout(), "\nheld")?;
     let mut line = String::new();

@@ -4,6 +4,8 @@
 //! A trial begins with a copy of one approved project, whose build has twelve small tasks. The tests whose names begin
 //! with `soak_` do a few rounds here and as many as `ROPEWALK_SOAK_…` says in `./check --soak`; they print the counts.
 
+#![expect(clippy::print_stdout, reason = "the long tier prints its counts")]
+
 #[path = "../scenarios/picture.rs"]
 #[expect(dead_code, reason = "what a rehearsal needs is not needed here")]
 mod picture;

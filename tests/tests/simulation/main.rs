@@ -3,6 +3,11 @@
 //! Every handler waits at a stage until the director lets it go on. The director waits until everybody who can come has
 //! come, and then chooses by the seed alone; so that one seed is one history, and the same again in every run.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the counts are what a run of many seeds is for"
+)]
+
 #[path = "../faults/ledger.rs"]
 mod ledger;
 

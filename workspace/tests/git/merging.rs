@@ -102,7 +102,7 @@ async fn a_branch_that_moved_meanwhile_is_not_advanced_and_no_hook_runs() -> any
 #[tokio::test]
 async fn a_bare_remote_on_this_machine_is_pushed_to_and_never_forced() -> anyhow::Result<()> {
     let world = World::new()?;
-    let bare = world.directory.path().join("remote.git");
+    let remote = world.directory.path().join("remote.git");
     git(
         world.directory.path(),
         &["init", "-q", "--bare", "remote.git"],
@@ -113,7 +113,7 @@ async fn a_bare_remote_on_this_machine_is_pushed_to_and_never_forced() -> anyhow
     let base = head(&clone).await?;
     let next = commit(&clone, &base, "a.txt", "a\n").await?;
     clone.push_to("origin", "main", &next).await?;
-    assert_eq!(git(&bare, &["rev-parse", "main"])?, next.as_str());
+    assert_eq!(git(&remote, &["rev-parse", "main"])?, next.as_str());
     clone.push_to("../remote.git", "main", &next).await?;
     let other = commit(&clone, &base, "b.txt", "b\n").await?;
     let refused = clone.push_to("origin", "main", &other).await;
@@ -121,7 +121,7 @@ async fn a_bare_remote_on_this_machine_is_pushed_to_and_never_forced() -> anyhow
         matches!(refused, Err(PushError::Refused { .. })),
         "{refused:?}"
     );
-    assert_eq!(git(&bare, &["rev-parse", "main"])?, next.as_str());
+    assert_eq!(git(&remote, &["rev-parse", "main"])?, next.as_str());
     let far = clone.push_to("far", "main", &next).await;
     assert!(matches!(far, Err(PushError::NotLocal { .. })), "{far:?}");
     let unknown = clone.push_to("upstream", "main", &next).await;
