@@ -201,7 +201,7 @@ mod tests {
                 "unrecognized subcommand 'frobnicate'; see `ropewalk --help`",
             ),
             ("ropewalk biuld list", "similar"),
-            ("ropewalk build land x", "land"),
+            ("ropewalk build merge x", "merge"),
             (
                 "ropewalk up --bus kafka",
                 "write `embedded`, `nats` or `nats://host:port`",

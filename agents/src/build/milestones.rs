@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::{Context, questions};
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::question::About;
+use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::{ChangeSet, Query};
 
@@ -59,6 +60,23 @@ pub(crate) async fn landed(
     let draft = shop.questions.render(Trigger::MilestoneReached, &values)?;
     let about = About::Build { build: build.id };
     put(shop, context, changes, build, about, draft).await?;
+    Ok(())
+}
+
+/// Closes what was said about the way to an end that is reached now.
+pub(crate) async fn over(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+) -> Result<(), Trouble> {
+    let query = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("build", build.to_string());
+    for question in context.store.list::<Question>(query).await? {
+        if question.trigger == Trigger::MilestoneReached.as_str() {
+            questions::supersede(changes, context, &question, "the build has ended");
+        }
+    }
     Ok(())
 }
 

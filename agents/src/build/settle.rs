@@ -6,6 +6,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::payload::{BuildCompleted, BuildFailedAlert, BuildPaused, TaskSkipped};
 use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState, WaitReason};
+use ropewalk_schemas::wait::Wait;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Query};
 use tracing::{error, info};
@@ -91,11 +92,13 @@ impl Settlement {
             lay_down(context, &mut changes, &mut tasks).await?;
         }
         take(context, &mut changes, &mut build, &tasks, step);
+        let waits: Vec<Wait> = changes.written();
         for (before, after) in plan.tasks.iter().zip(&tasks) {
+            let waiter = ending::party(before);
             if before.record != *after {
                 changes.update(before, after);
-            } else if !settled {
-                // The step rests on every task being as it was read.
+            } else if !settled || waits.iter().any(|wait| wait.waiter == waiter) {
+                // The step rests on every task being as it was read, and a wait on its waiter still waiting.
                 changes.require(before);
             }
         }

@@ -17,7 +17,7 @@ use super::decide::counts::{count, named};
 use super::gate::whole::{self, Whole};
 use super::settle::{self, enter};
 use super::trouble::Trouble;
-use super::{publish, tasks_file, verdicts};
+use super::{milestones, publish, tasks_file, verdicts};
 
 /// Checks the whole and ends the build.
 pub(crate) async fn verify(shop: &Shop, context: &Context, id: BuildId) -> Result<(), Trouble> {
@@ -75,6 +75,7 @@ async fn conclude(
                 named(&tasks, TaskState::Skipped).map(|names| format!("skipped: {names}"));
             settle::complete(context, &mut changes, &mut build, &tasks);
             let counts = count(&tasks);
+            milestones::over(context, &mut changes, build.id).await?;
             build.question =
                 ask::build_finished(shop, context, &mut changes, &build, &counts).await?;
             verdicts::ask(shop, context, &mut changes, &build, evidence).await?;

@@ -20,9 +20,10 @@ async fn built(open: &Open) -> Build {
     build
 }
 
-async fn owned(open: &Open) -> u64 {
-    let rows = open.services.store.count::<Ownership>(Query::new()).await;
-    rows.unwrap()
+/// Returns how many files are owned; that a build did own one is remembered after its end.
+async fn owned(open: &Open) -> usize {
+    let rows = open.services.store.list::<Ownership>(Query::new()).await;
+    rows.unwrap().iter().filter(|row| !row.ended).count()
 }
 
 async fn merges(open: &Open) -> usize {

@@ -8,8 +8,8 @@ use ropewalk_bus::{
     Auth, Bus, BusOptions, FirstConnection, JetStreamOptions, Services, StreamOptions,
     TransportOptions,
 };
-use ropewalk_config::Environment;
 use ropewalk_config::settings::{BusSettings, Transport};
+use ropewalk_config::{Environment, Origin};
 use ropewalk_store::Store;
 use tokio::io::AsyncReadExt;
 
@@ -32,8 +32,7 @@ pub(super) async fn bus(
             auth: login(project, environment)?,
             root_certificates: file(project, "root_certificates", |bus| &bus.root_certificates)?,
             inbox_prefix: project.config().bus.inbox_prefix.clone(),
-            // Events wait in the store; a broker that is there and refuses is not waited for.
-            first_connection: FirstConnection::Retried,
+            first_connection: first_connection(project),
             ..jetstream(project, url)
         }),
         Transport::Nats => {
@@ -48,6 +47,16 @@ pub(super) async fn bus(
         ..BusOptions::default()
     };
     Ok(Bus::start(store.clone(), transport, services, options).await?)
+}
+
+/// A broker that the configuration names is waited for, since events wait in the store; one that a person has just
+/// typed is refused, since somebody is there to mend it. One that is there and refuses is never waited for.
+fn first_connection(project: &Project) -> FirstConnection {
+    if project.loaded.origin("bus.transport") == Origin::Flag {
+        FirstConnection::Required
+    } else {
+        FirstConnection::Retried
+    }
 }
 
 /// Starts the bus of a process that only commits: whoever consumes is poked.

@@ -32,7 +32,7 @@ fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
     let world = World::scripted();
     let cases: &[(&str, &[&str])] = &[
         ("frobnicate", &["frobnicate", "ropewalk --help"]),
-        ("build land x", &["land"]),
+        ("build merge x", &["merge"]),
         ("agent build", &["agent"]),
         ("up --colour red", &["--colour"]),
         ("up --bus kafka", &["kafka", "nats://host:port"]),

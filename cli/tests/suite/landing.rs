@@ -254,11 +254,12 @@ fn an_unknown_or_unfinished_build_is_refused_in_one_line() {
     let said = world.refused("build land 0197a3c0-1111-7abc-8def-0123456789ab", 1);
     assert!(said.contains("build list"), "{said}");
     let spec = specified(&world);
-    let up = world.up();
+    // Read at the start, it keeps the build from ending before it is stopped.
     world.write(
         "../script.yaml",
         "- agent: build\n  reply: { delay_ms: 60000, text: \"x\" }\n",
     );
+    let up = world.up();
     let approve = format!(
         "spec approve {} --hash {}",
         text(&spec["id"]),

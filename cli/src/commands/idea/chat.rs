@@ -54,7 +54,7 @@ impl Chat {
         let mut conversation = Conversation::open(reach, &self.slug, &app.output).await?;
         conversation.begin().await?;
         let terminal = conversation.terminal;
-        let mut unanswered = 0_usize;
+        let mut unanswered = Vec::new();
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         loop {
             if terminal {
@@ -69,12 +69,15 @@ impl Chat {
                 Ok(Some(line)) => match conversation.say(&line).await {
                     // What comes after it is said all the same, or it would be lost.
                     Err(error) if error.report().code == UNANSWERED => {
-                        app.output.note(&error.to_string())?;
-                        unanswered += 1;
+                        if terminal {
+                            app.output.note(&error.to_string())?;
+                        } else {
+                            unanswered.push(error);
+                        }
                     }
                     said => said?,
                 },
-                Ok(None) => return ended(unanswered, terminal),
+                Ok(None) => return ended(unanswered),
                 Err(error) => {
                     let text = format!("cannot read what you say: {error}; write UTF-8 text");
                     return Err(CliError::refused("input", text));
@@ -289,12 +292,16 @@ impl<'a> Conversation<'a> {
 }
 
 /// Ends the conversation; whoever could not read along hears what became of it.
-fn ended(unanswered: usize, terminal: bool) -> Result<(), CliError> {
-    if unanswered == 0 || terminal {
+fn ended(mut unanswered: Vec<CliError>) -> Result<(), CliError> {
+    let number = unanswered.len();
+    let Some(last) = unanswered.pop() else {
         return Ok(());
+    };
+    if number == 1 {
+        return Err(last);
     }
     let text = format!(
-        "{unanswered} messages were not answered; `ropewalk dead-letter list` shows why, and `ropewalk dead-letter replay ID` tries again"
+        "{number} messages were not answered; `ropewalk dead-letter list` shows why, and `ropewalk dead-letter replay ID` tries again"
     );
     Err(CliError::refused(UNANSWERED, text))
 }
