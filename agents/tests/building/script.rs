@@ -59,3 +59,37 @@ pub(crate) fn meet(awaits: &Path) -> Step<'static> {
 fn until(there: &Path) -> String {
     format!("until [ -e {} ]; do sleep 0.02; done", there.display())
 }
+
+/// Makes the rules of a task whose agent writes one file and says it is done; with `told`, only if its prompt says so.
+///
+/// It writes by a shell, which is not held to the files of the task.
+pub(crate) fn writes(task: &str, path: &str, content: &str, told: Option<&str>) -> String {
+    let told = told.map_or_else(String::new, |text| format!("  contains: {}\n", json!(text)));
+    let command = json!({ "command": format!("mkdir -p $(dirname {path}); printf %s {} > {path}", quoted(content)) });
+    format!(
+        "- agent: build\n  task: {task}\n  turn: 1\n{told}  reply:\n    tools:\n      - name: bash\n        input: {command}\n\
+         - agent: build\n  task: {task}\n  turn: 2\n  reply:\n    tools:\n      - name: finish\n        input: {{ summary: \"Done.\" }}\n"
+    )
+}
+
+/// As [`writes`], and it takes so many milliseconds to do so.
+pub(crate) fn writes_slowly(task: &str, path: &str, content: &str, milliseconds: u64) -> String {
+    let quick = writes(task, path, content, None);
+    quick.replacen(
+        "turn: 1\n  reply:",
+        &format!("turn: 1\n  reply:\n    delay_ms: {milliseconds}"),
+        1,
+    )
+}
+
+/// Makes the rule of a task whose agent only says that it is done.
+pub(crate) fn finishes(task: &str, summary: &str) -> String {
+    let input = json!({ "summary": summary });
+    format!(
+        "- agent: build\n  task: {task}\n  reply:\n    tools:\n      - name: finish\n        input: {input}\n"
+    )
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
