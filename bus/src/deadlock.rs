@@ -33,6 +33,9 @@ pub struct Deadlock {
     pub cycle: Cycle,
     /// Who gives way; `None` when no member holds a lock that the ring waits for.
     pub victim: Option<Party>,
+    /// The locks that the ring waits for, as they were when it was found.
+    held: Vec<Versioned<Lease>>,
+    /// What the victim loses.
     leases: Vec<Versioned<Lease>>,
     waits: Vec<Versioned<Wait>>,
     alert: Option<Versioned<Alert>>,
@@ -52,7 +55,8 @@ pub enum WaitError {
 impl Deadlock {
     /// Breaks the ring: takes the victim's locks and ends its waits, and says so in one resolved alert.
     ///
-    /// Without a victim it is only reported. The victim's attempt is told by `lock.revoked`.
+    /// Without a victim it is only reported. The victim's attempt is told by `lock.revoked`. Refused as `Fenced` when
+    /// a lock of the ring has ended meanwhile: somebody else was faster, and there is no ring any more.
     pub fn resolve(&self, changes: &mut ChangeSet, now: DateTime<Utc>, announce: Announce<'_>) {
         if self.victim.is_none() {
             self.report(changes, now, announce);
@@ -62,6 +66,10 @@ impl Deadlock {
             "gave way to break a deadlock: {}",
             self.cycle.names().join(", ")
         );
+        let revoked = |lease: &Lease| self.leases.iter().any(|taken| taken.path == lease.path);
+        for lease in self.held.iter().filter(|lease| !revoked(lease)) {
+            changes.fence(&lease.path, lease.token);
+        }
         locks::revoke(changes, &self.leases, &reason, announce);
         locks::stop_waiting(changes, &self.waits);
         self.raise(changes, now, true, announce);
@@ -235,7 +243,7 @@ fn is_ours(error: &CommitError, new_waits: &[Wait]) -> bool {
             let is_new = |wait: &Wait| wait_key(&wait.waiter, &wait.resource) == *key;
             *table == "alerts" || (*table == "waits" && new_waits.iter().any(is_new))
         }
-        // The victim's locks ended meanwhile.
+        // A lock of the ring ended meanwhile.
         CommitError::Fenced { .. } => true,
         _ => false,
     }
@@ -251,31 +259,42 @@ pub async fn find(
     let mut graph = WaitGraph::new(waits.iter().chain(new_waits));
     let mut edges = new_waits.to_vec();
     while let Some(cycle) = graph.cycle_with(&edges) {
-        let Some((waiter, resource)) = outlived(store, &cycle).await? else {
-            return Ok(Some(describe(store, cycle, now).await?));
-        };
-        graph.remove(&waiter, &resource);
-        edges.retain(|wait| wait.waiter != waiter || wait.resource != resource);
+        match standing(store, &cycle).await? {
+            Standing::Held(held) => return Ok(Some(describe(store, cycle, held, now).await?)),
+            Standing::Outlived(waiter, resource) => {
+                graph.remove(&waiter, &resource);
+                edges.retain(|wait| wait.waiter != waiter || wait.resource != resource);
+            }
+        }
     }
     Ok(None)
 }
 
-/// Finds a wait of a ring for a lock that its holder has lost meanwhile: whoever waits for it is about to be woken.
-async fn outlived(store: &Store, cycle: &Cycle) -> Result<Option<(Party, Resource)>, ReadError> {
+/// Whether a ring of stored waits is one.
+enum Standing {
+    /// Every lock that it waits for is held by the next member.
+    Held(Vec<Versioned<Lease>>),
+    /// The holder of a lock that it waits for has lost it meanwhile: who waits for it is about to be woken.
+    Outlived(Party, Resource),
+}
+
+async fn standing(store: &Store, cycle: &Cycle) -> Result<Standing, ReadError> {
+    let mut held = Vec::new();
     let holders = cycle.links.iter().cycle().skip(1);
     for (link, holder) in cycle.links.iter().zip(holders) {
         let Some(resource @ Resource::Lease { path }) = &link.resource else {
             continue;
         };
         let lease = store.get::<Lease>(&path_key(path)).await?;
-        let holds = lease.is_some_and(|lease| {
+        let lease = lease.filter(|lease| {
             lease.state == LeaseState::Granted && locks::party(&lease.holder) == holder.waiter
         });
-        if !holds {
-            return Ok(Some((link.waiter.clone(), resource.clone())));
+        match lease {
+            Some(lease) => held.push(lease),
+            None => return Ok(Standing::Outlived(link.waiter.clone(), resource.clone())),
         }
     }
-    Ok(None)
+    Ok(Standing::Held(held))
 }
 
 /// Looks at all waits, as the second net; one ring per knot.
@@ -284,9 +303,9 @@ pub async fn find_all(store: &Store, now: DateTime<Utc>) -> Result<Vec<Deadlock>
     loop {
         let (mut found, mut stale) = (Vec::new(), Vec::new());
         for cycle in graph.cycles() {
-            match outlived(store, &cycle).await? {
-                Some(wait) => stale.push(wait),
-                None => found.push(describe(store, cycle, now).await?),
+            match standing(store, &cycle).await? {
+                Standing::Outlived(waiter, resource) => stale.push((waiter, resource)),
+                Standing::Held(held) => found.push(describe(store, cycle, held, now).await?),
             }
         }
         if stale.is_empty() {
@@ -351,7 +370,12 @@ fn queries(parties: &[Party]) -> Vec<Query> {
     queries
 }
 
-async fn describe(store: &Store, cycle: Cycle, now: DateTime<Utc>) -> Result<Deadlock, ReadError> {
+async fn describe(
+    store: &Store,
+    cycle: Cycle,
+    held: Vec<Versioned<Lease>>,
+    now: DateTime<Utc>,
+) -> Result<Deadlock, ReadError> {
     let mut facts = HashMap::new();
     for party in cycle.candidates() {
         facts.insert(party.clone(), facts_of(store, party, now).await?);
@@ -362,6 +386,7 @@ async fn describe(store: &Store, cycle: Cycle, now: DateTime<Utc>) -> Result<Dea
     let mut deadlock = Deadlock {
         cycle,
         victim,
+        held,
         leases: Vec::new(),
         waits: Vec::new(),
         alert: None,
