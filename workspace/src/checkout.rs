@@ -6,6 +6,7 @@
 
 mod changes;
 mod index;
+mod stamps;
 mod survey;
 mod sweep;
 
@@ -23,7 +24,8 @@ use ropewalk_schemas::CommitId;
 use crate::{GitError, LocalClone};
 
 pub(crate) use changes::Change;
-use survey::Survey;
+use stamps::Stamps;
+pub(crate) use survey::Survey;
 use sweep::Tracked;
 
 /// With more files to restore than this, git makes the whole tree anew in one go.
@@ -37,6 +39,7 @@ pub(crate) struct Checkout {
     tree: PathBuf,
     index: PathBuf,
     base: Option<CommitId>,
+    stamps: Stamps,
     _lock: Flock<File>,
 }
 
@@ -60,15 +63,25 @@ impl Checkout {
             tree: home.join("tree"),
             index: home.join("index"),
             base,
+            stamps: Stamps::probe(home),
             _lock: lock,
         }))
     }
 
     /// Makes the tree exactly `commit`, from whatever state it is in.
     pub(crate) async fn move_to(&mut self, commit: &CommitId) -> Result<(), GitError> {
+        self.move_seen(commit, None).await
+    }
+
+    /// Makes the tree exactly `commit`; `seen` is what it looks like now, where that is known.
+    pub(crate) async fn move_seen(
+        &mut self,
+        commit: &CommitId,
+        seen: Option<Survey>,
+    ) -> Result<(), GitError> {
         let before = self.base.clone();
         self.set_base(None)?;
-        if let Err(error) = self.move_existing(before.as_ref(), commit).await {
+        if let Err(error) = self.move_existing(before.as_ref(), commit, seen).await {
             if self.clone.resolve(commit.as_str()).await?.is_none() {
                 self.set_base(before.as_ref())?;
                 return Err(GitError::UnknownCommit(commit.to_string()));
@@ -112,15 +125,20 @@ impl Checkout {
         &self,
         before: Option<&CommitId>,
         commit: &CommitId,
+        seen: Option<Survey>,
     ) -> Result<(), GitError> {
         // The lock of the checkout is ours, so a lock of its index belongs to a git that was killed.
         remove_if_there(&self.home.join("index.lock"))?;
         if !self.is_present() {
             return Err(GitError::files(&self.tree)(ErrorKind::NotFound.into()));
         }
+        let seen = match seen {
+            Some(seen) => Some(seen),
+            None => self.survey().await,
+        };
         // Where the last move was cut short, the index says nothing about the commit.
         if let Some(before) = before
-            && let Some(survey) = self.survey().await
+            && let Some(survey) = seen
             && survey.suspects().count() <= MOST_RESTORED
         {
             self.restore(survey).await?;
@@ -147,7 +165,8 @@ impl Checkout {
     async fn survey(&self) -> Option<Survey> {
         let (tree, index) = (self.tree.clone(), self.index.clone());
         let id_bytes = self.clone.object_id_bytes();
-        let taken = blocking(move || Survey::take(&tree, &index, id_bytes)).await;
+        let stamps = self.stamps;
+        let taken = blocking(move || Survey::take(&tree, &index, id_bytes, stamps)).await;
         taken.ok().flatten()
     }
 

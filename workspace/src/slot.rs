@@ -14,7 +14,7 @@ pub use gate::{CleanCheckout, GatePool};
 pub use pool::{RecoveredWork, SlotPool};
 pub use snapshot::Snapshot;
 
-use crate::checkout::{Change, Checkout};
+use crate::checkout::{Change, Checkout, Survey};
 use crate::{ChangedFile, GitError, PreserveKey, PreserveRef, SlotFiles};
 
 /// Says why a slot cannot be had or used.
@@ -70,11 +70,11 @@ impl Slot {
         commit: &CommitId,
         now: DateTime<Utc>,
     ) -> Result<Option<PreserveRef>, SlotError> {
-        let kept = self.save(now).await?;
-        self.checkout.move_to(commit).await?;
+        let saved = self.save(now).await?;
+        self.checkout.move_seen(commit, saved.seen).await?;
         self.entered = true;
         self.saved.clear();
-        Ok(kept.map(|snapshot| snapshot.preserved))
+        Ok(saved.snapshot.map(|snapshot| snapshot.preserved))
     }
 
     /// Makes the tree again what it was after the last move: same bytes, nothing more.
@@ -87,7 +87,8 @@ impl Slot {
 
     /// Lists what is not ignored and differs from the commit of the slot, in path order.
     pub async fn changed_files(&self) -> Result<Vec<ChangedFile>, SlotError> {
-        Ok(self.changes().await?.iter().map(Change::public).collect())
+        let (changes, _) = self.look().await?;
+        Ok(changes.iter().map(Change::public).collect())
     }
 
     /// Makes the tree again what it was after the last move and gives the slot back, for the next attempt to use.
@@ -122,14 +123,15 @@ impl Slot {
         ceiling(&self.checkout)
     }
 
-    async fn changes(&self) -> Result<Vec<Change>, SlotError> {
+    /// Finds what differs, and how the tree looked then.
+    async fn look(&self) -> Result<(Vec<Change>, Option<Survey>), SlotError> {
         if self.base().is_none() {
             return Err(SlotError::Empty);
         }
         if !self.checkout.is_present() {
             return Err(SlotError::Gone(self.root().display().to_string()));
         }
-        Ok(self.checkout.changes().await?)
+        Ok(self.checkout.look(&self.saved).await?)
     }
 }
 

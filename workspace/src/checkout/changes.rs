@@ -46,24 +46,39 @@ impl Change {
 }
 
 impl Checkout {
-    /// Lists what is not ignored and differs from the commit of the checkout, in path order.
-    pub(crate) async fn changes(&self) -> Result<Vec<Change>, GitError> {
+    /// Lists what is not ignored and differs from the commit of the checkout, in path order, and tells by what look
+    /// at the file status that was found. What is still as in `known` is not asked about again.
+    pub(crate) async fn look(
+        &self,
+        known: &[Change],
+    ) -> Result<(Vec<Change>, Option<Survey>), GitError> {
         match self.survey().await {
-            Some(survey) if survey.extra.len() <= MOST_NAMED => self.surveyed(survey).await,
-            _ => self.listed().await,
+            Some(survey) if survey.extra.len() <= MOST_NAMED => {
+                let changes = self.surveyed(&survey, known).await?;
+                Ok((changes, Some(survey)))
+            }
+            survey => Ok((self.listed().await?, survey)),
         }
     }
 
     /// Lists the changes that a look at the file status has found; git says only what is ignored.
-    async fn surveyed(&self, survey: Survey) -> Result<Vec<Change>, GitError> {
+    async fn surveyed(&self, survey: &Survey, known: &[Change]) -> Result<Vec<Change>, GitError> {
         let touched = self.touched(&survey.unsure).await?;
-        let added = self.not_ignored(&survey.extra).await?;
-        let of = |paths: Vec<Vec<u8>>, kind| paths.into_iter().map(move |path| (path, kind));
-        let mut changes: Vec<Change> = of(survey.missing, ChangeKind::Deleted)
-            .chain(of(survey.different, ChangeKind::Modified))
-            .chain(of(touched, ChangeKind::Modified))
-            .chain(of(added, ChangeKind::Added))
-            .map(|(path, kind)| self.change(path, kind))
+        let (mut added, asked): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
+            survey.extra.iter().cloned().partition(|path| {
+                let now = self.change(path.clone(), ChangeKind::Added);
+                known.contains(&now)
+            });
+        added.extend(self.not_ignored(&asked).await?);
+        let of = |paths: &[Vec<u8>], kind| {
+            let changes = paths.iter().map(|path| self.change(path.clone(), kind));
+            changes.collect::<Vec<Change>>()
+        };
+        let mut changes: Vec<Change> = of(&survey.missing, ChangeKind::Deleted)
+            .into_iter()
+            .chain(of(&survey.different, ChangeKind::Modified))
+            .chain(of(&touched, ChangeKind::Modified))
+            .chain(of(&added, ChangeKind::Added))
             .collect();
         changes.sort_by(|left, right| (&left.path, right.kind).cmp(&(&right.path, left.kind)));
         changes.dedup_by(|next, kept| next.path == kept.path);

@@ -1,6 +1,7 @@
 //! Reads a private index: the names, blobs and file status that git wrote down when it made the tree.
 
 use std::fs::Metadata;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 /// The bytes before the object id of an entry.
@@ -13,15 +14,17 @@ const STAGE: u16 = 0x3000;
 /// What an index names, in the order of the names.
 #[derive(Debug)]
 pub(super) struct Index {
+    bytes: Vec<u8>,
     entries: Vec<Entry>,
 }
 
 /// A file of an index.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) path: Vec<u8>,
-    /// The id of its blob, in hexadecimal digits.
-    pub(super) blob: String,
+    /// Where its name lies in the index.
+    path: Range<usize>,
+    /// Where the id of its blob lies in the index.
+    blob: Range<usize>,
     mode: u32,
     status: Status,
 }
@@ -51,8 +54,11 @@ pub(super) enum Likeness {
 
 impl Index {
     /// Reads the bytes of an index; `None` for what only git understands.
-    pub(super) fn parse(bytes: &[u8], id_bytes: usize) -> Option<Self> {
-        let mut reader = Reader(bytes);
+    pub(super) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Option<Self> {
+        let mut reader = Reader {
+            bytes: &bytes,
+            at: 0,
+        };
         let plain = reader.take(4)? == b"DIRC" && matches!(reader.number()?, 2 | 3);
         let count = reader.number()?;
         if !plain {
@@ -62,13 +68,13 @@ impl Index {
         for _ in 0..count {
             entries.push(reader.entry(id_bytes)?);
         }
-        Some(Self { entries })
+        Some(Self { bytes, entries })
     }
 
     /// Returns the place of a file.
     pub(super) fn find(&self, path: &[u8]) -> Option<usize> {
         self.entries
-            .binary_search_by(|entry| entry.path.as_slice().cmp(path))
+            .binary_search_by(|entry| self.path(entry).cmp(path))
             .ok()
     }
 
@@ -76,10 +82,20 @@ impl Index {
     pub(super) fn has_below(&self, path: &[u8]) -> bool {
         let place = self
             .entries
-            .partition_point(|entry| entry.path.as_slice() < path);
+            .partition_point(|entry| self.path(entry) < path);
         self.entries
             .get(place)
-            .is_some_and(|entry| entry.path.starts_with(path))
+            .is_some_and(|entry| self.path(entry).starts_with(path))
+    }
+
+    /// Returns the name of an entry.
+    pub(super) fn path(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.path.clone()]
+    }
+
+    /// Returns the id of the blob of an entry, in hexadecimal digits.
+    pub(super) fn blob(&self, entry: &Entry) -> String {
+        hex::encode(&self.bytes[entry.blob.clone()])
     }
 
     pub(super) fn entries(&self) -> &[Entry] {
@@ -88,8 +104,8 @@ impl Index {
 }
 
 impl Entry {
-    /// Compares a file with the entry; `written` is when the index was written, after which a change may not show.
-    pub(super) fn compare(&self, found: &Metadata, written: (i64, i64)) -> Likeness {
+    /// Compares a file with the entry; `hides_from` is when changes begin that may not show in the status.
+    pub(super) fn compare(&self, found: &Metadata, hides_from: Option<(i64, i64)>) -> Likeness {
         let kind = found.file_type();
         let alike = match self.mode {
             0o100_644 | 0o100_755 => kind.is_file(),
@@ -106,9 +122,8 @@ impl Entry {
         {
             return Likeness::Different;
         }
-        // A file as young as the index may have been changed after its status was read.
-        let young = (found.mtime(), found.mtime_nsec()) >= written;
-        if young || Status::of(found) != self.status {
+        let hidden = hides_from.is_some_and(|from| (found.mtime(), found.mtime_nsec()) >= from);
+        if hidden || Status::of(found) != self.status {
             return Likeness::Unsure;
         }
         Likeness::Same
@@ -138,13 +153,23 @@ fn low(number: impl TryInto<i128>) -> u32 {
     u32::try_from(number & 0xffff_ffff).unwrap_or_default()
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
 
 impl<'a> Reader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(head)
+        let range = self.skip(length)?;
+        self.bytes.get(range)
+    }
+
+    /// Goes `length` bytes on and says where they lie.
+    fn skip(&mut self, length: usize) -> Option<Range<usize>> {
+        let range = self.at..self.at.checked_add(length)?;
+        self.bytes.get(range.clone())?;
+        self.at = range.end;
+        Some(range)
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -161,7 +186,7 @@ impl<'a> Reader<'a> {
         let mode = self.number()?;
         let owner = self.pair()?;
         let size = self.number()?;
-        let id = self.take(id_bytes)?;
+        let blob = self.skip(id_bytes)?;
         let flags = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
         // Extended flags, unmerged files and submodules are left to git.
         let plain = matches!(mode, 0o100_644 | 0o100_755 | 0o120_000);
@@ -169,10 +194,10 @@ impl<'a> Reader<'a> {
             return None;
         }
         let length = match flags & NAME_LENGTH {
-            NAME_LENGTH => self.0.iter().position(|byte| *byte == 0)?,
+            NAME_LENGTH => self.bytes[self.at..].iter().position(|byte| *byte == 0)?,
             length => usize::from(length),
         };
-        let path = self.take(length)?.to_vec();
+        let path = self.skip(length)?;
         let used = STATUS_BYTES + id_bytes + 2 + length;
         self.take(8 - used % 8)?;
         let status = Status {
@@ -182,8 +207,6 @@ impl<'a> Reader<'a> {
             owner,
             size,
         };
-        let blob = String::with_capacity(id_bytes * 2);
-        let blob = id.iter().copied().fold(blob, digits);
         Some(Entry {
             path,
             blob,
@@ -191,11 +214,4 @@ impl<'a> Reader<'a> {
             status,
         })
     }
-}
-
-fn digits(mut text: String, byte: u8) -> String {
-    for half in [byte >> 4, byte & 0xf] {
-        text.push(char::from_digit(u32::from(half), 16).unwrap_or('0'));
-    }
-    text
 }

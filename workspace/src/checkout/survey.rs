@@ -7,10 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::index::{Index, Likeness};
+use super::stamps::Stamps;
 
 /// How a tree differs from its index.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// Files of the index that are gone, or something of another kind.
     pub(super) missing: Vec<Vec<u8>>,
     /// Files of the index that are different for certain.
@@ -23,14 +24,23 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Compares `tree` with `index`; `None` when only git understands the index.
-    pub(super) fn take(tree: &Path, index: &Path, id_bytes: usize) -> io::Result<Option<Self>> {
+    pub(super) fn take(
+        tree: &Path,
+        index: &Path,
+        id_bytes: usize,
+        stamps: Stamps,
+    ) -> io::Result<Option<Self>> {
         let metadata = index.metadata()?;
-        let Some(parsed) = Index::parse(&fs::read(index)?, id_bytes) else {
+        let Some(parsed) = Index::parse(fs::read(index)?, id_bytes) else {
             return Ok(None);
         };
         let mut walk = Walk {
             seen: vec![false; parsed.entries().len()],
-            written: (metadata.mtime(), metadata.mtime_nsec()),
+            // A file as young as the index may have been changed in the same tick, after its status was read.
+            hides_from: match stamps {
+                Stamps::EachChange => None,
+                Stamps::Ticks => Some((metadata.mtime(), metadata.mtime_nsec())),
+            },
             index: &parsed,
             survey: Self::default(),
         };
@@ -40,7 +50,9 @@ impl Survey {
         } = walk;
         let entries = parsed.entries().iter().zip(seen);
         let missing = entries.filter(|(_, seen)| !seen);
-        survey.missing = missing.map(|(entry, _)| entry.path.clone()).collect();
+        survey.missing = missing
+            .map(|(entry, _)| parsed.path(entry).to_vec())
+            .collect();
         Ok(Some(survey))
     }
 
@@ -54,7 +66,7 @@ impl Survey {
 struct Walk<'a> {
     index: &'a Index,
     seen: Vec<bool>,
-    written: (i64, i64),
+    hides_from: Option<(i64, i64)>,
     survey: Survey,
 }
 
@@ -86,7 +98,7 @@ impl Walk<'_> {
             return Ok(());
         };
         let entry = &self.index.entries()[place];
-        let likeness = entry.compare(&found.metadata()?, self.written);
+        let likeness = entry.compare(&found.metadata()?, self.hides_from);
         if likeness == Likeness::OtherKind {
             self.survey.extra.push(path.to_vec());
             return Ok(());
@@ -95,11 +107,48 @@ impl Walk<'_> {
         match likeness {
             Likeness::Unsure if entry.is_link() => self.survey.different.push(path.to_vec()),
             Likeness::Unsure => {
-                let suspect = (path.to_vec(), entry.blob.clone());
+                let suspect = (path.to_vec(), self.index.blob(entry));
                 self.survey.unsure.push(suspect);
             }
             Likeness::Different => self.survey.different.push(path.to_vec()),
             Likeness::Same | Likeness::OtherKind => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_file_as_young_as_its_index_is_doubted_where_changes_share_a_tick() -> anyhow::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let tree = directory.path().join("tree");
+        fs::create_dir(&tree)?;
+        fs::write(tree.join("file"), "one\n")?;
+        for arguments in [&["init", "-q", "../git"][..], &["add", "file"]] {
+            let status = Command::new("git")
+                .args(arguments)
+                .current_dir(&tree)
+                .env("GIT_DIR", directory.path().join("git/.git"))
+                .env("GIT_WORK_TREE", &tree)
+                .status()?;
+            anyhow::ensure!(status.success());
+        }
+        let index = directory.path().join("git/.git/index");
+        let written = fs::metadata(tree.join("file"))?.modified()?;
+        fs::File::options()
+            .write(true)
+            .open(&index)?
+            .set_modified(written)?;
+        for (stamps, doubted) in [(Stamps::Ticks, 1), (Stamps::EachChange, 0)] {
+            let survey = Survey::take(&tree, &index, 20, stamps)?.unwrap_or_default();
+            assert_eq!(survey.unsure.len(), doubted, "{stamps:?}");
+            assert_eq!(survey.suspects().count(), doubted, "{stamps:?}");
+            assert_eq!(survey.extra, Vec::<Vec<u8>>::new());
         }
         Ok(())
     }

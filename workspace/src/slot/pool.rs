@@ -78,7 +78,7 @@ impl SlotPool {
             return Ok(Some((checkout, None)));
         };
         let mut slot = Slot::new(checkout, key, true);
-        let work = slot.save(now).await?.map(|snapshot| {
+        let work = slot.save(now).await?.snapshot.map(|snapshot| {
             tracing::info!("preserved the unfinished work of attempt `{}`", slot.key);
             RecoveredWork {
                 key: slot.key.clone(),

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
 
 use super::{Slot, SlotError};
-use crate::checkout::Change;
+use crate::checkout::{Change, Survey};
 use crate::commit::NewCommit;
 use crate::{ChangedFile, CommitMessage, GitError, PreserveRef};
 
@@ -23,6 +23,15 @@ pub struct Snapshot {
     pub preserved: PreserveRef,
 }
 
+/// What came of keeping the work in a slot.
+#[derive(Debug, Default)]
+pub(super) struct Saved {
+    /// What was kept, unless a preserve ref held it already.
+    pub(super) snapshot: Option<Snapshot>,
+    /// How the tree looked, to be made clean without another look.
+    pub(super) seen: Option<Survey>,
+}
+
 impl Slot {
     /// Commits the differences that `scope` accepts, without moving the slot.
     ///
@@ -33,7 +42,7 @@ impl Slot {
         when: DateTime<Utc>,
         scope: &(dyn Fn(&ChangedFile) -> bool + Send + Sync),
     ) -> Result<Snapshot, SlotError> {
-        let differences = self.changes().await?;
+        let (differences, _) = self.look().await?;
         let (taken, left_out): (Vec<Change>, Vec<Change>) = differences
             .iter()
             .cloned()
@@ -64,22 +73,25 @@ impl Slot {
     }
 
     /// Keeps what differs and is under no preserve ref yet; says where.
-    pub(super) async fn save(&mut self, now: DateTime<Utc>) -> Result<Option<Snapshot>, SlotError> {
-        let changes = match self.changes().await {
-            Ok(changes) => changes,
+    pub(super) async fn save(&mut self, now: DateTime<Utc>) -> Result<Saved, SlotError> {
+        let (changes, seen) = match self.look().await {
+            Ok(found) => found,
             // Without a tree there is nothing to keep.
-            Err(SlotError::Empty | SlotError::Gone(_)) => return Ok(None),
+            Err(SlotError::Empty | SlotError::Gone(_)) => return Ok(Saved::default()),
             Err(SlotError::Git(
                 error @ (GitError::Failed { .. } | GitError::Unreadable { .. }),
             )) => {
                 let aside = self.checkout.set_aside()?;
                 tracing::warn!("kept an unreadable tree as `{}`: {error}", aside.display());
-                return Ok(None);
+                return Ok(Saved::default());
             }
             Err(error) => return Err(error),
         };
         if changes.is_empty() || changes == self.saved {
-            return Ok(None);
+            return Ok(Saved {
+                snapshot: None,
+                seen,
+            });
         }
         let message =
             CommitMessage::new(format!("unfinished work of attempt {}", self.key.attempt))
@@ -92,6 +104,9 @@ impl Slot {
             );
         }
         self.saved = changes;
-        Ok(Some(snapshot))
+        Ok(Saved {
+            snapshot: Some(snapshot),
+            seen,
+        })
     }
 }

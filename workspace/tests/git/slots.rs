@@ -156,6 +156,25 @@ async fn a_touched_file_with_its_old_time_is_still_found() -> anyhow::Result<()>
 }
 
 #[tokio::test]
+async fn a_change_right_after_a_move_is_found() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, mut slot, first) = slot(&world).await?;
+    let next = commit(&clone, &first, "src/main.rs", "fn main() { 0 }\n").await?;
+    let path = slot.root().join("src/main.rs");
+    // Of the same length and within the same tick of the clock, again and again.
+    for round in 1..=9 {
+        slot.move_to(&first, now()).await?;
+        slot.move_to(&next, now()).await?;
+        fs::write(&path, format!("fn main() {{ {round} }}\n"))?;
+        assert_eq!(
+            slot.changed_files().await?,
+            [file("src/main.rs", ChangeKind::Modified)]
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_file_that_was_only_touched_is_no_change() -> anyhow::Result<()> {
     let world = World::new()?;
     let (_, slot, _) = slot(&world).await?;
