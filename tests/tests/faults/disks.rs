@@ -7,8 +7,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_store::Query;
 
-use crate::project::PATIENCE;
+use crate::picture::{landed, store};
+use crate::project::{PATIENCE, Project};
 use crate::running::{start, stop, until_events};
 use crate::trial::{UNTIL_FAULT, approved, end_of, may_mount};
 
@@ -93,4 +97,80 @@ async fn a_full_disk_stops_the_work_and_room_lets_it_go_on() -> anyhow::Result<(
     ensure!(status.is_err(), "`up` ended by itself");
     stop(&mut up).await?;
     project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn a_full_disk_under_the_slots_ends_attempts_and_room_lets_the_build_end()
+-> anyhow::Result<()> {
+    if !may_mount("disks::a_full_disk_under_the_slots_ends_attempts_and_room_lets_the_build_end")? {
+        return Ok(());
+    }
+    let project = approved()?;
+    let slots = project.path().join("state/slots");
+    fs::create_dir(&slots)?;
+    let disk = SmallDisk::over(&slots, 16)?;
+    let filler = disk.fill()?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_no_space(&project).await?;
+    let (states, complete) = progress(&project).await?;
+    ensure!(
+        states
+            .iter()
+            .all(|state| !matches!(state, AttemptState::Failed)),
+        "a full disk is no fault of a task: {states:?}"
+    );
+    ensure!(
+        states.contains(&AttemptState::Interrupted) && complete == 0,
+        "{states:?}, {complete} complete"
+    );
+    ensure!(
+        up.0.try_wait()?.is_none(),
+        "`up` gave up: {}",
+        project.said()
+    );
+    ensure!(!project.said().contains("panicked"), "{}", project.said());
+    ensure!(landed(&project.repository(), "build/habits")?.is_empty());
+    fs::remove_file(filler)?;
+    drop(fs::remove_file(disk.0.join("probe")));
+    until_events(project.path(), &mut up, "build.completed", 1)
+        .await
+        .with_context(|| project.said())?;
+    stop(&mut up).await?;
+    project.finish_and_check().await
+}
+
+/// Waits until two tasks say that there is no room for their attempts.
+async fn until_no_space(project: &Project) -> anyhow::Result<()> {
+    let began = Instant::now();
+    loop {
+        let store = store(project.path()).await?;
+        let tasks = store.list::<Task>(Query::new()).await?;
+        store.close().await?;
+        let held_up = tasks.iter().filter(|task| {
+            let reason = task.reason.as_deref().unwrap_or_default();
+            reason.contains("No space left")
+        });
+        if held_up.count() > 1 {
+            return Ok(());
+        }
+        ensure!(
+            began.elapsed() < UNTIL_FAULT,
+            "no task met the full disk: {}",
+            project.said()
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Returns how every attempt stands, and how many tasks are complete.
+async fn progress(project: &Project) -> anyhow::Result<(Vec<AttemptState>, usize)> {
+    let store = store(project.path()).await?;
+    let attempts = store.list::<Attempt>(Query::new()).await?;
+    let tasks = store.list::<Task>(Query::new()).await?;
+    store.close().await?;
+    let complete = tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Complete);
+    let states = attempts.iter().map(|attempt| attempt.state).collect();
+    Ok((states, complete.count()))
 }
