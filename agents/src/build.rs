@@ -141,7 +141,6 @@ impl BuildAgent {
                 house: GateHouse::new(GateParts {
                     clone: clone.clone(),
                     runner: runner.clone(),
-                    state: state.clone(),
                     loops,
                     gate: options.gate.clone(),
                     validation_timeout: options.validation_timeout,

@@ -113,7 +113,11 @@ async fn check_and_land(
         level: rows.build.level,
         now: work.context.now(),
     };
-    let evidence = whole::check(&work.shop.house, &whole).await?;
+    let seen = whole::check(&work.shop.house, &whole, &work.cancel).await?;
+    let Some(evidence) = seen else {
+        let ended = "it was ended during the check of the joined head";
+        return Ok(Some(Joined::Lost(ended.to_owned())));
+    };
     if evidence.verdict != Verdict::Passed {
         let told = format!(
             "the head does not hold together with build `{}`: {}",

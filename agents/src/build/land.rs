@@ -209,12 +209,10 @@ impl Lander {
         runner: ropewalk_workspace::CommandRunner,
         options: &BuildOptions,
     ) -> Self {
-        let state = clone.state().to_owned();
         Self {
             house: GateHouse::new(GateParts {
                 clone,
                 runner,
-                state,
                 loops: options.loops,
                 gate: options.gate.clone(),
                 validation_timeout: options.validation_timeout,
@@ -373,7 +371,7 @@ async fn join(
         level: build.level,
         now: context.now(),
     };
-    let evidence = whole::check(house, &whole)
+    let evidence = whole::check_to_the_end(house, &whole)
         .await
         .map_err(AgentError::from)?;
     if evidence.verdict != Verdict::Passed {

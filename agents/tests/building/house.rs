@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ropewalk_agents::build::land::Lander;
 use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
@@ -24,11 +25,12 @@ use ropewalk_schemas::payload::{BuildRequest, SpecApproved};
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock};
+use ropewalk_schemas::wait::Wait;
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, Event, Payload, Priority, Slug, SpecId, Subject, TaskId,
-    UserSlug,
+    BuildId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Slug, SpecId,
+    Subject, TaskId, UserSlug,
 };
-use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
+use ropewalk_store::{ChangeSet, CommitError, EventFilter, Location, Query, Store, Versioned};
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
@@ -244,6 +246,23 @@ impl House {
         ]
     }
 
+    /// Returns what lands builds without an agent, as a verb does.
+    pub(crate) async fn lander(&self) -> Lander {
+        let environment = Environment::from_pairs(std::env::vars_os());
+        let clone = self.local_clone(&environment).await;
+        Lander::new(clone, CommandRunner::new(environment), &self.options)
+    }
+
+    async fn local_clone(&self, environment: &Environment) -> LocalClone {
+        let options = LocalCloneOptions {
+            user_repository: self.repo(),
+            state: self.state(),
+            identity: Identity::default(),
+        };
+        let git = Git::open(environment).await.unwrap();
+        LocalClone::open_or_create(git, options).await.unwrap()
+    }
+
     async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
         let mut variables: Vec<_> = std::env::vars_os().collect();
         if let Some(programs) = &self.programs {
@@ -254,16 +273,7 @@ impl House {
             variables.push(("PATH".into(), std::env::join_paths(all).unwrap()));
         }
         let environment = Environment::from_pairs(variables);
-        let clone = LocalClone::open_or_create(
-            Git::open(&environment).await.unwrap(),
-            LocalCloneOptions {
-                user_repository: self.repo(),
-                state: self.state(),
-                identity: Identity::default(),
-            },
-        )
-        .await
-        .unwrap();
+        let clone = self.local_clone(&environment).await;
         let script = Script::parse(&self.script).unwrap();
         let models = Models::all(ModelEntry {
             model: Arc::new(Listener {
@@ -460,6 +470,49 @@ impl Open {
             .order_by("number");
         let found = self.services.store.list::<Task>(query).await.unwrap();
         found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    /// Changes the row of a build behind the back of everybody.
+    pub(crate) async fn change_build(&self, id: BuildId, change: impl Fn(&mut Build)) {
+        self.change_build_with(id, None, change).await;
+    }
+
+    /// As [`Open::change_build`], with a wait in the same commit.
+    pub(crate) async fn change_build_with(
+        &self,
+        id: BuildId,
+        wait: Option<&Wait>,
+        change: impl Fn(&mut Build),
+    ) {
+        loop {
+            let row = self.services.store.get::<Build>(&id.to_string()).await;
+            let row = row.unwrap().unwrap();
+            let mut after = row.record.clone();
+            change(&mut after);
+            let mut changes = ChangeSet::new();
+            changes.update(&row, &after);
+            if let Some(wait) = wait {
+                changes.put(wait);
+            }
+            match self.services.store.commit(changes).await {
+                Err(CommitError::Conflict { .. }) => {}
+                committed => return drop(committed.unwrap()),
+            }
+        }
+    }
+
+    /// Lists the questions of a trigger, in the order in which they were asked.
+    pub(crate) async fn questions(&self, trigger: &str) -> Vec<Question> {
+        let query = Query::new().equal("trigger", trigger).order_by("asked_at");
+        let rows = self.services.store.list::<Question>(query).await.unwrap();
+        rows.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    /// Answers a question as a person.
+    pub(crate) async fn answer_question(&self, id: QuestionId, text: &str) {
+        ropewalk_orchestrator::questions::answer(&self.context, id, text, "ada", "cli")
+            .await
+            .unwrap();
     }
 
     /// Counts the builds.

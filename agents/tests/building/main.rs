@@ -27,3 +27,4 @@ mod step_by_step;
 mod stuck;
 mod two_builds;
 mod verdicts;
+mod whole;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::house::{House, Open, git, task};
 use crate::script::{Step, append, append_and_meet, steps};
 
-fn update(id: &str, file: &str) -> Value {
+pub(crate) fn update(id: &str, file: &str) -> Value {
     json!({
         "id": id, "phase": "api", "action": "UPDATE", "file": file,
         "validation": { "command": format!("grep -q {id} {file}"), "expected": "exit 0" },
@@ -31,7 +31,7 @@ fn create(id: &str, file: &str) -> Value {
 }
 
 /// Merges the branch of a build as a person does.
-async fn land(open: &Open, house: &House, build: &Build) {
+pub(crate) async fn land(open: &Open, house: &House, build: &Build) {
     open.git(&["merge", "-q", "--no-ff", "-m", "land it", &build.branch]);
     let merged = BuildMerged {
         build_id: build.id,

@@ -1,7 +1,7 @@
 //! Holds what gates run in: clean checkouts, the command runner, turns to use the machine, and the commands to run.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,8 +35,6 @@ pub(crate) struct GateParts {
     pub clone: LocalClone,
     /// Runs the commands.
     pub runner: CommandRunner,
-    /// The state directory.
-    pub state: PathBuf,
     /// How many loops use it.
     pub loops: usize,
     /// The gate of base commits that have no project file.
@@ -48,7 +46,6 @@ pub(crate) struct GateParts {
 /// Where gates are run.
 pub(crate) struct GateHouse {
     pub(crate) clone: LocalClone,
-    pub(crate) state: PathBuf,
     pub(crate) validation_timeout: Duration,
     runner: CommandRunner,
     pool: GatePool,
@@ -67,7 +64,6 @@ impl GateHouse {
             pool: GatePool::new(parts.clone.clone(), parts.loops + SPARE_CHECKOUTS),
             turns: Semaphore::new(parts.loops + 1),
             clone: parts.clone,
-            state: parts.state,
             validation_timeout: parts.validation_timeout,
             runner: parts.runner,
             gate: Arc::new(parts.gate),

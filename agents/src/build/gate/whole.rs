@@ -25,18 +25,23 @@ pub(crate) struct Whole<'a> {
     pub(crate) now: DateTime<Utc>,
 }
 
-/// Runs everything on a clean checkout, with a target directory that nothing was built in.
-pub(crate) async fn check(house: &GateHouse, whole: &Whole<'_>) -> Result<Evidence, Trouble> {
+/// Runs everything on a clean checkout, with a target directory that nothing was built in; none when it was ended from
+/// outside.
+pub(crate) async fn check(
+    house: &GateHouse,
+    whole: &Whole<'_>,
+    cancel: &CancellationToken,
+) -> Result<Option<Evidence>, Trouble> {
     let build = whole.build;
     let gate = house.gate_at(build.base.as_ref()).await?;
     let level = whole.level.unwrap_or(gate.build_level);
     let turn = Turn::take(house, whole.commit).await?;
-    let target = house.state.join("verify").join(build.id.to_string());
+    // Beside the checkout, which is this check's alone: others may check the same build meanwhile.
+    let target = turn.clean.target_directory().with_file_name("cold");
     clear(&target)?;
     let mut findings = Findings::default();
     let mut runs: Vec<CheckRun> = Vec::new();
     let mut spent = Spent::default();
-    let never = CancellationToken::new();
     for check in checks(house, &gate, level, whole.tasks) {
         // A person answers for what such a check found; it is listed as not run.
         if check.kind == Some(CheckKind::Security)
@@ -48,14 +53,16 @@ pub(crate) async fn check(house: &GateHouse, whole: &Whole<'_>) -> Result<Eviden
             timeout: spent.left(&gate, check.level, check.timeout),
             ..check
         };
-        let ran = house.execute(&turn.clean, &target, &check, &never, &mut findings);
-        // Nobody ends it from outside.
-        let Some(run) = ran.await? else { continue };
+        let ran = house.execute(&turn.clean, &target, &check, cancel, &mut findings);
+        let Some(run) = ran.await? else {
+            clear(&target)?;
+            return Ok(None);
+        };
         spent.add(check.level, Duration::from_millis(run.duration_ms));
         runs.push(run);
     }
     clear(&target)?;
-    Ok(Evidence {
+    Ok(Some(Evidence {
         build: build.id,
         task: None,
         attempt: None,
@@ -69,7 +76,17 @@ pub(crate) async fn check(house: &GateHouse, whole: &Whole<'_>) -> Result<Eviden
         not_run: not_run(&gate, level, &runs),
         checks: runs,
         at: whole.now,
-    })
+    }))
+}
+
+/// As [`check`], where nobody ends it from outside.
+pub(crate) async fn check_to_the_end(
+    house: &GateHouse,
+    whole: &Whole<'_>,
+) -> Result<Evidence, Trouble> {
+    let never = CancellationToken::new();
+    let seen = check(house, whole, &never).await?;
+    seen.ok_or_else(|| Trouble::Missing("the check of the whole was ended".to_owned()))
 }
 
 /// Lists the requirements of the landed tasks, each once.
