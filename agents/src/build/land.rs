@@ -241,7 +241,7 @@ impl Lander {
                     commit: commit.clone(),
                 });
             }
-            (None, _) => self.bring_and_record(context, request).await?,
+            (None, _) => land(&self.house, context, request).await?,
         };
         if let Some(remote) = &request.push {
             let pushed = self
@@ -255,31 +255,32 @@ impl Lander {
         }
         Ok(landed)
     }
+}
 
-    async fn bring_and_record(
-        &self,
-        context: &Context,
-        request: &LandRequest,
-    ) -> Result<Landed, LandError> {
-        let (landed, evidence) = bring(&self.house, context, request).await?;
-        failpoint!("build.land.between");
-        for _ in 0..CONFLICTS {
-            let Some(build) = context::build(&context.store, request.build).await? else {
-                break;
-            };
-            let changes = record(context, &build, &landed, evidence.as_ref(), &request.by).await?;
-            match context.store.commit(changes).await {
-                Ok(_) => return Ok(landed),
-                Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+/// Brings the head of a build into a branch, and writes that down with what the gate saw, whatever changes meanwhile.
+pub(crate) async fn land(
+    house: &GateHouse,
+    context: &Context,
+    request: &LandRequest,
+) -> Result<Landed, LandError> {
+    let (landed, evidence) = bring(house, context, request).await?;
+    failpoint!("build.land.between");
+    for _ in 0..CONFLICTS {
+        let Some(build) = context::build(&context.store, request.build).await? else {
+            break;
+        };
+        let changes = record(context, &build, &landed, evidence.as_ref(), &request.by).await?;
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(landed),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(AgentError::from(Trouble::Contended(format!("build/{}", request.build))).into())
     }
+    Err(AgentError::from(Trouble::Contended(format!("build/{}", request.build))).into())
 }
 
 /// Brings the head of a build into a branch; refuses as long as nothing has moved.
-pub(crate) async fn bring(
+async fn bring(
     house: &GateHouse,
     context: &Context,
     request: &LandRequest,
@@ -293,16 +294,6 @@ pub(crate) async fn bring(
             state: build.state,
         });
     };
-    for followed in &build.follows {
-        let other = context::build(&context.store, followed.build).await?;
-        if let Some(other) = other.filter(|other| other.merged.is_none()) {
-            return Err(LandError::Follows {
-                branch: build.branch.clone(),
-                build: other.id,
-                first: other.branch.clone(),
-            });
-        }
-    }
     let into = request.into.clone().unwrap_or_else(|| build.target.clone());
     if into == build.branch {
         return Err(LandError::Itself(into));
@@ -311,6 +302,13 @@ pub(crate) async fn bring(
         house.clone.fetch().await?;
         let tip = house.clone.user_branch(&into).await?;
         let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
+        if let Some(first) = forerunner(house, context, build, &tip).await? {
+            return Err(LandError::Follows {
+                branch: build.branch.clone(),
+                build: first.id,
+                first: first.branch.clone(),
+            });
+        }
         let (commit, way, evidence) = join(house, context, &plan, head, &into, &tip).await?;
         let publication = match way {
             Way::Contained => Publication::AlreadyThere,
@@ -329,6 +327,33 @@ pub(crate) async fn bring(
         return Ok((landed, evidence));
     }
     Err(LandError::Moving(into))
+}
+
+/// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
+/// neither landed nor in the branch by other ways.
+async fn forerunner(
+    house: &GateHouse,
+    context: &Context,
+    build: &Build,
+    tip: &CommitId,
+) -> Result<Option<Versioned<Build>>, LandError> {
+    for followed in &build.follows {
+        let Some(mut other) = context::build(&context.store, followed.build).await? else {
+            continue;
+        };
+        if other.merged.is_some() || house.clone.is_ancestor(&followed.commit, tip).await? {
+            continue;
+        }
+        while let Some(later) = other.continued_by
+            && let Some(later) = context::build(&context.store, later).await?
+        {
+            other = later;
+        }
+        if other.merged.is_none() {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
 }
 
 /// Makes the commit that the branch is to have; one that no gate has seen is checked first.
@@ -385,7 +410,7 @@ async fn join(
 }
 
 /// Says what a landing changes: the build is merged, owns nothing any more, and asks nothing about its branch.
-pub(crate) async fn record(
+async fn record(
     context: &Context,
     build: &Versioned<Build>,
     landed: &Landed,

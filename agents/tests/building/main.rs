@@ -14,6 +14,7 @@ mod failures;
 mod gate;
 mod giving_up;
 mod house;
+mod landing;
 mod liars;
 mod lifecycle;
 mod listener;

@@ -253,11 +253,10 @@ async fn merge(
         push: None,
         by: by.to_owned(),
     };
-    let refusal = match land::bring(&shop.house, context, &request).await {
-        Ok((landed, evidence)) => {
-            let recorded = land::record(context, build, &landed, evidence.as_ref(), by).await;
-            return Ok(recorded.map_err(AgentError::transient)?);
-        }
+    // It is written down at once and not with the end of the delivery: whatever changes while the gate runs, what the
+    // gate saw must not get lost.
+    let refusal = match land::land(&shop.house, context, &request).await {
+        Ok(_) => return Ok(changes),
         Err(refusal) if refusal.is_for_people() => refusal,
         Err(error) => return Err(AgentError::transient(error).into()),
     };
