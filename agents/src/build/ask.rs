@@ -11,7 +11,7 @@ use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, CommitId, QuestionId, TaskId};
-use ropewalk_store::{ChangeSet, Query, ReadError};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 
 use super::Shop;
 use super::decide::counts::Standing;
@@ -227,17 +227,9 @@ pub(crate) async fn supersede(
     changes: &mut ChangeSet,
     task: &Task,
     reason: &str,
-) -> Result<(), Trouble> {
-    let query = Query::new()
-        .equal("state", QuestionState::Pending.as_str())
-        .equal("build", task.build.to_string());
-    for question in context.store.list::<Question>(query).await? {
-        let same = matches!(&question.about, About::Task { task: about, .. } if *about == task.id);
-        if same {
-            questions::supersede(changes, context, &question, reason);
-        }
-    }
-    Ok(())
+) -> Result<(), ReadError> {
+    let same = |question: &Question| matches!(&question.about, About::Task { task: about, .. } if *about == task.id);
+    close(context, changes, task.build, reason, same).await
 }
 
 /// Closes the open questions about a whole build.
@@ -247,15 +239,46 @@ pub(crate) async fn supersede_about(
     build: BuildId,
     reason: &str,
 ) -> Result<(), ReadError> {
-    let query = Query::new()
-        .equal("state", QuestionState::Pending.as_str())
-        .equal("build", build.to_string());
-    for question in context.store.list::<Question>(query).await? {
-        if matches!(question.about, About::Build { .. }) {
+    let whole = |question: &Question| matches!(question.about, About::Build { .. });
+    close(context, changes, build, reason, whole).await
+}
+
+/// Closes the open questions about a build and about its tasks.
+pub(crate) async fn supersede_all(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+) -> Result<(), ReadError> {
+    close(context, changes, build, reason, |_| true).await
+}
+
+/// Closes the open questions about a build and its tasks that are meant.
+async fn close(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+    is_meant: impl Fn(&Question) -> bool,
+) -> Result<(), ReadError> {
+    for question in open_questions(context, build).await? {
+        if is_meant(&question) {
             questions::supersede(changes, context, &question, reason);
         }
     }
     Ok(())
+}
+
+/// Lists the open questions about a build and about its tasks, the oldest first.
+async fn open_questions(
+    context: &Context,
+    build: BuildId,
+) -> Result<Vec<Versioned<Question>>, ReadError> {
+    let query = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("build", build.to_string())
+        .order_by("asked_at");
+    context.store.list::<Question>(query).await
 }
 
 fn cut(text: &str) -> String {

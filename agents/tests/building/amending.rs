@@ -1,16 +1,18 @@
 //! An amended specification: what the change does not touch stays built.
 
-use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::build::{BuildState, Followed};
 use ropewalk_schemas::document;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::SpecApproved;
+use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{TaskBlock, TaskState};
-use ropewalk_schemas::{Payload, Slug, SpecId, Subject, UserSlug};
+use ropewalk_schemas::{BuildId, Payload, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::house::{House, Open, task, writes};
+use crate::two_builds::land;
 
 fn plan(second: &str) -> Value {
     let block = |id: &str, file: &str, says: &str, needs: &[&str]| {
@@ -117,5 +119,71 @@ async fn only_what_an_amendment_touches_is_built_again() {
     );
     let ended = open.build(spec).await.unwrap();
     assert_eq!((ended.id, ended.continued_by), (first.id, Some(second.id)));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_landed_build_owned_is_owned_anew_only_by_who_changes_it() {
+    let rules = [
+        writes("T-1", "a.txt", "first\n", None),
+        writes("T-2", "b.txt", "changed\n", Some("say changed")),
+        writes("T-2", "b.txt", "second\n", None),
+        writes("T-3", "c.txt", "third\n", None),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    let (first, _) = open.ended(spec).await;
+    land(&open, &house, &first).await;
+    open.settled().await;
+    amend(&open, spec, plan("changed")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    let rows = open.services.store.list::<Ownership>(Query::new()).await;
+    let mut owned: Vec<_> = rows
+        .unwrap()
+        .iter()
+        .map(|row| (row.path.to_string(), row.build, row.ended))
+        .collect();
+    owned.sort();
+    let expected = [
+        ("a.txt".to_owned(), first.id, true),
+        ("b.txt".to_owned(), second.id, false),
+        ("c.txt".to_owned(), first.id, true),
+    ];
+    assert_eq!(owned, expected);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_amended_build_follows_whom_the_earlier_one_followed_and_ends_its_questions() {
+    let rules = [
+        writes("T-1", "a.txt", "first\n", None),
+        writes("T-2", "b.txt", "changed\n", Some("say changed")),
+        writes("T-2", "b.txt", "bad\n", None),
+        writes("T-3", "c.txt", "third\n", None),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    let (first, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = open.open_question("T-2").await.unwrap();
+    let followed = Followed {
+        build: BuildId(open.services.ids.next()),
+        commit: first.base.clone().unwrap(),
+    };
+    open.change_build(first.id, |build| build.follows = vec![followed.clone()])
+        .await;
+    amend(&open, spec, plan("changed")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!(second.follows, [followed]);
+    let asked = open.questions("task_failed_repeatedly").await;
+    assert_eq!(
+        (asked[0].id, asked[0].state),
+        (question.id, QuestionState::Superseded)
+    );
     open.close().await;
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use ropewalk_bus::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::TaskId;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
@@ -32,6 +33,8 @@ pub(super) async fn take_over(
         return Ok(HashMap::new());
     };
     build.continues = Some(before.id);
+    // The work that is kept still stands on theirs.
+    build.follows.clone_from(&plan.build.follows);
     let mut ended = plan.build.record.clone();
     ended.continued_by = Some(build.id);
     ended.question = None;
@@ -41,7 +44,7 @@ pub(super) async fn take_over(
         shop.signals.cancel_build(before.id);
     }
     changes.update(&plan.build, &ended);
-    ask::supersede_about(context, changes, before.id, "a later revision is built").await?;
+    ask::supersede_all(context, changes, before.id, "a later revision is built").await?;
     let tasks = plan.records();
     let key = revision_key(before.spec, before.revision);
     let earlier = context.store.get::<Revision>(&key).await?;
@@ -95,12 +98,14 @@ async fn carry_ownership(
     before: &Build,
     build: &Build,
 ) -> Result<(), Trouble> {
-    let query = Query::new().equal("build", before.id.to_string());
-    for owned in context.store.list::<Ownership>(query).await? {
-        changes.put(&Ownership {
+    let owned = ownership::owned_by(&context.store, before.id).await?;
+    // What ended with a merge stays ended: whoever changes such a file next takes it anew.
+    for owned in owned.iter().filter(|owned| !owned.ended) {
+        let after = Ownership {
             build: build.id,
             ..owned.record.clone()
-        });
+        };
+        changes.update(owned, &after);
     }
     Ok(())
 }
