@@ -243,6 +243,20 @@ pub(crate) async fn supersede_about(
     close(context, changes, build, reason, whole).await
 }
 
+/// Closes the open questions about a whole build that `trigger` asked.
+pub(crate) async fn supersede_asked(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    trigger: Trigger,
+    reason: &str,
+) -> Result<(), ReadError> {
+    let asked = |question: &Question| {
+        question.trigger == trigger.as_str() && matches!(question.about, About::Build { .. })
+    };
+    close(context, changes, build, reason, asked).await
+}
+
 /// Closes the open questions about a build and about its tasks.
 pub(crate) async fn supersede_all(
     context: &Context,
@@ -254,7 +268,7 @@ pub(crate) async fn supersede_all(
 }
 
 /// Closes the open questions about a build and its tasks that are meant.
-async fn close(
+pub(crate) async fn close(
     context: &Context,
     changes: &mut ChangeSet,
     build: BuildId,
@@ -270,7 +284,7 @@ async fn close(
 }
 
 /// Lists the open questions about a build and about its tasks, the oldest first.
-async fn open_questions(
+pub(crate) async fn open_questions(
     context: &Context,
     build: BuildId,
 ) -> Result<Vec<Versioned<Question>>, ReadError> {

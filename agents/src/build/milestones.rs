@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::{Context, questions};
-use ropewalk_schemas::BuildId;
+use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::task::Task;
 use ropewalk_store::{ChangeSet, Query};
 
 use super::Shop;
@@ -19,8 +18,6 @@ use super::trouble::Trouble;
 
 /// Half of a shorter plan is reached too soon to be worth a word.
 const SHORTEST_PLAN: usize = 10;
-/// A task that took less is not worth a question, whatever its estimate.
-const LEAST_MINUTES: i64 = 1;
 
 /// Says that half of the tasks have landed, once: with the landing that makes it so.
 pub(crate) async fn landed(
@@ -63,24 +60,7 @@ pub(crate) async fn landed(
     Ok(())
 }
 
-/// Closes what was said about the way to an end that is reached now.
-pub(crate) async fn over(
-    context: &Context,
-    changes: &mut ChangeSet,
-    build: BuildId,
-) -> Result<(), Trouble> {
-    let query = Query::new()
-        .equal("state", QuestionState::Pending.as_str())
-        .equal("build", build.to_string());
-    for question in context.store.list::<Question>(query).await? {
-        if question.trigger == Trigger::MilestoneReached.as_str() {
-            questions::supersede(changes, context, &question, "the build has ended");
-        }
-    }
-    Ok(())
-}
-
-/// Asks about a task whose attempts have taken far longer than its estimate, and which is tried again.
+/// Asks about a task whose attempts have taken far longer than its estimate, and which is tried again; once.
 pub(crate) async fn takes_long(
     shop: &Shop,
     context: &Context,
@@ -91,6 +71,18 @@ pub(crate) async fn takes_long(
     let Some(estimate) = task.block.estimate_minutes else {
         return Ok(());
     };
+    let about = About::Task {
+        build: build.id,
+        task: task.id.clone(),
+    };
+    let trigger = Trigger::TaskComplexityExceeded;
+    let of_trigger = Query::new()
+        .equal("build", build.id.to_string())
+        .equal("trigger", trigger.as_str());
+    let asked = context.store.list::<Question>(of_trigger).await?;
+    if asked.iter().any(|question| question.about == about) {
+        return Ok(());
+    }
     let of_task = Query::new()
         .equal("build", build.id.to_string())
         .equal("task", task.id.as_str());
@@ -107,11 +99,7 @@ pub(crate) async fn takes_long(
         ),
         ("estimated_time", f64::from(estimate)),
     ]);
-    let longer = shop
-        .questions
-        .applies(Trigger::TaskComplexityExceeded, &facts)
-        .unwrap_or(false);
-    if minutes < LEAST_MINUTES || !longer {
+    if !shop.questions.applies(trigger, &facts).unwrap_or(false) {
         return Ok(());
     }
     let last = task.failures.last();
@@ -119,14 +107,7 @@ pub(crate) async fn takes_long(
         ("task_id", task.id.to_string()),
         ("estimate", format!("{estimate} minutes")),
         ("actual", format!("{minutes} minutes")),
-        (
-            "remaining",
-            if task.state == TaskState::Ready {
-                "another try".to_owned()
-            } else {
-                task.state.to_string()
-            },
-        ),
+        ("remaining", "another try".to_owned()),
         (
             "common_reason",
             last.map_or_else(
@@ -135,13 +116,7 @@ pub(crate) async fn takes_long(
             ),
         ),
     ]);
-    let draft = shop
-        .questions
-        .render(Trigger::TaskComplexityExceeded, &values)?;
-    let about = About::Task {
-        build: build.id,
-        task: task.id.clone(),
-    };
+    let draft = shop.questions.render(trigger, &values)?;
     put(shop, context, changes, build, about, draft).await?;
     Ok(())
 }

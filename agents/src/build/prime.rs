@@ -286,7 +286,7 @@ async fn give_up(context: &Context, id: BuildId, reason: String) -> Result<bool,
     };
     let mut failed = plan.build.record.clone();
     let mut changes = ChangeSet::new();
-    settle::fail(context, &mut changes, &mut failed, &plan.records(), reason);
+    settle::fail(context, &mut changes, &mut failed, &plan.records(), reason).await?;
     changes.update(&plan.build, &failed);
     committed(context, changes).await
 }

@@ -1,20 +1,22 @@
 //! Stands still when a budget is used up, and goes on when it was raised or a new day has begun.
 
 use ropewalk_bus::locks;
+use ropewalk_config::Trigger;
 use ropewalk_engine::{Allowance, Exceeded};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason, Raise};
-use ropewalk_schemas::payload::{BudgetExceeded, BuildRequest};
+use ropewalk_schemas::payload::{BudgetExceeded, BuildRequest, QuestionAnswered};
+use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::task::{TaskState, WaitReason};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{AttemptId, BuildId, Payload, Subject, TaskId};
+use ropewalk_schemas::{AttemptId, BuildId, Payload, QuestionId, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
 use super::Shop;
 use super::ask;
 use super::context::{CONFLICTS, Plan, of_build};
-use super::decide::purse::{Reply, is_over, reply};
+use super::decide::purse::{Reply, is_about, is_over, reply};
 use super::ending::{self, Report, Rows};
 use super::settle::{enter, go};
 use super::trouble::Trouble;
@@ -67,7 +69,11 @@ async fn changes(
     };
     changes.put(&wait(context, party, &exceeded.scope));
     let of_task = exceeded.scope.starts_with("task/");
-    let told = !of_task && build.exhausted.as_ref() == Some(&exceeded.scope);
+    let told = !of_task
+        && waits(context, build.id)
+            .await?
+            .iter()
+            .any(is_for(&exceeded.scope));
     if !told {
         let about = of_task.then_some(&task.id);
         let question =
@@ -84,14 +90,18 @@ async fn changes(
         if of_task {
             task.question = question;
         } else {
-            build.exhausted = Some(exceeded.scope.clone());
-            build.question = question;
+            build.exhausted.get_or_insert(exceeded.scope.clone());
+            build.question = build.question.or(question);
             let party = Party::Build { build: build.id };
             changes.put(&wait(context, party, &exceeded.scope));
         }
     }
     changes.update(&rows.task, &task);
-    if build != rows.build.record {
+    if told {
+        // A raise meanwhile has ended the wait of the build, and this one would outlive it.
+        changes.require(&rows.build);
+    } else {
+        // Of two attempts that meet the same end at once, one asks.
         changes.update(&rows.build, &build);
     }
     ending::end_attempt(
@@ -123,8 +133,7 @@ pub(crate) async fn answered(
     context: &Context,
     build: BuildId,
     task: Option<&TaskId>,
-    text: &str,
-    by: &str,
+    answer: &QuestionAnswered,
 ) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
     let Some(plan) = Plan::load(&context.store, build).await? else {
@@ -132,16 +141,17 @@ pub(crate) async fn answered(
     };
     let scope = match task {
         Some(task) => Some(format!("task/{build}/{task}")),
-        None => plan.build.exhausted.clone(),
+        None => scope_of(context, build, answer.question_id).await?,
     };
     let Some(scope) = scope else {
         return Ok(changes);
     };
-    let share = match reply(text) {
+    let by = &answer.answered_by;
+    let share = match reply(&answer.answer) {
         Reply::Stop => {
             let request = BuildRequest {
                 build_id: build,
-                requested_by: by.to_owned(),
+                requested_by: by.clone(),
                 reason: Some(format!("the budget `{scope}` is used up")),
             };
             return super::act::control::stop(shop, context, &request).await;
@@ -153,6 +163,22 @@ pub(crate) async fn answered(
     go_on(context, &mut changes, &plan, &mut after, &scope).await?;
     changes.update(&plan.build, &after);
     Ok(changes)
+}
+
+/// Returns the budget that a question is about, if the whole build still waits for it.
+async fn scope_of(
+    context: &Context,
+    build: BuildId,
+    question: QuestionId,
+) -> Result<Option<String>, Trouble> {
+    let key = question.to_string();
+    let Some(question) = context.store.get::<Question>(&key).await? else {
+        return Ok(None);
+    };
+    let scopes = waits(context, build).await?.into_iter();
+    Ok(scopes
+        .map(|(scope, _)| scope)
+        .find(|scope| is_about(&question.text, scope)))
 }
 
 fn raise(shop: &Shop, scope: &str, percent: u64, by: &str) -> Raise {
@@ -172,7 +198,7 @@ fn raise(shop: &Shop, scope: &str, percent: u64, by: &str) -> Raise {
     }
 }
 
-/// Lets everything of a build that waits for the budget `scope` go on.
+/// Lets everything of a build that waits for the budget `scope` go on, as far as no other budget is used up.
 async fn go_on(
     context: &Context,
     changes: &mut ChangeSet,
@@ -197,11 +223,17 @@ async fn go_on(
         after.question = None;
         changes.update(task, &after);
     }
-    if build.exhausted.as_deref() == Some(scope) {
-        forget(context, changes, build).await?;
-        build.question = None;
+    let (over, left): (Vec<_>, Vec<_>) = waits(context, build.id)
+        .await?
+        .into_iter()
+        .partition(is_for(scope));
+    for (_, wait) in &over {
+        changes.delete(wait);
     }
-    if build.state == BuildState::Paused && build.pause_reason == Some(PauseReason::Budget) {
+    build.exhausted = left.into_iter().map(|(scope, _)| scope).next();
+    pass_on(context, build, scope).await?;
+    let stands = build.state == BuildState::Paused && build.exhausted.is_none();
+    if stands && build.pause_reason == Some(PauseReason::Budget) {
         enter(build, BuildState::Running);
         build.pause_reason = None;
         build.reason = None;
@@ -209,41 +241,104 @@ async fn go_on(
     Ok(())
 }
 
-/// Forgets that a budget of the whole build is used up.
+/// Puts the next open question about a budget in the place of the one about `scope`; a question about something else
+/// holds the build as before.
+async fn pass_on(context: &Context, build: &mut Build, scope: &str) -> Result<(), Trouble> {
+    if !asks_about_budget(context, build).await? {
+        return Ok(());
+    }
+    let open = ask::open_questions(context, build.id).await?;
+    let next = open.iter().find(|question| {
+        let of_build = matches!(question.about, About::Build { .. });
+        of_build && is_of_budget(question) && !is_about(&question.text, scope)
+    });
+    build.question = next.map(|question| question.id);
+    Ok(())
+}
+
+/// Forgets that budgets of the whole build are used up, and what was asked about them.
 pub(crate) async fn forget(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &mut Build,
+    reason: &str,
+) -> Result<(), Trouble> {
+    stop_waiting(context, changes, build).await?;
+    if asks_about_budget(context, build).await? {
+        build.question = None;
+    }
+    let trigger = Trigger::BudgetExceeded;
+    Ok(ask::supersede_asked(context, changes, build.id, trigger, reason).await?)
+}
+
+/// Ends the waits of a whole build for budgets.
+pub(crate) async fn stop_waiting(
     context: &Context,
     changes: &mut ChangeSet,
     build: &mut Build,
 ) -> Result<(), Trouble> {
     build.exhausted = None;
-    for wait in waits_of_build(context, build.id).await? {
-        if matches!(wait.resource, Resource::Budget { .. }) {
-            changes.delete(&wait);
-        }
+    for (_, wait) in waits(context, build.id).await? {
+        changes.delete(&wait);
     }
     Ok(())
 }
 
-async fn waits_of_build(
+/// Lists the budgets that a whole build waits for, the longest wait first.
+async fn waits(
     context: &Context,
     build: BuildId,
-) -> Result<Vec<Versioned<Wait>>, Trouble> {
-    let query = ropewalk_store::Query::new().equal("waiter", Party::Build { build }.to_string());
-    Ok(context.store.list::<Wait>(query).await?)
+) -> Result<Vec<(String, Versioned<Wait>)>, Trouble> {
+    let mut waits = locks::waits_of(&context.store, &Party::Build { build }).await?;
+    waits.sort_by_key(|wait| wait.since);
+    let scoped = waits.into_iter().filter_map(|wait| match &wait.resource {
+        Resource::Budget { scope } => Some((scope.clone(), wait)),
+        _ => None,
+    });
+    Ok(scoped.collect())
+}
+
+fn is_for(scope: &str) -> impl Fn(&(String, Versioned<Wait>)) -> bool {
+    move |(waits_for, _)| waits_for == scope
+}
+
+async fn asks_about_budget(context: &Context, build: &Build) -> Result<bool, Trouble> {
+    let Some(question) = build.question else {
+        return Ok(false);
+    };
+    let asked = context.store.get::<Question>(&question.to_string()).await?;
+    Ok(asked.is_some_and(|asked| is_of_budget(&asked)))
+}
+
+fn is_of_budget(question: &Question) -> bool {
+    question.trigger == Trigger::BudgetExceeded.as_str()
 }
 
 /// Lets a build go on whose day has passed; none when there is nothing to do.
 pub(crate) async fn new_day(context: &Context, plan: &Plan) -> Result<Option<ChangeSet>, Trouble> {
-    let Some(scope) = plan.build.exhausted.clone() else {
-        return Ok(None);
-    };
-    if !is_over(&scope, context.now()) {
+    if plan.build.exhausted.is_none() {
         return Ok(None);
     }
+    let waits = waits(context, plan.build.id).await?.into_iter();
+    let now = context.now();
+    let Some(scope) = waits
+        .map(|(scope, _)| scope)
+        .find(|scope| is_over(scope, now))
+    else {
+        return Ok(None);
+    };
     let mut changes = ChangeSet::new();
     let mut after = plan.build.record.clone();
     go_on(context, &mut changes, plan, &mut after, &scope).await?;
-    ask::supersede_about(context, &mut changes, after.id, "a new day has begun").await?;
+    let asked = |question: &Question| is_of_budget(question) && is_about(&question.text, &scope);
+    ask::close(
+        context,
+        &mut changes,
+        after.id,
+        "a new day has begun",
+        asked,
+    )
+    .await?;
     changes.update(&plan.build, &after);
     Ok(Some(changes))
 }

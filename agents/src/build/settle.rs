@@ -1,6 +1,7 @@
 //! Settles a build: applies what edges, free resources and passed time call for, and takes the build's next step.
 
 use ropewalk_bus::locks;
+use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::model_call::Spending;
@@ -90,8 +91,9 @@ impl Settlement {
         let settled = step == Step::Continue;
         if step == Step::Conclude {
             lay_down(context, &mut changes, &mut tasks).await?;
+            purse::forget(context, &mut changes, &mut build, "the build was stopped").await?;
         }
-        take(context, &mut changes, &mut build, &tasks, step);
+        take(context, &mut changes, &mut build, &tasks, step).await?;
         let waits: Vec<Wait> = changes.written();
         for (before, after) in plan.tasks.iter().zip(&tasks) {
             let waiter = ending::party(before);
@@ -260,7 +262,13 @@ fn track_working_time(build: &mut Build, tasks: &[Task], now: chrono::DateTime<c
     }
 }
 
-fn take(context: &Context, changes: &mut ChangeSet, build: &mut Build, tasks: &[Task], step: Step) {
+async fn take(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &mut Build,
+    tasks: &[Task],
+    step: Step,
+) -> Result<(), Trouble> {
     match step {
         // How many still run is told as it is now.
         Step::Continue if build.pause_requested && build.state == BuildState::Running => {
@@ -290,27 +298,28 @@ fn take(context: &Context, changes: &mut ChangeSet, build: &mut Build, tasks: &[
             enter(build, BuildState::Verifying);
             build.reason = Some("the whole is checked".to_owned());
         }
-        Step::Fail { reason } => fail(context, changes, build, tasks, reason),
+        Step::Fail { reason } => fail(context, changes, build, tasks, reason).await?,
         Step::Stop { reason } => {
             enter(build, BuildState::Stopped);
             build.reason = Some(format!("{reason}{}", ended_by_stop(tasks)));
             build.completed_at = None;
         }
-        Step::Conclude => complete(context, changes, build, tasks),
+        Step::Conclude => complete(context, changes, build, tasks).await?,
     }
+    Ok(())
 }
 
 /// Ends a build as failed: stored, told, and raised as an alert.
-pub(crate) fn fail(
+pub(crate) async fn fail(
     context: &Context,
     changes: &mut ChangeSet,
     build: &mut Build,
     tasks: &[Task],
     reason: String,
-) {
+) -> Result<(), Trouble> {
     enter(build, BuildState::Failed);
     build.reason = Some(reason.clone());
-    complete(context, changes, build, tasks);
+    complete(context, changes, build, tasks).await?;
     let failed_tasks = tasks
         .iter()
         .filter(|task| task.state == TaskState::Failed)
@@ -325,15 +334,19 @@ pub(crate) fn fail(
             failed_tasks,
         }),
     ));
+    Ok(())
 }
 
-/// Writes down that a build has ended in the state it is in, with the truth about its tasks.
-pub(crate) fn complete(
+/// Writes down that a build has ended in the state it is in, with the truth about its tasks; what was said about the
+/// way there is over.
+pub(crate) async fn complete(
     context: &Context,
     changes: &mut ChangeSet,
     build: &mut Build,
     tasks: &[Task],
-) {
+) -> Result<(), Trouble> {
+    let trigger = Trigger::MilestoneReached;
+    ask::supersede_asked(context, changes, build.id, trigger, "the build has ended").await?;
     let now = context.now();
     build.completed_at = Some(now);
     info!(build.id = %build.id, "build `{}` of `{}` ended: {}", build.id, build.idea, build.state);
@@ -353,6 +366,7 @@ pub(crate) fn complete(
             commits: landed(tasks),
         }),
     ));
+    Ok(())
 }
 
 /// Sums what the model calls of a build used.

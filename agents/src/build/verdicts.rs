@@ -7,19 +7,20 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Evidence, Level};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::QuestionAnswered;
-use ropewalk_schemas::question::About;
+use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{BuildId, QuestionId};
-use ropewalk_store::{ChangeSet, Query, Versioned};
+use ropewalk_store::{ChangeSet, Query};
 
 use super::Shop;
 use super::act::control;
-use super::ask::put;
+use super::ask::{self, put};
 use super::context::{self};
+use super::decide::answer::and;
 use super::decide::validation::{Asked, Vulnerability, asked, recommended};
 use super::trouble::Trouble;
 
 /// Asks what the result of a whole-build check gives people to decide; returns the question that holds the build.
-pub(crate) async fn ask(
+pub(crate) async fn ask_people(
     shop: &Shop,
     context: &Context,
     changes: &mut ChangeSet,
@@ -155,9 +156,11 @@ pub(crate) async fn level_chosen(
     Ok(changes)
 }
 
-/// Does what a person answered about failures of the whole build: an accepted risk is checked without that check,
-/// anything else is told, since landed work is only changed by another revision.
+/// Does what a person answered about failures of the whole build: a risk that is accepted is no longer checked for, and
+/// with the last one the build is checked again. Anything else is told, since landed work is only changed by another
+/// revision.
 pub(crate) async fn answered(
+    shop: &Shop,
     context: &Context,
     build: BuildId,
     answer: &QuestionAnswered,
@@ -166,36 +169,42 @@ pub(crate) async fn answered(
     let Some(row) = context::build(&context.store, build).await? else {
         return Ok(changes);
     };
-    if row.state != BuildState::Failed {
+    // Who answers so late speaks of a check that no longer counts.
+    if row.state != BuildState::Failed || row.continued_by.is_some() {
         return Ok(changes);
     }
     let mut after = row.record.clone();
-    after.question = None;
+    let by = &answer.answered_by;
     if answer.answer.starts_with("Accept the risk") {
-        after
-            .accepted
-            .extend(failing_security(context, &row).await?);
-        control::revive(context, &mut after);
-        after.reason = Some(format!("{} accepts the risk", answer.answered_by));
+        let holes = holes(context, &row).await?;
+        let Some(check) = asked_about(shop, context, answer.question_id, &holes).await? else {
+            return Ok(changes);
+        };
+        after.accepted.push(check);
+        let left = |hole: &Asked| name(hole).is_some_and(|name| !after.accepted.contains(name));
+        if holes.iter().any(left) {
+            let open = ask::open_questions(context, build).await?;
+            let hole = Trigger::SecurityVulnerability.as_str();
+            let next = open.iter().find(|question| question.trigger == hole);
+            after.question = next.map(|question| question.id);
+        } else {
+            control::revive(context, &mut changes, &mut after).await?;
+            after.reason = Some(format!("{by} accepts the risk"));
+        }
     } else {
+        after.question = None;
         let told = format!(
             "you chose: {}; `ropewalk spec revise {}` asks for it",
             answer.answer, row.spec
         );
-        after.reason = Some(match &row.reason {
-            Some(reason) => format!("{reason}; {told}"),
-            None => told,
-        });
+        after.reason = Some(and(row.reason.as_deref(), &told));
     }
     changes.update(&row, &after);
     Ok(changes)
 }
 
-/// Names the security checks that did not hold when the build was last checked as a whole.
-async fn failing_security(
-    context: &Context,
-    build: &Versioned<Build>,
-) -> Result<Vec<String>, Trouble> {
+/// Lists the holes that were found when the build was last checked as a whole.
+async fn holes(context: &Context, build: &Build) -> Result<Vec<Asked>, Trouble> {
     let query = Query::new()
         .equal("build", build.id.to_string())
         .equal("task", None::<&str>)
@@ -206,9 +215,34 @@ async fn failing_security(
         .map_or_else(Vec::new, |evidence| asked(evidence, 0));
     Ok(asked
         .into_iter()
-        .filter_map(|asked| match asked {
-            Asked::Vulnerability(hole) => Some(hole.check),
-            _ => None,
-        })
+        .filter(|asked| name(asked).is_some())
         .collect())
+}
+
+/// Names the check that found a hole.
+const fn name(asked: &Asked) -> Option<&String> {
+    match asked {
+        Asked::Vulnerability(hole) => Some(&hole.check),
+        _ => None,
+    }
+}
+
+/// Names the check whose finding a question tells.
+async fn asked_about(
+    shop: &Shop,
+    context: &Context,
+    question: QuestionId,
+    holes: &[Asked],
+) -> Result<Option<String>, Trouble> {
+    let key = question.to_string();
+    let Some(question) = context.store.get::<Question>(&key).await? else {
+        return Ok(None);
+    };
+    for hole in holes {
+        let (trigger, values) = values(hole);
+        if shop.questions.render(trigger, &values)?.text == question.text {
+            return Ok(name(hole).cloned());
+        }
+    }
+    Ok(None)
 }

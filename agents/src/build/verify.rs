@@ -17,7 +17,7 @@ use super::decide::counts::{count, named};
 use super::gate::whole::{self, Whole};
 use super::settle::{self, enter};
 use super::trouble::Trouble;
-use super::{milestones, publish, tasks_file, verdicts};
+use super::{publish, tasks_file, verdicts};
 
 /// Checks the whole and ends the build.
 pub(crate) async fn verify(shop: &Shop, context: &Context, id: BuildId) -> Result<(), Trouble> {
@@ -73,20 +73,19 @@ async fn conclude(
             enter(&mut build, BuildState::Succeeded);
             build.reason =
                 named(&tasks, TaskState::Skipped).map(|names| format!("skipped: {names}"));
-            settle::complete(context, &mut changes, &mut build, &tasks);
+            settle::complete(context, &mut changes, &mut build, &tasks).await?;
             let counts = count(&tasks);
-            milestones::over(context, &mut changes, build.id).await?;
             build.question =
                 ask::build_finished(shop, context, &mut changes, &build, &counts).await?;
-            verdicts::ask(shop, context, &mut changes, &build, evidence).await?;
+            verdicts::ask_people(shop, context, &mut changes, &build, evidence).await?;
         }
         Verdict::Failed => {
             let reason = format!(
                 "the whole-build check failed: {}",
                 evidence.findings.join("; ")
             );
-            settle::fail(context, &mut changes, &mut build, &tasks, reason);
-            let asked = verdicts::ask(shop, context, &mut changes, &build, evidence).await?;
+            settle::fail(context, &mut changes, &mut build, &tasks, reason).await?;
+            let asked = verdicts::ask_people(shop, context, &mut changes, &build, evidence).await?;
             build.question = asked.or(build.question);
         }
         Verdict::Held => {

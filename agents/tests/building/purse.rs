@@ -1,14 +1,15 @@
 //! What a build does when a budget or a quota is used up.
 
 use ropewalk_engine::{Allowance, Budgets};
-use ropewalk_schemas::BuildId;
+use ropewalk_orchestrator::questions::{Asked, Asking, Deadlines, ask};
 use ropewalk_schemas::attempt::AttemptState;
-use ropewalk_schemas::build::{BuildState, PauseReason};
+use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::model_call::Spending;
-use ropewalk_schemas::question::Question;
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::{TaskState, WaitReason};
-use ropewalk_schemas::wait::{Resource, Wait};
-use ropewalk_store::Query;
+use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{BuildId, Payload, QuestionId, Subject};
+use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::house::{House, Open, task, writes};
@@ -177,5 +178,128 @@ async fn a_quota_is_waited_for_visibly_until_the_time_that_is_stored() {
     );
     let asked = open.services.store.count::<Question>(Query::new()).await;
     assert_eq!(asked.unwrap(), 0);
+    open.close().await;
+}
+
+/// A house whose build uses up its budget at once.
+fn poor(rules: &str) -> House {
+    House::new(rules).with(|options| options.budgets.build.tokens = Some(1))
+}
+
+/// Asks about the whole build.
+async fn ask_about(open: &Open, build: BuildId, trigger: &str, text: &str) -> QuestionId {
+    let asking = Asking {
+        kind: QuestionKind::Blocking,
+        trigger: trigger.to_owned(),
+        text: text.to_owned(),
+        context: String::new(),
+        choices: Vec::new(),
+        free_text: true,
+        default: None,
+        consequential: true,
+        about: About::Build { build },
+        idea: None,
+    };
+    let mut changes = ChangeSet::new();
+    let asked = ask(&mut changes, &open.context, &Deadlines::default(), asking).await;
+    let Asked::Open(question) = asked.unwrap() else {
+        panic!("it is asked anew")
+    };
+    open.services.store.commit(changes).await.unwrap();
+    question
+}
+
+async fn ask_for_more(open: &Open, build: BuildId, scope: &str) -> QuestionId {
+    let text = format!("The budget {scope} is used up while building habits: 9 of 8.");
+    ask_about(open, build, "budget_exceeded", &text).await
+}
+
+/// Lets the whole build wait for a budget, as an attempt that meets its end does.
+async fn use_up(open: &Open, build: BuildId, scope: &str, question: QuestionId) {
+    let wait = Wait {
+        waiter: Party::Build { build },
+        resource: Resource::Budget {
+            scope: scope.to_owned(),
+        },
+        holder: None,
+        since: open.context.now(),
+    };
+    let exhausted = |build: &mut Build| {
+        build.exhausted = Some(scope.to_owned());
+        build.question = Some(question);
+    };
+    open.change_build_with(build, Some(&wait), exhausted).await;
+}
+
+async fn state_of(open: &Open, id: QuestionId) -> QuestionState {
+    let row = open.services.store.get::<Question>(&id.to_string()).await;
+    row.unwrap().unwrap().state
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_day_ends_only_what_its_budget_asked() {
+    let rules = writes("T-1", "a.txt", "bad\n", None);
+    let house = House::new(&rules);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let yesterday = "day/1999-12-31";
+    let of_budget = ask_for_more(&open, build.id, yesterday).await;
+    let of_branch = ask_about(&open, build.id, "branch_moved", "Whose branch is it?").await;
+    use_up(&open, build.id, yesterday, of_branch).await;
+    let (build, _) = open.until(spec, |build, _| build.exhausted.is_none()).await;
+    assert_eq!(build.question, Some(of_branch));
+    assert_eq!(state_of(&open, of_branch).await, QuestionState::Pending);
+    assert_eq!(state_of(&open, of_budget).await, QuestionState::Superseded);
+    assert_eq!(waits(&open).await, Vec::<String>::new());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn budgets_that_are_used_up_side_by_side_are_raised_one_by_one() {
+    let house = poor(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let first = build.question.unwrap();
+    let scope = format!("build/{}", build.id);
+    let second = ask_for_more(&open, build.id, "project").await;
+    use_up(&open, build.id, "project", second).await;
+    open.answer_question(first, "Raise it by half").await;
+    let (build, tasks) = open.until(spec, |build, _| !build.raises.is_empty()).await;
+    open.settled().await;
+    assert_eq!(build.raises[0].scope, scope);
+    assert_eq!(build.exhausted.as_deref(), Some("project"));
+    assert_eq!(build.question, Some(second));
+    assert_eq!(build.state, BuildState::Paused);
+    assert_eq!(task(&tasks, "T-1").state, TaskState::Ready);
+    assert_eq!(state_of(&open, second).await, QuestionState::Pending);
+    assert_eq!(
+        waits(&open).await,
+        [format!("build/{} budget/project", build.id)]
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_build_waits_for_no_budget() {
+    let house = poor(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let asked = build.question.unwrap();
+    let stop = Payload::BuildStop(crate::house::request(build.id));
+    open.emit(Subject::build(build.id), stop).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Stopped);
+    assert_eq!((build.exhausted, build.question), (None, None));
+    assert_eq!(waits(&open).await, Vec::<String>::new());
+    assert_eq!(state_of(&open, asked).await, QuestionState::Superseded);
     open.close().await;
 }

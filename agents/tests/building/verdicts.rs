@@ -3,10 +3,10 @@
 use ropewalk_schemas::attempt::{Level, Verdict};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::Query;
+use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::house::{House, Open, writes, writes_slowly};
+use crate::house::{House, Open, request, writes, writes_slowly};
 
 const SCANNED: &str = r#"
 [[gate.commands]]
@@ -37,19 +37,11 @@ fn plan() -> Value {
     }])
 }
 
-async fn questions(open: &Open, trigger: &str) -> Vec<Question> {
-    let query = Query::new().equal("trigger", trigger);
-    let rows = open.services.store.list::<Question>(query).await.unwrap();
-    rows.into_iter().map(|row| row.record).collect()
-}
-
 async fn answer(open: &Open, trigger: &str, text: &str) {
-    let asked = questions(open, trigger).await;
+    let asked = open.questions(trigger).await;
     let pending = |question: &&Question| question.state == QuestionState::Pending;
     let question = asked.iter().find(pending).unwrap();
-    ropewalk_orchestrator::questions::answer(&open.context, question.id, text, "ada", "cli")
-        .await
-        .unwrap();
+    open.answer_question(question.id, text).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,7 +52,7 @@ async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_
     let spec = open.approve(plan()).await;
     open.until(spec, |build, _| build.state == BuildState::Running)
         .await;
-    let asked = questions(&open, "validation_level_needed").await;
+    let asked = open.questions("validation_level_needed").await;
     assert_eq!(asked[0].default.as_deref(), Some("Standard"));
     answer(&open, "validation_level_needed", "Thorough").await;
     let (build, _) = open.ended(spec).await;
@@ -68,13 +60,13 @@ async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_
         (build.state, build.level),
         (BuildState::Failed, Some(Level::Thorough))
     );
-    let holes = questions(&open, "security_vulnerability").await;
+    let holes = open.questions("security_vulnerability").await;
     assert_eq!(holes.len(), 1);
     for told in ["secrets", "high", "a.txt:1"] {
         assert!(holes[0].text.contains(told), "{}", holes[0].text);
     }
     assert_eq!(build.question, Some(holes[0].id));
-    assert_eq!(questions(&open, "validation_passed").await, []);
+    assert_eq!(open.questions("validation_passed").await, []);
     answer(
         &open,
         "security_vulnerability",
@@ -89,7 +81,7 @@ async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_
     let whole: Vec<_> = evidence.iter().filter(|seen| seen.task.is_none()).collect();
     let passed = whole.iter().find(|seen| seen.verdict == Verdict::Passed);
     assert_eq!(passed.unwrap().not_run, ["secrets"]);
-    let told = questions(&open, "validation_passed").await;
+    let told = open.questions("validation_passed").await;
     assert!(told[0].text.contains("Lint: passed"), "{}", told[0].text);
     assert!(
         told[0].text.contains("Security: not run"),
@@ -107,13 +99,13 @@ async fn tests_that_cover_too_little_are_asked_about_and_stop_nothing() {
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let low = questions(&open, "coverage_below_threshold").await;
+    let low = open.questions("coverage_below_threshold").await;
     assert_eq!(low.len(), 1);
     for told in ["50%", "80%", "src/a.rs 10 9 10%"] {
         assert!(low[0].text.contains(told), "{}", low[0].text);
     }
-    assert_eq!(questions(&open, "validation_passed").await.len(), 1);
-    assert_eq!(questions(&open, "validation_level_needed").await, []);
+    assert_eq!(open.questions("validation_passed").await.len(), 1);
+    assert_eq!(open.questions("validation_level_needed").await, []);
     open.close().await;
 }
 
@@ -127,7 +119,7 @@ async fn several_failures_are_put_in_order_by_a_person() {
     let spec = open.approve(plan()).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Failed);
-    let asked = questions(&open, "multiple_failures").await;
+    let asked = open.questions("multiple_failures").await;
     assert_eq!(asked.len(), 1);
     for told in ["2 issues", "- unit: broken", "- style: ugly"] {
         assert!(asked[0].text.contains(told), "{}", asked[0].text);
@@ -136,5 +128,96 @@ async fn several_failures_are_put_in_order_by_a_person() {
     let (build, _) = open.until(spec, |build, _| build.question.is_none()).await;
     let reason = build.reason.unwrap();
     assert!(reason.contains("spec revise"), "{reason}");
+    open.close().await;
+}
+
+const TWO_HOLES: &str = r#"
+[[gate.commands]]
+name = "keys"
+command = "! grep -n hard-coded-key a.txt"
+level = "standard"
+kind = "security"
+
+[[gate.commands]]
+name = "words"
+command = "! grep -n weak-password a.txt"
+level = "standard"
+kind = "security"
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_accepts_one_risk_accepts_no_other() {
+    let rules = writes("T-1", "a.txt", "hard-coded-key\nweak-password\n", None);
+    let house = House::new(&rules).with_files(&[("ropewalk.toml", TWO_HOLES)]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed);
+    let holes = open.questions("security_vulnerability").await;
+    let about = |check: &str| {
+        let named = |hole: &&Question| hole.text.contains(check);
+        holes.iter().find(named).unwrap().id
+    };
+    let accepts = "Accept the risk (not recommended)";
+    open.answer_question(about("weak-password"), accepts).await;
+    let (build, _) = open
+        .until(spec, |build, _| !build.accepted.is_empty())
+        .await;
+    open.settled().await;
+    assert_eq!(build.accepted, ["words"]);
+    assert_eq!(
+        build.state,
+        BuildState::Failed,
+        "the other one still stands"
+    );
+    assert_eq!(build.question, Some(about("hard-coded-key")));
+    let state = |open: Vec<Question>| -> Vec<QuestionState> {
+        let keys = about("hard-coded-key");
+        let same = open.into_iter().filter(|question| question.id == keys);
+        same.map(|question| question.state).collect()
+    };
+    let asked = open.questions("security_vulnerability").await;
+    assert_eq!(state(asked), [QuestionState::Pending]);
+    open.answer_question(about("hard-coded-key"), accepts).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    assert_eq!(build.accepted, ["words", "keys"]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_build_that_is_resumed_asks_no_longer_about_its_failure() {
+    let signals = tempfile::tempdir().unwrap();
+    let mended = signals.path().join("mended");
+    let command = |name: &str| {
+        format!(
+            "[[gate.commands]]\nname = \"{name}\"\ncommand = \"test -e {}\"\nlevel = \"standard\"\n",
+            mended.display()
+        )
+    };
+    let gate = [command("unit"), command("style")].concat();
+    // The gate of a task looks less deep.
+    let gate = format!("[gate]\ntask_level = \"quick\"\n{gate}");
+    let rules = writes("T-1", "a.txt", "good\n", None);
+    let house = House::new(&rules).with_files(&[("ropewalk.toml", &gate)]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed);
+    let asked = open.questions("multiple_failures").await;
+    assert_eq!(build.question, Some(asked[0].id));
+    std::fs::write(&mended, "").unwrap();
+    let again = Payload::BuildResume(request(build.id));
+    open.emit(Subject::build(build.id), again).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Succeeded)
+        .await;
+    assert_eq!(
+        open.questions("multiple_failures").await[0].state,
+        QuestionState::Superseded
+    );
+    let finished = open.questions("build_finished").await;
+    assert_eq!(build.question, Some(finished[0].id));
     open.close().await;
 }

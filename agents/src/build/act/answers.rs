@@ -14,7 +14,7 @@ use super::control;
 use crate::build::Shop;
 use crate::build::ask;
 use crate::build::context;
-use crate::build::decide::answer::{BranchFate, Consent, TaskReply, consent, task_reply};
+use crate::build::decide::answer::{BranchFate, Consent, TaskReply, and, consent, task_reply};
 use crate::build::land::{self, LandRequest};
 use crate::build::purse;
 use crate::build::settle::enter;
@@ -46,15 +46,14 @@ pub(super) async fn answered(
         (
             Some(Trigger::SecurityVulnerability | Trigger::MultipleFailures),
             About::Build { build },
-        ) => verdicts::answered(context, *build, answer).await,
+        ) => verdicts::answered(shop, context, *build, answer).await,
         (Some(Trigger::BudgetExceeded), about) => {
             let (build, task) = match about {
                 About::Build { build } => (*build, None),
                 About::Task { build, task } => (*build, Some(task)),
                 _ => return Ok(ChangeSet::new()),
             };
-            let (text, by) = (&answer.answer, &answer.answered_by);
-            purse::answered(shop, context, build, task, text, by).await
+            purse::answered(shop, context, build, task, answer).await
         }
         _ => Ok(ChangeSet::new()),
     }
@@ -95,7 +94,7 @@ async fn failed_task(
             let mut after = row.record.clone();
             control::new_round(&mut after, Some(guidance));
             changes.update(&row, &after);
-            control::run_again(context, &mut changes, &build, false);
+            control::run_again(context, &mut changes, &build, false).await?;
         }
     }
     Ok(changes)
@@ -222,9 +221,9 @@ async fn finished(
     let told = fate.and_then(|fate| fate.told(&row.branch));
     let after = Build {
         question: None,
-        reason: match (row.reason.clone(), told) {
-            (Some(reason), Some(told)) => Some(format!("{reason}; {told}")),
-            (reason, told) => told.or(reason),
+        reason: match told {
+            Some(told) => Some(and(row.reason.as_deref(), &told)),
+            None => row.reason.clone(),
         },
         ..row.record.clone()
     };

@@ -22,6 +22,9 @@ use crate::build::trouble::Trouble;
 /// How the reason of a build begins that a person stopped.
 pub(super) const STOP_REQUESTED: &str = "stop requested";
 
+/// Why questions of a build that goes on are closed.
+const RESUMED: &str = "the build was resumed";
+
 /// Asks for a pause: running tasks finish, nothing new begins.
 pub(super) async fn pause(context: &Context, request: &BuildRequest) -> Result<ChangeSet, Trouble> {
     let mut changes = ChangeSet::new();
@@ -61,7 +64,7 @@ pub(super) async fn resume(
             build.pause_reason = None;
             build.reason = None;
             build.question = None;
-            purse::forget(context, &mut changes, &mut build).await?;
+            purse::forget(context, &mut changes, &mut build, RESUMED).await?;
             for task in &plan.tasks {
                 let resumed = matches!(
                     task.waiting_for,
@@ -76,12 +79,12 @@ pub(super) async fn resume(
             }
         }
         BuildState::Stopped | BuildState::Failed => {
-            revive(context, &mut build);
+            revive(context, &mut changes, &mut build).await?;
             for task in &plan.tasks {
                 if task.state == TaskState::Failed {
                     let mut after = task.record.clone();
                     new_round(&mut after, None);
-                    ask::supersede(context, &mut changes, task, "the build was resumed").await?;
+                    ask::supersede(context, &mut changes, task, RESUMED).await?;
                     changes.update(task, &after);
                 }
             }
@@ -124,8 +127,13 @@ pub(crate) async fn stop(
     Ok(changes)
 }
 
-/// Lets a stopped or failed build run again, with a fresh allowance where time had run out.
-pub(crate) fn revive(context: &Context, build: &mut Build) {
+/// Lets a stopped or failed build run again, with a fresh allowance where time had run out; nothing that was asked about
+/// its end holds it any more.
+pub(crate) async fn revive(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &mut Build,
+) -> Result<(), Trouble> {
     let limited = build
         .reason
         .as_deref()
@@ -140,6 +148,9 @@ pub(crate) fn revive(context: &Context, build: &mut Build) {
         u64::try_from(working_time(build, context.now()).as_millis()).unwrap_or(u64::MAX)
     };
     build.working_since = None;
+    build.question = None;
+    purse::stop_waiting(context, changes, build).await?;
+    Ok(ask::supersede_about(context, changes, build.id, RESUMED).await?)
 }
 
 /// Gives a task another round of tries.
@@ -168,17 +179,17 @@ pub(super) async fn retry(
     ending::stop_waiting(context, &mut changes, &task).await?;
     ask::supersede(context, &mut changes, &task, "the task is tried again").await?;
     changes.update(&task, &after);
-    run_again(context, &mut changes, &build, true);
+    run_again(context, &mut changes, &build, true).await?;
     Ok(changes)
 }
 
 /// Lets a build run again whose task people revived; one that a person stopped only for an express wish.
-pub(super) fn run_again(
+pub(super) async fn run_again(
     context: &Context,
     changes: &mut ChangeSet,
     build: &Versioned<Build>,
     express: bool,
-) {
+) -> Result<(), Trouble> {
     let stopped_by_person = build
         .reason
         .as_deref()
@@ -187,9 +198,10 @@ pub(super) fn run_again(
         && build.continued_by.is_none();
     if over && (express || !stopped_by_person) {
         let mut after = build.record.clone();
-        revive(context, &mut after);
+        revive(context, changes, &mut after).await?;
         changes.update(build, &after);
     }
+    Ok(())
 }
 
 /// Begins another round: fresh tries, nothing of the earlier round but the advice.
@@ -254,7 +266,7 @@ pub(super) async fn skip(
     ask::supersede(&context, &mut changes, &row, "the task was skipped").await?;
     changes.update(&row, &after);
     changes.emit(skipped(&context, &build, task, by, reason.to_owned()));
-    run_again(&context, &mut changes, &build, false);
+    run_again(&context, &mut changes, &build, false).await?;
     Ok(changes)
 }
 

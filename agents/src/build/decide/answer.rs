@@ -62,6 +62,53 @@ pub fn consent(text: &str) -> Consent {
     }
 }
 
+/// What a person said to something that they were only told, and that goes on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// All stays as it is.
+    GoOn,
+    /// The task is to be done in a simpler way.
+    Simplify,
+    /// The build pauses.
+    Pause,
+    /// The task is left out.
+    Skip,
+    /// They want to see more.
+    Show,
+    /// What landed is to be changed.
+    Revise,
+}
+
+impl Wish {
+    /// Reads the answer to `milestone_reached`, `task_complexity_exceeded`, `coverage_below_threshold` or
+    /// `validation_passed`; what is no clear wish changes nothing.
+    pub fn of(text: &str) -> Self {
+        let plain = plain(text);
+        [
+            ("simplify", Self::Simplify),
+            ("pause", Self::Pause),
+            ("take a break", Self::Pause),
+            ("skip", Self::Skip),
+            ("show me", Self::Show),
+            ("yes, generate more tests", Self::Revise),
+            ("let's discuss", Self::Revise),
+            ("run one more check", Self::Revise),
+        ]
+        .into_iter()
+        .find_map(|(start, wish)| plain.starts_with(start).then_some(wish))
+        .unwrap_or(Self::GoOn)
+    }
+}
+
+/// Adds what was told to the reason of a build.
+pub fn and(reason: Option<&str>, told: &str) -> String {
+    match reason {
+        Some(reason) if reason.contains(told) => reason.to_owned(),
+        Some(reason) => format!("{reason}; {told}"),
+        None => told.to_owned(),
+    }
+}
+
 /// What a person chose for the branch of a build that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchFate {
@@ -105,6 +152,36 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_say_on_the_way_is_heard_in_the_words_of_the_choices() {
+        let rows = [
+            ("Keep going!", Wish::GoOn),
+            ("Show me what's done so far", Wish::Show),
+            ("Take a break, save progress", Wish::Pause),
+            ("Continue, it's worth it", Wish::GoOn),
+            ("Simplify the approach", Wish::Simplify),
+            ("Pause and let's discuss", Wish::Pause),
+            ("Skip for now", Wish::Skip),
+            ("Yes, generate more tests", Wish::Revise),
+            ("Coverage is acceptable", Wish::GoOn),
+            ("Let's discuss which areas matter", Wish::Revise),
+            ("Approved! Deploy it", Wish::GoOn),
+            ("Run one more check on...", Wish::Revise),
+            ("Show me the details first", Wish::Show),
+            ("hm", Wish::GoOn),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(Wish::of(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_told_once() {
+        assert_eq!(and(None, "new"), "new");
+        assert_eq!(and(Some("old"), "new"), "old; new");
+        assert_eq!(and(Some("old; new"), "new"), "old; new");
+    }
 
     #[test]
     fn every_choice_and_free_text_is_understood() {
