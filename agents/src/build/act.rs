@@ -5,6 +5,7 @@ mod answers;
 mod approve;
 pub(super) mod control;
 mod files;
+mod wishes;
 
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::payload::Verdict;

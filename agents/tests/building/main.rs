@@ -19,6 +19,7 @@ mod liars;
 mod lifecycle;
 mod listener;
 mod merging;
+mod milestones;
 mod purse;
 mod reach;
 mod script;

@@ -10,7 +10,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
-use super::control;
+use super::{control, wishes};
 use crate::build::Shop;
 use crate::build::ask;
 use crate::build::context;
@@ -47,6 +47,15 @@ pub(super) async fn answered(
             Some(Trigger::SecurityVulnerability | Trigger::MultipleFailures),
             About::Build { build },
         ) => verdicts::answered(shop, context, *build, answer).await,
+        (
+            Some(
+                Trigger::MilestoneReached
+                | Trigger::TaskComplexityExceeded
+                | Trigger::CoverageBelowThreshold
+                | Trigger::ValidationPassed,
+            ),
+            _,
+        ) => wishes::heard(shop, context, answer).await,
         (Some(Trigger::BudgetExceeded), about) => {
             let (build, task) = match about {
                 About::Build { build } => (*build, None),
