@@ -116,7 +116,7 @@ pub fn abandon(changes: &mut ChangeSet, owned: &[Versioned<Ownership>]) {
 
 /// Asks the owner of a file for a change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChangeRequest {
+pub struct FileRequest {
     /// The build that asks.
     pub build: BuildId,
     /// The task that needs it.
@@ -127,7 +127,7 @@ pub struct ChangeRequest {
     pub file: RepoPath,
 }
 
-impl ChangeRequest {
+impl FileRequest {
     /// Files the request with the owner.
     pub fn file(&self, changes: &mut ChangeSet, change: &str, announce: Announce<'_>) {
         let payload = Payload::ChangeRequested(ChangeRequested {

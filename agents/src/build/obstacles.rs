@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_bus::locks::{self, Blocked, LockRequest};
-use ropewalk_bus::ownership::{self, ChangeRequest, Owner};
+use ropewalk_bus::ownership::{self, FileRequest, Owner};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::task::{ChangeRequestState, Task, WaitReason};
@@ -124,8 +124,8 @@ pub(crate) fn change_request(
     task: &TaskId,
     owner: BuildId,
     file: &RepoPath,
-) -> ChangeRequest {
-    ChangeRequest {
+) -> FileRequest {
+    FileRequest {
         build,
         task: task.clone(),
         owner,

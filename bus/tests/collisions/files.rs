@@ -1,7 +1,7 @@
 //! Ownership of files by builds.
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_bus::ownership::{self, ChangeRequest};
+use ropewalk_bus::ownership::{self, FileRequest};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::{
     BuildId, CommitId, ContentHash, CorrelationId, Priority, RepoPath, Slug, SpecId, UserSlug,
@@ -168,7 +168,7 @@ async fn an_owner_that_lands_meanwhile_gives_nothing_away() -> Result<()> {
 #[tokio::test]
 async fn a_change_request_is_filed_and_its_task_waits_for_the_owner() -> Result<()> {
     let world = World::new().await?;
-    let request = ChangeRequest {
+    let request = FileRequest {
         build: Uuid::from_u128(2).into(),
         task: task_id(1),
         owner: build(),

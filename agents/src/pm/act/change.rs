@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_bus::ownership::ChangeRequest;
+use ropewalk_bus::ownership::FileRequest;
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::payload::{ChangeRequested, QuestionAnswered, Verdict};
@@ -74,7 +74,7 @@ pub(super) async fn answered(
     let reason = format!("`{}` answered `{}`", answer.answered_by, answer.answer);
     for open in &row.change_requests {
         if open.state == ChangeRequestState::Requested {
-            let request = ChangeRequest {
+            let request = FileRequest {
                 build,
                 task: task.clone(),
                 owner: open.owner,

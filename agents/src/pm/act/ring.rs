@@ -2,7 +2,7 @@
 
 use ropewalk_bus::deadlock::{self, Deadlock};
 use ropewalk_bus::graph::Link;
-use ropewalk_bus::ownership::ChangeRequest;
+use ropewalk_bus::ownership::FileRequest;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::payload::DeadlockDetected;
@@ -74,7 +74,7 @@ async fn untie(
     else {
         return Ok(());
     };
-    let request = ChangeRequest {
+    let request = FileRequest {
         build: *build,
         task: task.clone(),
         owner,
