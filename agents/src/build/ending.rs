@@ -10,12 +10,11 @@ use ropewalk_bus::locks;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence, Failure, FailureClass};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::payload::LockReleased;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{AttemptId, BuildId, Payload, RepoPath, Subject, TaskId};
-use ropewalk_store::{ChangeSet, CommitError, Query, Versioned, attempt_key};
+use ropewalk_store::{ChangeSet, CommitError, Versioned, attempt_key};
 
 use super::Shop;
 use super::ask;
@@ -421,7 +420,7 @@ pub(crate) async fn release(
     changes: &mut ChangeSet,
     rows: &Rows,
 ) -> Result<(), Trouble> {
-    let held = held(context, rows.attempt.id).await?;
+    let held = locks::held_by(&context.store, rows.attempt.id).await?;
     let locks: BTreeMap<RepoPath, i64> = held
         .iter()
         .map(|lease| (lease.path.clone(), lease.token))
@@ -471,17 +470,6 @@ pub(crate) fn told_released(
             files,
         }),
     ));
-}
-
-/// Lists the leases that an attempt holds.
-pub(crate) async fn held(
-    context: &Context,
-    attempt: AttemptId,
-) -> Result<Vec<Versioned<Lease>>, Trouble> {
-    let query = Query::new()
-        .equal("attempt", attempt.to_string())
-        .equal("state", LeaseState::Granted.as_str());
-    Ok(context.store.list::<Lease>(query).await?)
 }
 
 fn first_line(text: &str) -> String {

@@ -19,7 +19,7 @@ pub(crate) enum Waited {
     Written,
     /// They closed a ring, and another member gave way.
     Freed,
-    /// They closed a ring, and the waiter gives way: its locks are gone and nothing was written.
+    /// They closed a ring, and the waiter gives way: its locks are gone, and what was to be changed is, but for its waits.
     GaveWay(String),
     /// What the wait rests on has changed.
     Contended,
@@ -80,7 +80,8 @@ impl FreedLocks {
         }
     }
 
-    /// Waits until a lock may have come free: one did in this process, the loops were called, or some time passed.
+    /// Waits until a lock may have come free: a commit told of one, or was missed, the loops were called, or some time
+    /// passed.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             () = lock_event(&mut self.feed) => {}
