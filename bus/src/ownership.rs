@@ -86,6 +86,8 @@ pub fn give(
         return None;
     };
     if owner.row.build == build {
+        // It may have been handed over meanwhile.
+        changes.require(&owner.row);
         return owner.row.after.clone();
     }
     if let Some(build) = owner.build.as_ref().filter(|_| owner.is_live()) {

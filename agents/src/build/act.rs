@@ -69,20 +69,7 @@ async fn changes(shop: &Shop, event: &Event, context: &Context) -> Result<Change
                 _ => Ok(ChangeSet::new()),
             }
         }
-        Payload::ChangeDecided(decision) if decision.approved => {
-            let (build, task) = (decision.build_id, &decision.task_id);
-            files::hand_over(shop, context, build, task, &decision.file, &decision.reason).await
-        }
-        Payload::ChangeDecided(decision) => {
-            files::deny(
-                context,
-                decision.build_id,
-                &decision.task_id,
-                &decision.file,
-                &decision.reason,
-            )
-            .await
-        }
+        Payload::ChangeDecided(decision) => files::decided(shop, context, decision).await,
         // The rest only wakes the workers.
         _ => Ok(ChangeSet::new()),
     }

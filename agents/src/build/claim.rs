@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use ropewalk_bus::locks::{self, LockRequest};
-use ropewalk_bus::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, Followed};
@@ -18,7 +17,7 @@ use super::context::{CONFLICTS, Plan, builds_in, of_build};
 use super::decide::order::{claimable, locked_files};
 use super::decide::step::stop_reason;
 use super::ending;
-use super::obstacles::{Obstacles, change_request};
+use super::obstacles::{Obstacles, change_request, is_asked};
 use super::settle::go;
 use super::trouble::Trouble;
 use super::waiting::{self, Waited};
@@ -109,7 +108,7 @@ async fn attempt(
     }
     let round = round(&context, task).await?;
     let (changes, claimed, attempt, after) =
-        claim(&context, build, task, &request, base.clone()).await?;
+        claim(&context, build, task, (&request, &obstacles), base.clone()).await?;
     match context.store.commit(changes).await {
         Ok(committed) => {
             let token = committed.token.unwrap_or_default();
@@ -179,11 +178,7 @@ fn contest(
     file: &RepoPath,
     owner: BuildId,
 ) {
-    let known = task
-        .change_requests
-        .iter()
-        .any(|request| request.owner == owner && request.file.key() == file.key());
-    if known {
+    if is_asked(task, file, owner) {
         return;
     }
     task.change_requests.push(ChangeRequest {
@@ -229,7 +224,7 @@ async fn claim(
     context: &Context,
     build: &Versioned<Build>,
     task: &Versioned<Task>,
-    request: &LockRequest,
+    (request, obstacles): (&LockRequest, &Obstacles),
     base: CommitId,
 ) -> Result<(ChangeSet, Task, Attempt, Vec<Followed>), Trouble> {
     let now = context.now();
@@ -269,12 +264,7 @@ async fn claim(
     changes.update(task, &claimed);
     changes.insert(&attempt);
     locks::acquire(&mut changes, request, now);
-    let mut after: Vec<Followed> = Vec::new();
-    for file in &request.files {
-        let owner = ownership::owner_of(&context.store, file).await?;
-        let followed = ownership::give(&mut changes, build.id, file, owner.as_ref(), now);
-        after.extend(followed.filter(|followed| !after.contains(followed)));
-    }
+    let after = obstacles.take(&mut changes, now);
     ending::stop_waiting(context, &mut changes, task).await?;
     Ok((changes, claimed, attempt, after))
 }

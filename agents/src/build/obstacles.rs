@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_bus::locks::{self, Blocked, LockRequest};
 use ropewalk_bus::ownership::{self, FileRequest, Owner};
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Followed;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::task::{ChangeRequestState, Task, WaitReason};
 use ropewalk_schemas::wait::{Party, Wait};
@@ -15,6 +16,8 @@ use super::trouble::Trouble;
 /// What stands between a task and its files; nothing, when it may take them.
 pub(crate) struct Obstacles {
     request: LockRequest,
+    /// Every file with its last owner, as it was judged.
+    files: Vec<(RepoPath, Option<Owner>)>,
     /// The files that other builds own.
     owned: Vec<Owner>,
     /// The files that others have locked, or wait for longer.
@@ -26,11 +29,12 @@ impl Obstacles {
     /// Looks at every file that is asked for.
     pub(crate) async fn of(context: &Context, request: LockRequest) -> Result<Self, Trouble> {
         let store = &context.store;
-        let mut others = Vec::new();
-        for file in &request.files {
-            let last = ownership::owner_of(store, file).await?;
-            others.extend(last.filter(|owner| owner.keeps_from(request.holder.build)));
-        }
+        let files = owners(context, &request.files).await?;
+        let others: Vec<Owner> = files
+            .iter()
+            .filter_map(|(_, owner)| owner.clone())
+            .filter(|owner| owner.keeps_from(request.holder.build))
+            .collect();
         let leases = locks::held_on(store, &request.files).await?;
         // Who waits for an owner, maybe for days, keeps nobody from the other files.
         let blocked = if others.is_empty() {
@@ -41,6 +45,7 @@ impl Obstacles {
         };
         Ok(Self {
             request,
+            files,
             owned: others,
             blocked,
             leases,
@@ -50,6 +55,12 @@ impl Obstacles {
     /// Returns whether the files are free.
     pub(crate) fn is_empty(&self) -> bool {
         self.owned.is_empty() && self.blocked.is_empty()
+    }
+
+    /// Makes the asking build the owner of its files; the commit conflicts when one has another owner than was judged.
+    /// Answers what has to be built on.
+    pub(crate) fn take(&self, changes: &mut ChangeSet, now: DateTime<Utc>) -> Vec<Followed> {
+        give_all(changes, self.request.holder.build, &self.files, now)
     }
 
     /// Lists the files that other builds own, with their owners.
@@ -101,6 +112,48 @@ impl Obstacles {
     }
 }
 
+/// Reads the last owners of files.
+pub(crate) async fn owners(
+    context: &Context,
+    files: &[RepoPath],
+) -> Result<Vec<(RepoPath, Option<Owner>)>, Trouble> {
+    let mut found = Vec::new();
+    for file in files {
+        found.push((
+            file.clone(),
+            ownership::owner_of(&context.store, file).await?,
+        ));
+    }
+    Ok(found)
+}
+
+/// Makes `build` the owner of files whose last owners were judged; answers what it has to build on, each once.
+pub(crate) fn give_all(
+    changes: &mut ChangeSet,
+    build: BuildId,
+    files: &[(RepoPath, Option<Owner>)],
+    now: DateTime<Utc>,
+) -> Vec<Followed> {
+    let mut after: Vec<Followed> = Vec::new();
+    for (file, owner) in files {
+        let followed = ownership::give(changes, build, file, owner.as_ref(), now);
+        after.extend(followed.filter(|followed| !after.contains(followed)));
+    }
+    after
+}
+
+/// Returns whether an owner was asked for a file and has not let it go: it is not asked twice.
+pub(crate) fn is_asked(task: &Task, file: &RepoPath, owner: BuildId) -> bool {
+    task.change_requests.iter().any(|request| {
+        let same = request.owner == owner && request.file.key() == file.key();
+        let stands = matches!(
+            request.state,
+            ChangeRequestState::Requested | ChangeRequestState::Rejected
+        );
+        same && stands
+    })
+}
+
 /// Tells who keeps files locked, or was there first.
 pub(crate) fn locked<'a>(
     blocked: &'a [Blocked],
@@ -147,6 +200,41 @@ pub(crate) fn close_requests(
             request.state = state;
             request.reason = Some(reason.to_owned());
             request.decided_at = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::build::decide::fixture::{noon, task};
+    use ropewalk_schemas::task::{ChangeRequest, TaskState};
+
+    #[test]
+    fn an_owner_that_let_a_file_go_once_is_asked_again() {
+        let (owner, other) = (BuildId(Uuid::from_u128(1)), BuildId(Uuid::from_u128(2)));
+        let file = RepoPath::parse("src/a.rs").unwrap();
+        for (state, expected) in [
+            (ChangeRequestState::Requested, true),
+            (ChangeRequestState::Rejected, true),
+            (ChangeRequestState::Approved, false),
+            (ChangeRequestState::Applied, false),
+            (ChangeRequestState::Needless, false),
+        ] {
+            let mut task = task("T-1", TaskState::Ready, &[]);
+            task.change_requests.push(ChangeRequest {
+                file: file.clone(),
+                owner,
+                state,
+                reason: None,
+                requested_at: noon(),
+                decided_at: None,
+                commit: None,
+            });
+            assert_eq!(is_asked(&task, &file, owner), expected, "{state:?}");
+            assert!(!is_asked(&task, &file, other));
         }
     }
 }

@@ -7,10 +7,10 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::Ownership;
-use ropewalk_schemas::payload::BuildMerged;
+use ropewalk_schemas::payload::{BuildMerged, ChangeDecided};
 use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState, WaitReason};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{BuildId, CommitId, Payload, Priority, Subject};
+use ropewalk_schemas::{BuildId, CommitId, Payload, Priority, RepoPath, Subject, TaskId};
 use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
@@ -514,5 +514,48 @@ async fn an_abandoned_build_gives_its_files_back_and_ends_the_waits_for_them() {
     );
     let two = open.build(second).await.unwrap();
     assert!(two.follows.is_empty(), "what was given up is not built on");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_no_longer_owns_a_file_decides_nothing_about_it() {
+    let signals = tempfile::tempdir().unwrap();
+    let contest = Contest::new(signals.path());
+    let open = contest.house.open().await;
+    let (one, _, second) = contest.begin(&open).await;
+    let two = open.build(second).await.unwrap();
+    let stranger = BuildId(open.services.ids.next());
+    for approved in [true, false] {
+        let decided = ChangeDecided {
+            build_id: two.id,
+            task_id: TaskId::parse("SESSION").unwrap(),
+            owner: stranger,
+            file: RepoPath::parse("types/session.ts").unwrap(),
+            approved,
+            reason: "as it was".to_owned(),
+        };
+        let subject = Subject::build(two.id);
+        open.emit(subject, Payload::ChangeDecided(decided)).await;
+        open.settled().await;
+        let (_, tasks) = open
+            .until(second, |_, tasks| {
+                task(tasks, "SESSION").state == TaskState::Waiting
+            })
+            .await;
+        let requests = &task(&tasks, "SESSION").change_requests;
+        let open_ones = requests
+            .iter()
+            .filter(|request| request.state == ChangeRequestState::Requested);
+        assert_eq!(
+            open_ones.map(|request| request.owner).collect::<Vec<_>>(),
+            [one.id]
+        );
+        assert_eq!(
+            owner(&open, "types/session.ts").await.unwrap().build,
+            one.id
+        );
+    }
+    assert_eq!(open.attempts(two.id, "SESSION").await.len(), 0);
+    contest.let_go();
     open.close().await;
 }

@@ -3,8 +3,8 @@
 use ropewalk_bus::{locks, ownership};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::payload::BuildMerged;
-use ropewalk_schemas::task::{ChangeRequestState, TaskState};
+use ropewalk_schemas::payload::{BuildMerged, ChangeDecided};
+use ropewalk_schemas::task::{ChangeRequestState, TaskState, WaitReason};
 use ropewalk_schemas::{BuildId, RepoPath, TaskId};
 use ropewalk_store::ChangeSet;
 
@@ -32,6 +32,47 @@ pub(super) async fn merged(context: &Context, merge: &BuildMerged) -> Result<Cha
         changes.update(&build, &after);
     }
     land::disown(context, &mut changes, merge.build_id).await?;
+    Ok(changes)
+}
+
+/// Does what an owner decided about a file. Whoever owns it no longer decides nothing: the task looks anew, and asks the
+/// owner that there is now.
+pub(super) async fn decided(
+    shop: &Shop,
+    context: &Context,
+    decision: &ChangeDecided,
+) -> Result<ChangeSet, Trouble> {
+    let (build, task, file) = (decision.build_id, &decision.task_id, &decision.file);
+    let owner = ownership::owner_of(&context.store, file).await?;
+    let owns = owner.is_some_and(|owner| owner.row.build == decision.owner);
+    match (owns, decision.approved) {
+        (true, true) => hand_over(shop, context, build, task, file, &decision.reason).await,
+        (true, false) => deny(context, build, task, file, &decision.reason).await,
+        (false, _) => ask_anew(context, decision).await,
+    }
+}
+
+async fn ask_anew(context: &Context, decision: &ChangeDecided) -> Result<ChangeSet, Trouble> {
+    let mut changes = ChangeSet::new();
+    let row = context::task(&context.store, decision.build_id, &decision.task_id).await?;
+    let Some(row) = row.filter(|row| row.state == TaskState::Waiting) else {
+        return Ok(changes);
+    };
+    let mut after = row.record.clone();
+    for request in &mut after.change_requests {
+        let same = request.owner == decision.owner && request.file.key() == decision.file.key();
+        if same && request.state == ChangeRequestState::Requested {
+            request.state = ChangeRequestState::Needless;
+            request.reason = Some("the file has another owner".to_owned());
+            request.decided_at = Some(context.now());
+        }
+    }
+    if after.waiting_for == Some(WaitReason::Owner) {
+        let file = &decision.file;
+        control::make_ready(&mut after, &format!("ready; `{file}` has another owner"));
+        ending::stop_waiting(context, &mut changes, &row).await?;
+    }
+    changes.update(&row, &after);
     Ok(changes)
 }
 
@@ -79,7 +120,7 @@ pub(super) async fn hand_over(
 }
 
 /// Leaves the file with its owner; the task is blocked with that reason until people say otherwise.
-pub(super) async fn deny(
+async fn deny(
     context: &Context,
     build: BuildId,
     task: &TaskId,

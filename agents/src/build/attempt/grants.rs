@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ropewalk_bus::locks::{self, Blocked, LockRequest};
-use ropewalk_bus::ownership;
+use ropewalk_bus::ownership::Owner;
 use ropewalk_engine::{FileGrants, GrantReply};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::lease::{Holder, Lease};
@@ -16,7 +16,7 @@ use crate::build::Shop;
 use crate::build::context::{CONFLICTS, of_build};
 use crate::build::ending::{self, Rows};
 use crate::build::gate::tamper::is_test;
-use crate::build::obstacles::locked;
+use crate::build::obstacles::{give_all, locked, owners};
 use crate::build::trouble::Trouble;
 use crate::build::waiting::{self, FreedLocks, Waited};
 
@@ -92,19 +92,25 @@ impl Grants {
             let reason = "the task was taken away".to_owned();
             return Ok(Look::Answer(GrantReply::Ended(reason)));
         };
-        if let Some(refusal) = self.refusal(&request.files).await? {
+        let owners = owners(&self.context, &request.files).await?;
+        if let Some(refusal) = self.refusal(&owners).await? {
             return self.refuse(&rows, refusal).await;
         }
         let leases = locks::held_on(&self.context.store, &request.files).await?;
         let blocked = locks::blocked_extension(request, &leases);
         if blocked.is_empty() {
-            self.take(request, &rows).await
+            self.take(request, &owners, &rows).await
         } else {
             self.wait(request, &rows, &leases, &blocked).await
         }
     }
 
-    async fn take(&self, request: &LockRequest, rows: &Rows) -> Result<Look, Trouble> {
+    async fn take(
+        &self,
+        request: &LockRequest,
+        owners: &[(RepoPath, Option<Owner>)],
+        rows: &Rows,
+    ) -> Result<Look, Trouble> {
         let now = self.context.now();
         let mut task = rows.task.record.clone();
         task.reason = None;
@@ -112,10 +118,7 @@ impl Grants {
         let mut changes = ChangeSet::new();
         changes.update(&rows.task, &task);
         locks::acquire(&mut changes, request, now);
-        for file in &request.files {
-            let owner = ownership::owner_of(&self.context.store, file).await?;
-            ownership::give(&mut changes, self.holder.build, file, owner.as_ref(), now);
-        }
+        give_all(&mut changes, self.holder.build, owners, now);
         ending::stop_waiting(&self.context, &mut changes, &task).await?;
         match self.context.store.commit(changes).await {
             Ok(committed) => {
@@ -167,12 +170,15 @@ impl Grants {
     }
 
     /// Says what no waiting would change.
-    async fn refusal(&self, files: &[RepoPath]) -> Result<Option<String>, Trouble> {
-        for file in files {
+    async fn refusal(
+        &self,
+        owners: &[(RepoPath, Option<Owner>)],
+    ) -> Result<Option<String>, Trouble> {
+        for (file, owner) in owners {
             if is_test(file.as_str()) {
                 return Ok(Some(format!("`{file}` is a test, which is not granted")));
             }
-            let Some(owner) = ownership::owner_of(&self.context.store, file).await? else {
+            let Some(owner) = owner else {
                 continue;
             };
             if owner.keeps_from(self.holder.build) {
