@@ -22,13 +22,12 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::payload::{BuildRequest, SpecApproved};
-use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Slug, SpecId,
-    Subject, TaskId, UserSlug,
+    BuildId, ComponentName, ContentHash, Event, Payload, Priority, Slug, SpecId, Subject, TaskId,
+    UserSlug,
 };
 use ropewalk_store::{ChangeSet, CommitError, EventFilter, Location, Query, Store, Versioned};
 use ropewalk_workspace::{
@@ -358,38 +357,6 @@ impl Open {
         self.services.store.commit(changes).await.unwrap();
     }
 
-    /// Answers the open question about a task.
-    pub(crate) async fn answer(&self, task: &str, text: &str) {
-        let question = self.open_question(task).await.expect("an open question");
-        ropewalk_orchestrator::questions::answer(&self.context, question.id, text, "ada", "cli")
-            .await
-            .unwrap();
-    }
-
-    /// Answers the open question about a whole build.
-    pub(crate) async fn answer_about_build(&self, text: &str) {
-        let query = Query::new().equal("state", "pending");
-        let open = self.services.store.list::<Question>(query).await.unwrap();
-        let question = open
-            .iter()
-            .find(|question| matches!(question.about, About::Build { .. }))
-            .expect("an open question about a build");
-        ropewalk_orchestrator::questions::answer(&self.context, question.id, text, "ada", "cli")
-            .await
-            .unwrap();
-    }
-
-    /// Returns the open question about a task.
-    pub(crate) async fn open_question(&self, task: &str) -> Option<Question> {
-        let query = Query::new().equal("state", "pending");
-        let open = self.services.store.list::<Question>(query).await.unwrap();
-        open.into_iter()
-            .map(|question| question.record)
-            .find(|question| {
-                matches!(&question.about, About::Task { task: about, .. } if about.as_str() == task)
-            })
-    }
-
     /// Waits until the build of `spec` is as wanted.
     pub(crate) async fn until(
         &self,
@@ -499,20 +466,6 @@ impl Open {
                 committed => return drop(committed.unwrap()),
             }
         }
-    }
-
-    /// Lists the questions of a trigger, in the order in which they were asked.
-    pub(crate) async fn questions(&self, trigger: &str) -> Vec<Question> {
-        let query = Query::new().equal("trigger", trigger).order_by("asked_at");
-        let rows = self.services.store.list::<Question>(query).await.unwrap();
-        rows.into_iter().map(Versioned::into_inner).collect()
-    }
-
-    /// Answers a question as a person.
-    pub(crate) async fn answer_question(&self, id: QuestionId, text: &str) {
-        ropewalk_orchestrator::questions::answer(&self.context, id, text, "ada", "cli")
-            .await
-            .unwrap();
     }
 
     /// Counts the builds.

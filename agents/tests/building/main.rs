@@ -20,6 +20,7 @@ mod lifecycle;
 mod listener;
 mod merging;
 mod milestones;
+mod people;
 mod purse;
 mod reach;
 mod script;
