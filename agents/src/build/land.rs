@@ -87,6 +87,18 @@ pub enum LandError {
         /// The head that had it.
         commit: CommitId,
     },
+    /// It was landed before, in another branch than the one that is to be sent on.
+    #[error(
+        "build `{build}` was landed as `{commit}`, which `{into}` does not have; name the branch that has it with `--into`"
+    )]
+    Elsewhere {
+        /// The build.
+        build: BuildId,
+        /// The head that had it.
+        commit: CommitId,
+        /// The branch that has not.
+        into: String,
+    },
     /// It builds on another build, which is not landed.
     #[error("`{branch}` builds on `{first}`; land build `{build}` first")]
     Follows {
@@ -229,12 +241,7 @@ impl Lander {
         let known = context::build(&context.store, request.build).await?;
         let known = known.ok_or(LandError::Unknown(request.build))?;
         let landed = match (&known.merged, &request.push) {
-            (Some(commit), Some(_)) => Landed {
-                build: known.id,
-                into: request.into.clone().unwrap_or_else(|| known.target.clone()),
-                commit: commit.clone(),
-                way: Way::Contained,
-            },
+            (Some(commit), Some(_)) => self.earlier(&known, commit, request).await?,
             (Some(commit), None) => {
                 return Err(LandError::Already {
                     build: known.id,
@@ -254,6 +261,33 @@ impl Lander {
             })?;
         }
         Ok(landed)
+    }
+
+    /// Finds the branch that an earlier landing is sent on from; it has that landing, or is refused.
+    async fn earlier(
+        &self,
+        build: &Build,
+        landed: &CommitId,
+        request: &LandRequest,
+    ) -> Result<Landed, LandError> {
+        let clone = &self.house.clone;
+        let into = request.into.clone().unwrap_or_else(|| build.target.clone());
+        clone.fetch().await?;
+        let tip = clone.user_branch(&into).await?;
+        let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
+        if !clone.is_ancestor(landed, &tip).await? {
+            return Err(LandError::Elsewhere {
+                build: build.id,
+                commit: landed.clone(),
+                into,
+            });
+        }
+        Ok(Landed {
+            build: build.id,
+            into,
+            commit: tip,
+            way: Way::Contained,
+        })
     }
 }
 

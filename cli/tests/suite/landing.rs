@@ -1,12 +1,17 @@
 //! A person lands the branch of a finished build, on real git (V12, V30.5).
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command as Process;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::approvals::{specified, text, until};
 use crate::world::World;
+
+/// How long a process that has ended may have poked before.
+const HEARD: Duration = Duration::from_secs(10);
 
 /// A plan of one task whose file is `a.txt`.
 const SCRIPT: &str = r#"
@@ -99,6 +104,51 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     assert!(said.contains("landed already"), "{said}");
     world.run(&format!("build land {build} --push {}", bare.display()));
     assert_eq!(events(&world, "build.merged").len(), 1);
+}
+
+#[test]
+fn after_an_earlier_landing_only_a_branch_that_has_it_is_sent_on() {
+    let world = World::scripted();
+    let build = built(&world);
+    let bare = world.root().join("remote.git");
+    world.git(&["init", "--quiet", "--bare", "../remote.git"]);
+    world.git(&["branch", "release"]);
+    world.run(&format!("build land {build} --into release"));
+    let push = format!("build land {build} --push {}", bare.display());
+    // The build began from `main`, which has nothing of it.
+    let said = world.refused(&push, 1);
+    assert!(
+        said.contains("`main`") && said.contains("`--into`"),
+        "{said}"
+    );
+    assert_eq!(of_bare(&bare, "--branches"), "");
+    world.git(&["checkout", "--quiet", "release"]);
+    world.write("b.txt", "later\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "--quiet", "--message=later"]);
+    world.run(&format!("{push} --into release"));
+    let tip = world.git(&["rev-parse", "release"]);
+    assert_eq!(of_bare(&bare, "release"), tip);
+    assert_eq!(
+        of_bare(&bare, "--branches"),
+        tip,
+        "and nothing else is sent"
+    );
+}
+
+#[test]
+fn who_runs_hears_of_a_landing_that_could_not_be_sent_on() {
+    let world = World::scripted();
+    let build = built(&world);
+    let socket = world.state().join("poke.sock");
+    // The process that was killed left its own.
+    drop(std::fs::remove_file(&socket));
+    let socket = UnixDatagram::bind(socket).unwrap();
+    socket.set_read_timeout(Some(HEARD)).unwrap();
+    let said = world.refused(&format!("build land {build} --push nowhere"), 1);
+    assert!(said.contains("not pushed"), "{said}");
+    assert_eq!(events(&world, "build.merged").len(), 1);
+    assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 1);
 }
 
 fn of_bare(bare: &Path, branch: &str) -> String {

@@ -48,7 +48,11 @@ impl Land {
             by: desk.user().to_string(),
         };
         let worker = wiring::lander(&desk.project, &app.environment).await?;
-        let landed = match worker.land(&context, &request).await {
+        let landed = worker.land(&context, &request).await;
+        // Others may wait for the files that the build owned, also when what was landed could not be sent on; whoever
+        // starts next finds that too.
+        desk.poke()?;
+        let landed = match landed {
             Ok(landed) => landed,
             Err(refusal) => {
                 if let Some(sides) = refusal.sides() {
@@ -57,8 +61,6 @@ impl Land {
                 return Err(refusal.into());
             }
         };
-        // Others may wait for the files that the build owned; whoever starts next finds that too.
-        desk.poke()?;
         let Landed {
             build,
             into,
