@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command as Process;
 use std::time::Duration;
 
-use serde_json::Value;
+use ropewalk_schemas::attempt::Evidence;
+use serde_json::{Value, json};
 
 use crate::approvals::{specified, text, until};
 use crate::world::World;
@@ -190,6 +191,25 @@ fn a_requirement_leads_to_its_commit_and_a_commit_to_its_requirement() {
     assert!(said.contains("no requirement is called `FR-9`"), "{said}");
     let said = world.refused(&format!("build show {build} --commit 0000000"), 1);
     assert!(said.contains("no commit"), "{said}");
+    let twin = twin(&world, &build, commit);
+    let said = world.refused(&format!("build show {build} --commit {}", &commit[..10]), 1);
+    assert!(said.contains(commit) && said.contains(&twin), "{said}");
+    let origin = world.json(&format!("build show {build} --commit {commit}"));
+    assert_eq!(text(&origin["commit"]), commit);
+}
+
+/// Puts into the store that the gate saw a commit whose id begins like `commit`; returns its id.
+fn twin(world: &World, build: &str, commit: &str) -> String {
+    let last = if commit.ends_with('0') { '1' } else { '0' };
+    let twin = format!("{}{last}", &commit[..commit.len() - 1]);
+    let evidence: Evidence = serde_json::from_value(json!({
+        "build": build, "commit": twin, "tree": "", "verdict": "failed", "at": "2026-01-01T00:00:00Z",
+    }))
+    .unwrap();
+    world.commit(|changes| {
+        changes.insert(&evidence);
+    });
+    twin
 }
 
 #[test]

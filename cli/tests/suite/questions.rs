@@ -1,10 +1,8 @@
 //! Questions from the terminal: order, answers, and what "all with defaults" leaves alone (V22, V21).
 
 use chrono::{DateTime, TimeDelta, Utc};
-use ropewalk_runtime::Clock;
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{ComponentName, CorrelationId, QuestionId};
-use ropewalk_store::{ChangeSet, Location, Store};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -55,19 +53,10 @@ fn asked(world: &World) -> Vec<Question> {
         question(7, QuestionKind::Blocking, true, false),
     ];
     world.run("question list");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let location = Location::parse("sqlite", &world.state()).unwrap();
-        let store = Store::open(&location, Clock::system()).await.unwrap();
-        let mut changes = ChangeSet::new();
+    world.commit(|changes| {
         for question in &questions {
             changes.insert(question);
         }
-        store.commit(changes).await.unwrap();
-        store.close().await.unwrap();
     });
     questions
 }

@@ -7,6 +7,8 @@ use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
 
 use assert_cmd::Command;
+use ropewalk_runtime::Clock;
+use ropewalk_store::{ChangeSet, Location, Store};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -187,6 +189,22 @@ script = "../script.yaml"
         one_line(self.ropewalk(line.split_whitespace()), code)
     }
 
+    /// Commits what `change` says to the store, beside whatever process runs.
+    pub(crate) fn commit(&self, change: impl FnOnce(&mut ChangeSet)) {
+        let mut changes = ChangeSet::new();
+        change(&mut changes);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let location = Location::parse("sqlite", &self.state()).unwrap();
+            let store = Store::open(&location, Clock::system()).await.unwrap();
+            store.commit(changes).await.unwrap();
+            store.close().await.unwrap();
+        });
+    }
+
     /// Starts `ropewalk up` and waits until it runs.
     pub(crate) fn up(&self) -> Up {
         let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
@@ -219,7 +237,8 @@ script = "../script.yaml"
         files
     }
 
-    fn environment(&self) -> Vec<(String, String)> {
+    /// Returns the variables that the binary sees.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let mut variables = vec![
             ("HOME".to_owned(), self.home().display().to_string()),
             ("USER".to_owned(), "ada".to_owned()),

@@ -61,7 +61,7 @@ impl Show {
             return app.output.show(&traced, trace::requirement);
         }
         if let Some(wanted) = &self.commit {
-            let origin = trace.commit(wanted);
+            let origin = trace.commit(wanted)?;
             let list = format!("build show {}", build.id);
             let origin = origin.ok_or_else(|| CliError::unknown("commit", wanted, &list))?;
             return app.output.show(&origin, trace::origin);

@@ -1,5 +1,6 @@
 //! Follows a requirement to its tasks, evidence and commits, and a commit back to what it is for.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
@@ -124,21 +125,44 @@ impl Trace {
             .find(|traced| traced.requirement.as_str().eq_ignore_ascii_case(wanted))
     }
 
-    /// Returns what a commit is for; the beginning of its id is enough.
-    pub(super) fn commit(&self, text: &str) -> Option<Origin> {
+    /// Returns what a commit is for; the beginning of its id is enough, if no other begins so.
+    pub(super) fn commit(&self, text: &str) -> Result<Option<Origin>, CliError> {
+        let commit = self.find(text)?;
+        Ok(commit.map(|commit| self.origin(commit)))
+    }
+
+    /// Finds the commit whose id begins with `text`, among those that landed or that the gate saw.
+    fn find(&self, text: &str) -> Result<Option<CommitId>, CliError> {
         let wanted = text.trim().to_ascii_lowercase();
         if wanted.len() < FEWEST_DIGITS {
-            return None;
+            return Ok(None);
         }
-        let fits = |commit: &CommitId| commit.as_str().starts_with(&wanted);
+        let landed = self.tasks.iter().filter_map(|task| task.commit.as_ref());
+        let seen = self.evidence.iter().map(|seen| &seen.commit);
+        let found: BTreeSet<&str> = landed
+            .chain(seen)
+            .map(CommitId::as_str)
+            .filter(|commit| commit.starts_with(&wanted))
+            .collect();
+        if found.len() > 1 {
+            let names: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
+            let text = format!(
+                "`{wanted}` fits several commits: {}; write more digits",
+                names.join(", ")
+            );
+            return Err(CliError::refused("ambiguous-id", text));
+        }
+        let only = found.first().map(|name| CommitId::parse(name));
+        only.transpose().map_err(CliError::from)
+    }
+
+    fn origin(&self, commit: CommitId) -> Origin {
+        let is_it = |known: &CommitId| *known == commit;
         let landed = self
             .tasks
             .iter()
-            .find(|task| task.commit.as_ref().is_some_and(fits));
-        let seen = self.evidence.iter().find(|seen| fits(&seen.commit));
-        let commit = landed
-            .and_then(|task| task.commit.clone())
-            .or_else(|| seen.map(|seen| seen.commit.clone()))?;
+            .find(|task| task.commit.as_ref().is_some_and(is_it));
+        let seen = self.evidence.iter().find(|seen| is_it(&seen.commit));
         let task = landed
             .map(|task| task.id.clone())
             .or_else(|| seen.and_then(|seen| seen.task.clone()));
@@ -152,13 +176,13 @@ impl Trace {
         };
         let requirements = ids.iter().map(|id| self.specified(id)).collect();
         let evidence = self.evidence.iter().filter(|seen| seen.commit == commit);
-        Some(Origin {
+        Origin {
             requirements,
             evidence: evidence.map(Seen::from).collect(),
             landed: landed.is_some(),
             task,
             commit,
-        })
+        }
     }
 
     fn of_requirement(&self, id: &RequirementId) -> Traced {
