@@ -12,6 +12,8 @@ use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::{EdgeRef, IntoEdgeReferences};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 
+use crate::waits::Asking;
+
 /// The waits of a project as a graph; cheap to change edge by edge.
 #[derive(Debug, Clone, Default)]
 pub struct WaitGraph {
@@ -22,6 +24,8 @@ pub struct WaitGraph {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Node {
     Party(Party),
+    /// What is no build and no task, and waits; nobody waits for it.
+    Other(String),
     /// Something that nobody in the graph can give.
     Sink(String),
 }
@@ -29,8 +33,21 @@ enum Node {
 #[derive(Debug, Clone, PartialEq)]
 enum Edge {
     Waits(Box<Wait>),
+    /// What is no build and no task waits for an answer.
+    Asks(Resource),
     /// A build needs its task.
     Contains,
+}
+
+impl Edge {
+    /// Returns what is waited for; none where a build needs its task.
+    fn resource(&self) -> Option<&Resource> {
+        match self {
+            Self::Waits(wait) => Some(&wait.resource),
+            Self::Asks(resource) => Some(resource),
+            Self::Contains => None,
+        }
+    }
 }
 
 /// A ring of waits, each member waiting for the next and the last for the first.
@@ -112,6 +129,14 @@ impl WaitGraph {
         }
     }
 
+    /// Adds what is no build and no task, and waits for an answer; it is drawn, and it closes no ring.
+    pub fn insert_asking(&mut self, asking: &Asking) {
+        let waiter = self.node(Node::Other(asking.name()));
+        let answer = self.node(Node::Sink(asking.resource.to_string()));
+        self.graph
+            .update_edge(waiter, answer, Edge::Asks(asking.resource.clone()));
+    }
+
     /// Takes out the wait of `waiter` for `resource`.
     pub fn remove(&mut self, waiter: &Party, resource: &Resource) {
         let Some(node) = self.nodes.get(&Node::Party(waiter.clone())).copied() else {
@@ -156,7 +181,7 @@ impl WaitGraph {
                     })
                     .find_map(|edge| match edge.weight() {
                         Edge::Waits(wait) => self.cycle_through(wait),
-                        Edge::Contains => None,
+                        Edge::Asks(_) | Edge::Contains => None,
                     })
             })
             .collect()
@@ -165,15 +190,16 @@ impl WaitGraph {
     /// Draws the graph as text, one wait a line.
     pub fn to_text(&self) -> String {
         let mut lines: Vec<String> = self
-            .waits()
-            .map(|wait| match (&wait.holder, wait.resource.is_sink()) {
-                (Some(holder), false) => {
-                    format!(
-                        "{} waits for {} held by {holder}",
-                        wait.waiter, wait.resource
-                    )
-                }
-                _ => format!("{} waits for {}", wait.waiter, wait.resource),
+            .graph
+            .edge_references()
+            .filter_map(|edge| {
+                let resource = edge.weight().resource()?;
+                let waiter = self.label(edge.source());
+                let held = match self.graph.node_weight(edge.target()) {
+                    Some(Node::Party(holder)) => format!(" held by {holder}"),
+                    _ => String::new(),
+                };
+                Some(format!("{waiter} waits for {resource}{held}"))
             })
             .collect();
         lines.sort_unstable();
@@ -192,9 +218,9 @@ impl WaitGraph {
             .map(|edge| {
                 let from = self.label(edge.source());
                 let to = self.label(edge.target());
-                let style = match edge.weight() {
-                    Edge::Waits(wait) => format!("label={}", quoted(&wait.resource.to_string())),
-                    Edge::Contains => "style=dotted".to_owned(),
+                let style = match edge.weight().resource() {
+                    Some(resource) => format!("label={}", quoted(&resource.to_string())),
+                    None => "style=dotted".to_owned(),
                 };
                 format!("  {} -> {} [{style}];", quoted(&from), quoted(&to))
             })
@@ -207,13 +233,6 @@ impl WaitGraph {
         }
         dot.push_str("}\n");
         dot
-    }
-
-    fn waits(&self) -> impl Iterator<Item = &Wait> {
-        self.graph.edge_weights().filter_map(|edge| match edge {
-            Edge::Waits(wait) => Some(wait.as_ref()),
-            Edge::Contains => None,
-        })
     }
 
     fn contains(&self, wait: &Wait) -> bool {
@@ -286,10 +305,7 @@ impl WaitGraph {
     fn resource_between(&self, from: NodeIndex, to: NodeIndex) -> Option<Resource> {
         self.graph
             .edges_connecting(from, to)
-            .filter_map(|edge| match edge.weight() {
-                Edge::Waits(wait) => Some(wait.resource.clone()),
-                Edge::Contains => None,
-            })
+            .filter_map(|edge| edge.weight().resource().cloned())
             .min_by_key(|resource| !matches!(resource, Resource::Lease { .. }))
     }
 
@@ -318,7 +334,7 @@ impl WaitGraph {
         for edge in incoming {
             match edge.weight() {
                 Edge::Contains => edges.push(edge.id()),
-                Edge::Waits(_) => return,
+                Edge::Waits(_) | Edge::Asks(_) => return,
             }
         }
         let builds: Vec<NodeIndex> = edges
@@ -337,7 +353,7 @@ impl WaitGraph {
     fn label(&self, index: NodeIndex) -> String {
         match self.graph.node_weight(index) {
             Some(Node::Party(party)) => party.to_string(),
-            Some(Node::Sink(sink)) => sink.clone(),
+            Some(Node::Other(name) | Node::Sink(name)) => name.clone(),
             None => String::new(),
         }
     }

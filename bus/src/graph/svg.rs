@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use petgraph::stable_graph::NodeIndex;
 use petgraph::visit::{EdgeRef, IntoEdgeReferences};
 
-use super::{Edge, WaitGraph};
+use super::WaitGraph;
 
 /// The width of a letter.
 const LETTER: usize = 8;
@@ -125,9 +125,9 @@ impl WaitGraph {
             let (x2, y2) = (to.x, to.y + BOX_HEIGHT / 2);
             let (bend1, bend2) = (x1 + GAP / 3, x2.saturating_sub(GAP / 3));
             let mut line = String::new();
-            let (style, label) = match edge.weight() {
-                Edge::Waits(wait) => ("", escaped(&wait.resource.to_string())),
-                Edge::Contains => (r#" stroke-dasharray="3 4""#, String::new()),
+            let (style, label) = match edge.weight().resource() {
+                Some(resource) => ("", escaped(&resource.to_string())),
+                None => (r#" stroke-dasharray="3 4""#, String::new()),
             };
             writeln!(
                 line,

@@ -20,6 +20,13 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
     assert!(world.run("idea show rivers").contains(id));
     let waits = world.json("wait list");
     assert!(waits.to_string().contains(id), "{waits}");
+    let listed = world.json("idea list");
+    assert_eq!(listed[0]["waits_for_answer"], true, "{listed}");
+    for form in ["", " --dot", " --svg"] {
+        let drawn = world.run(&format!("wait graph{form}"));
+        let waiter = format!("specification/{}", text(&waiting[0]["id"]));
+        assert!(drawn.contains(&waiter) && drawn.contains(id), "{drawn}");
+    }
     let shown = world.run(&format!("question show {id}"));
     for wanted in [
         "1. Plain files (recommended)",

@@ -1,11 +1,13 @@
 //! Verb `idea list`: the ideas, the oldest first.
 
 use clap::Args;
+use ropewalk_bus::waits::blocking_questions;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::idea::{Idea, IdeaState, Phase, Session};
 use ropewalk_store::Query;
 use serde::Serialize;
 
+use super::show::waits_for;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::{short, time};
@@ -31,6 +33,7 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
+        let open = blocking_questions(&desk.store).await?;
         let mut rows = Vec::new();
         for idea in desk
             .store
@@ -38,7 +41,8 @@ impl List {
             .await?
         {
             let session = desk.store.get::<Session>(&idea.session.to_string()).await?;
-            rows.push(row(idea.record, session.as_deref()));
+            let waits = !waits_for(&idea, &open).is_empty();
+            rows.push(row(idea.record, session.as_deref(), waits));
         }
         app.output.list(
             &rows,
@@ -63,13 +67,13 @@ impl List {
     }
 }
 
-fn row(idea: Idea, session: Option<&Session>) -> Row {
+fn row(idea: Idea, session: Option<&Session>, waits_for_answer: bool) -> Row {
     let signals = session.map(|session| &session.signals);
     Row {
         phase: session.map(|session| session.phase),
         confidence: signals.map_or(0.0, |signals| signals.confidence),
         artifacts: signals.map_or(0, |signals| signals.artifacts.len()),
-        waits_for_answer: session.is_some_and(|session| session.waiting_for.is_some()),
+        waits_for_answer,
         slug: idea.slug,
         title: idea.title,
         user: idea.user.to_string(),

@@ -71,7 +71,7 @@ impl Show {
 }
 
 /// Returns the open questions about an idea, whatever part of the work on it they hold up.
-fn waits_for(idea: &Idea, open: &[Question]) -> Vec<QuestionId> {
+pub(super) fn waits_for(idea: &Idea, open: &[Question]) -> Vec<QuestionId> {
     open.iter()
         .filter(|question| question.idea.as_ref() == Some(&idea.slug))
         .map(|question| question.id)

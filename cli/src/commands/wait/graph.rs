@@ -37,7 +37,10 @@ impl Graph {
             parties: waits,
             others,
         } = waits::all(&desk.store).await?;
-        let graph = WaitGraph::new(&waits);
+        let mut graph = WaitGraph::new(&waits);
+        for asking in &others {
+            graph.insert_asking(asking);
+        }
         let rings = graph.cycles().iter().map(Cycle::names).collect();
         app.output.show(
             &Drawn {
@@ -53,14 +56,11 @@ impl Graph {
                     return graph.to_svg();
                 }
                 let mut text = graph.to_text();
-                for asking in &drawn.others {
-                    // Writing to a String cannot fail.
-                    writeln!(text, "{} waits for {}", asking.name(), asking.resource).ok();
-                }
                 if text.is_empty() {
                     text.push_str("nobody waits\n");
                 }
                 for ring in &drawn.rings {
+                    // Writing to a String cannot fail.
                     writeln!(text, "ring: {}", ring.join(" > ")).ok();
                 }
                 text
