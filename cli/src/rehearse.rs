@@ -96,7 +96,6 @@ pub async fn run(
     tell(&report, output)
 }
 
-/// Returns the folder, absolute; a default one is fresh and kept.
 /// Checks that a database on a server answers and holds no ideas yet; returns how the store is shown.
 async fn check_store(text: &str) -> Result<String, CliError> {
     let location = Location::parse(text, Path::new(""))?;
@@ -113,6 +112,7 @@ async fn check_store(text: &str) -> Result<String, CliError> {
     Ok(location.to_string())
 }
 
+/// Returns the folder, absolute; a default one is fresh and kept.
 fn directory(wanted: Option<&Path>) -> Result<PathBuf, CliError> {
     match wanted {
         Some(wanted) => std::path::absolute(wanted).map_err(CliError::failed),

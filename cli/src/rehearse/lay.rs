@@ -8,6 +8,11 @@ use ropewalk_workspace::{Git, GitError, UserRepository};
 /// The files of a rehearsal folder that ship with the program.
 const SCRIPTS: [&str; 2] = ["model.yaml", "person.yaml"];
 
+/// The name of the repository in it.
+const REPOSITORY: &str = "repo";
+/// The name of the settings in it.
+const SETTINGS: &str = "ropewalk.toml";
+
 /// Says why the folder cannot be laid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LayError {
@@ -40,11 +45,11 @@ pub(super) async fn lay(
     store: &str,
 ) -> Result<(), LayError> {
     require_empty(directory)?;
-    // Whoever ends this process meanwhile finds the folder laid or untouched.
+    // Whoever ends this process meanwhile finds the folder laid, or without a `ropewalk.toml`.
     let directory = &resolved(directory);
-    let draft = beside(directory);
+    let draft = draft(directory);
     let laid = draw(&draft, git, bus, store).await.and_then(|()| {
-        std::fs::rename(&draft, directory).map_err(|source| LayError::Write {
+        settle(&draft, directory).map_err(|source| LayError::Write {
             path: directory.clone(),
             source,
         })
@@ -61,16 +66,32 @@ fn resolved(directory: &Path) -> PathBuf {
     std::fs::canonicalize(directory).unwrap_or_else(|_| directory.components().collect())
 }
 
-/// Returns the folder beside `directory` in which its content is made.
-fn beside(directory: &Path) -> PathBuf {
+/// Returns the folder in which the content of `directory` is made: beside it, or inside when it is there already,
+/// since somebody may stand in it, and what is beside it may not be theirs to write.
+fn draft(directory: &Path) -> PathBuf {
+    let suffix = format!(".laying-{}", std::process::id());
+    if directory.is_dir() {
+        return directory.join(suffix);
+    }
     let mut name = directory.as_os_str().to_owned();
-    name.push(format!(".laying-{}", std::process::id()));
+    name.push(suffix);
     PathBuf::from(name)
 }
 
+/// Puts what was made in `draft` in its place; the settings last, since they make a project of it.
+fn settle(draft: &Path, directory: &Path) -> std::io::Result<()> {
+    if !draft.starts_with(directory) {
+        return std::fs::rename(draft, directory);
+    }
+    for name in SCRIPTS.into_iter().chain([REPOSITORY, SETTINGS]) {
+        std::fs::rename(draft.join(name), directory.join(name))?;
+    }
+    std::fs::remove_dir(draft)
+}
+
 async fn draw(directory: &Path, git: &Git, bus: &str, store: &str) -> Result<(), LayError> {
-    let repository = directory.join("repo");
-    write(&directory.join("ropewalk.toml"), &settings(bus, store))?;
+    let repository = directory.join(REPOSITORY);
+    write(&directory.join(SETTINGS), &settings(bus, store))?;
     for name in SCRIPTS {
         write(
             &directory.join(name),
@@ -151,6 +172,8 @@ command = "! grep --recursive --line-number --extended-regexp '^(<<<<<<<|>>>>>>>
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     async fn git() -> Git {
@@ -176,11 +199,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_folder_that_is_there_stays_the_one_that_somebody_stands_in() {
+        let above = tempfile::tempdir().unwrap();
+        let directory = above.path().join("here");
+        std::fs::create_dir(&directory).unwrap();
+        let before = std::fs::metadata(&directory).unwrap().ino();
+        lay(&directory, &git().await, "embedded", "sqlite")
+            .await
+            .unwrap();
+        assert_eq!(std::fs::metadata(&directory).unwrap().ino(), before);
+        let mut names: Vec<_> = std::fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            ["model.yaml", "person.yaml", "repo", "ropewalk.toml"]
+        );
+    }
+
+    #[tokio::test]
     async fn a_folder_is_untouched_until_all_of_it_is_there() {
         let above = tempfile::tempdir().unwrap();
         let directory = above.path().join("new");
         // Where the content is made something stands in the way.
-        std::fs::write(beside(&directory), "a file").unwrap();
+        std::fs::write(draft(&directory), "a file").unwrap();
         let refused = lay(&directory, &git().await, "embedded", "sqlite").await;
         assert!(
             matches!(refused, Err(LayError::Write { .. })),
