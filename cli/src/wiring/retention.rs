@@ -16,7 +16,13 @@ pub(super) fn daily(store: Store, days: u32, clock: Clock, supervisor: &Supervis
     supervisor.spawn("retention", async move {
         loop {
             let before = clock.now() - TimeDelta::days(days.into());
-            match store.forget(before).await {
+            let forgotten = tokio::select! {
+                biased;
+                // It goes step by step; what is left is forgotten after the next start.
+                () = stop.cancelled() => return,
+                forgotten = store.forget(before) => forgotten,
+            };
+            match forgotten {
                 Ok(forgotten) if forgotten.events > 0 => {
                     info!(
                         "forgot {} events that are older than {days} days",
@@ -91,5 +97,21 @@ mod tests {
         }
         supervisor.shutdown().begin();
         supervisor.drain(Duration::from_secs(5)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_process_that_stops_forgets_nothing_more() {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(chrono::DateTime::UNIX_EPOCH);
+        let ids = Ids::seeded(1, clock.clone());
+        let location = Location::Sqlite(state.path().join("ropewalk.db"));
+        let store = Store::open(&location, clock.clone()).await.unwrap();
+        emit(&store, &clock, &ids).await;
+        clock.advance(Duration::from_hours(24 * 10));
+        let supervisor = Supervisor::new(Shutdown::new());
+        supervisor.shutdown().begin();
+        daily(store.clone(), 9, clock.clone(), &supervisor);
+        supervisor.drain(Duration::from_secs(5)).await.unwrap();
+        assert_eq!(store.statistics().await.unwrap().events, 1);
     }
 }
