@@ -27,12 +27,12 @@ pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::{Reach, Trouble};
-pub use transport::check_bus;
+pub use transport::{check_bus, check_login};
 
 /// What a verb logs unless the configuration says otherwise.
 const VERB_FILTER: &str = "warn";
-/// What it logs to a person at a terminal, whom it tells by itself what went wrong.
-const TERMINAL_FILTER: &str = "error";
+/// What it logs to a person at a terminal: not that a message could not be handled, which it tells by itself.
+const TERMINAL_FILTER: &str = "warn,ropewalk_orchestrator::runner=error,ropewalk_bus::inbox=error";
 
 /// Loads the project whose `ropewalk.toml` is `file`, or that of the working directory.
 pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Project, CliError> {

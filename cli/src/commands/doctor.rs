@@ -72,6 +72,8 @@ impl Doctor {
                 let bus =
                     wiring::check_bus(&project.config().bus.transport, &app.environment).await;
                 findings.push(Finding::of("bus", bus));
+                let login = wiring::check_login(&project, &app.environment).transpose();
+                findings.extend(login.map(|login| Finding::of("bus login", login)));
                 findings.extend(models(&project, app));
             }
             Err(error) => findings.push(Finding::new("config", Verdict::Fail, error)),

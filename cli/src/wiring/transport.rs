@@ -95,18 +95,56 @@ fn login(project: &Project, environment: &Environment) -> Result<Auth, CliError>
         .secret(variable)
         .map(Auth::Token)
         .ok_or_else(|| {
-            let text =
-                format!("the environment variable `{variable}` of `bus.token_variable` is not set");
-            CliError::refused("bus", text)
+            CliError::Credentials(format!(
+                "the environment variable `{variable}` of `bus.token_variable` is not set; set it, or log in with a file"
+            ))
         })
 }
 
-/// Returns the absolute path of a file that the bus section names.
-fn file(
+/// Finds one of the files that the bus section names.
+type FileOf = fn(&BusSettings) -> &Option<PathBuf>;
+
+/// The files that a connection to a broker is made with.
+const FILES: [(&str, FileOf); 3] = [
+    ("nkey_file", |bus| &bus.nkey_file),
+    ("credentials_file", |bus| &bus.credentials_file),
+    ("root_certificates", |bus| &bus.root_certificates),
+];
+
+/// Checks that everything a connection to the broker is made with can be read; names it, if there is any.
+pub fn check_login(
     project: &Project,
-    key: &str,
-    of: impl Fn(&BusSettings) -> &Option<PathBuf>,
-) -> Result<Option<PathBuf>, CliError> {
+    environment: &Environment,
+) -> Result<Option<String>, CliError> {
+    let bus = &project.config().bus;
+    if !matches!(bus.transport, Transport::NatsAt(_)) {
+        return Ok(None);
+    }
+    let mut found = Vec::new();
+    for (key, of) in FILES {
+        let Some(path) = file(project, key, of)? else {
+            continue;
+        };
+        std::fs::read(&path).map_err(|error| {
+            let text = format!(
+                "bus.{key}: cannot read `{}`: {error}; check the path, and who may read it",
+                path.display()
+            );
+            CliError::refused("bus", text)
+        })?;
+        found.push(format!("{} can be read", path.display()));
+    }
+    login(project, environment)?;
+    found.extend(
+        bus.token_variable
+            .as_ref()
+            .map(|name| format!("`{name}` is set")),
+    );
+    Ok((!found.is_empty()).then(|| found.join(", ")))
+}
+
+/// Returns the absolute path of a file that the bus section names.
+fn file(project: &Project, key: &str, of: FileOf) -> Result<Option<PathBuf>, CliError> {
     let path = of(&project.config().bus).as_ref();
     path.map(|path| project.file(&format!("bus.{key}"), path))
         .transpose()

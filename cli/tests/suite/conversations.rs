@@ -1,5 +1,7 @@
 //! `idea new` and `idea chat`: what is said is stored and answered, here or beside a running `up`.
 
+use std::process::{Command as Process, Stdio};
+
 use serde_json::Value;
 
 use crate::world::World;
@@ -127,6 +129,32 @@ fn a_message_that_cannot_be_answered_says_why() {
     let id = left[0]["id"].as_str().unwrap();
     world.run(&format!("dead-letter replay {id}"));
     assert_eq!(world.json("dead-letter list"), Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_person_at_a_terminal_is_warned_and_told_of_a_failure_once() {
+    let world = World::scripted();
+    begin(&world, "mute");
+    // `script` gives it a terminal to write to.
+    let chat = format!(
+        "{} idea chat mute --set models.small=openai/x --set sandbox=off </dev/null",
+        env!("CARGO_BIN_EXE_ropewalk")
+    );
+    let output = Process::new("script")
+        .args(["--quiet", "--return", "--command", &chat, "/dev/null"])
+        .env_clear()
+        .envs(world.environment())
+        .env("OPENAI_API_KEY", "none")
+        .env("SHELL", "/bin/sh")
+        .current_dir(world.repository())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("sandbox"), "{said}");
+    assert_eq!(said.matches("dead-letter").count(), 1, "{said}");
+    assert!(!said.contains("went to the dead letters"), "{said}");
+    assert!(!said.contains("could not handle"), "{said}");
 }
 
 #[test]

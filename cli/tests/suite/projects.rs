@@ -123,6 +123,57 @@ fn a_configuration_that_no_run_could_use_is_not_sound() {
 }
 
 #[test]
+fn the_way_into_a_broker_is_looked_at_before_it_is_gone() {
+    let world = World::scripted();
+    let broker = "--set bus.transport=nats://127.0.0.1:1";
+    for (setting, wanted) in [
+        ("bus.nkey_file=../nowhere.nk", "nowhere.nk"),
+        ("bus.credentials_file=..", "bus.credentials_file"),
+        ("bus.root_certificates=../ca.pem", "ca.pem"),
+    ] {
+        let said = world.refused(&format!("config check {broker} --set {setting}"), 1);
+        assert!(said.contains(wanted), "{setting}: {said}");
+        let found = doctor(&world, &format!("{broker} --set {setting}"));
+        let login = found.iter().find(|finding| finding["check"] == "bus login");
+        let login = login.unwrap();
+        assert_eq!(login["verdict"], "fail", "{login}");
+        assert!(login["detail"].to_string().contains(wanted), "{login}");
+    }
+    // A token that is not there today may be there tomorrow.
+    let token = format!("{broker} --set bus.token_variable=WALKS_TOKEN");
+    let checked = world.json(&format!("config check {token}"));
+    assert!(
+        checked["warnings"][0].to_string().contains("WALKS_TOKEN"),
+        "{checked}"
+    );
+    let found = doctor(&world, &token);
+    let fails = |finding: &Value| finding["check"] == "bus login" && finding["verdict"] == "fail";
+    assert!(found.iter().any(fails), "{found:#?}");
+    world.write("../up.nk", "a seed\n");
+    let found = doctor(&world, &format!("{broker} --set bus.nkey_file=../up.nk"));
+    assert!(!found.iter().any(fails), "{found:#?}");
+}
+
+#[test]
+fn what_only_a_broker_elsewhere_uses_is_said_to_be_unused() {
+    let world = World::scripted();
+    let line = "config check --set bus.inbox_prefix=_INBOX_up --set bus.root_certificates=ca.pem";
+    let checked = world.json(line);
+    let warnings = checked["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{checked}");
+    for wanted in ["bus.root_certificates", "bus.inbox_prefix", "embedded"] {
+        assert!(warnings[0].to_string().contains(wanted), "{checked}");
+    }
+}
+
+/// What the doctor finds with these further arguments.
+fn doctor(world: &World, arguments: &str) -> Vec<Value> {
+    let line = format!("doctor --json {arguments}");
+    let output = world.ropewalk(line.split_whitespace()).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
 fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     let world = World::scripted();
     let verdicts = |findings: &Value| -> Vec<String> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_config::settings::ModelPolicy;
+use ropewalk_config::settings::{BusSettings, ModelPolicy, Transport};
 use ropewalk_runtime::Clock;
 use serde::Serialize;
 
@@ -81,5 +81,33 @@ fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
             None => {}
         }
     }
+    match wiring::check_login(project, &app.environment) {
+        Ok(_) => {}
+        Err(CliError::Credentials(missing)) => warnings.push(missing),
+        Err(fault) => return Err(fault),
+    }
+    warnings.extend(unused(&project.config().bus));
     Ok(warnings)
+}
+
+/// Names the settings of the bus that its transport has no use for.
+fn unused(bus: &BusSettings) -> Option<String> {
+    if matches!(bus.transport, Transport::NatsAt(_)) {
+        return None;
+    }
+    let given = [
+        ("`bus.root_certificates`", bus.root_certificates.is_some()),
+        ("`bus.inbox_prefix`", bus.inbox_prefix.is_some()),
+    ];
+    let given: Vec<&str> = given
+        .into_iter()
+        .filter_map(|(key, given)| given.then_some(key))
+        .collect();
+    (!given.is_empty()).then(|| {
+        format!(
+            "the bus is `{}`, which has no use for {}; only a server at `nats://host:port` has",
+            bus.transport,
+            given.join(" and ")
+        )
+    })
 }
