@@ -36,7 +36,7 @@ const SIDE_BY_SIDE: usize = 3;
 /// The loops of the build.
 const LOOPS: usize = 4;
 /// Where the tasks end, and the failures on the way there.
-const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables/simulation.txt");
+const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables/forty_tasks.txt");
 /// How long nothing may move before the test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The store is looked at so often, whatever happens.
@@ -73,9 +73,9 @@ fn forty_tasks_that_meet_every_failure_end_in_one_outcome_over_fifty_seeds() {
     );
 }
 
-/// All of them, or the one that `SIMULATION_SEED` names.
+/// All of them, or the one that `FORTY_TASKS_SEED` names.
 fn seeds() -> (u64, u64) {
-    let Some(seed) = std::env::var_os("SIMULATION_SEED") else {
+    let Some(seed) = std::env::var_os("FORTY_TASKS_SEED") else {
         return (1, SEEDS);
     };
     let seed = seed.to_str().unwrap().parse().unwrap();
