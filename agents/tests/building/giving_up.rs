@@ -8,7 +8,8 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::house::{House, request, task, writes, writes_slowly};
+use crate::house::{House, request, task, writes};
+use crate::script::{append, meet, steps};
 
 fn plan(id: &str) -> Value {
     json!({
@@ -24,10 +25,12 @@ fn at_try(number: u32, rules: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_counts_who_still_runs_and_holds_back_a_retry_that_comes_due() {
-    let network = writes_slowly("T-2", "T-2.txt", "Could not resolve host: crates\n", 1_500);
+    let signals = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| signals.path().join(name));
+    let network = append("Could not resolve host: crates", "T-2.txt");
     let mut rules = vec![
-        writes_slowly("T-1", "T-1.txt", "good\n", 2_500),
-        at_try(1, &network),
+        steps("T-1", &[meet(&first), append("good", "T-1.txt")]),
+        at_try(1, &steps("T-2", &[meet(&second), network])),
     ];
     for number in 2..=6 {
         let id = format!("T-{number}");
@@ -48,9 +51,13 @@ async fn a_pause_counts_who_still_runs_and_holds_back_a_retry_that_comes_due() {
         .await;
     let pause = Payload::BuildPause(request(build.id));
     open.emit(Subject::build(build.id), pause).await;
-    for seen in ["pause requested, 2 running", "pause requested, 1 running"] {
+    for (seen, go) in [
+        ("pause requested, 2 running", second),
+        ("pause requested, 1 running", first),
+    ] {
         open.until(spec, |build, _| build.reason.as_deref() == Some(seen))
             .await;
+        std::fs::write(go, "").unwrap();
     }
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)

@@ -9,7 +9,8 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::house::{House, git, task, writes, writes_slowly};
+use crate::house::{House, git, task, writes};
+use crate::script::{append, meet, steps};
 
 fn plan(id: &str, needs: &[&str]) -> Value {
     json!({
@@ -25,10 +26,12 @@ fn at_try(number: u32, rules: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_says_whom_it_blocks_and_stops_nobody_else() {
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
     let rules = [
         at_try(4, &writes("T-1", "T-1.txt", "good\n", None)),
         writes("T-1", "T-1.txt", "bad\n", None),
-        writes_slowly("T-2", "T-2.txt", "good\n", 5_000),
+        steps("T-2", &[meet(&go), append("good", "T-2.txt")]),
         writes("T-3", "T-3.txt", "good\n", None),
         writes("T-4", "T-4.txt", "good\n", None),
         writes("T-5", "T-5.txt", "good\n", None),
@@ -44,6 +47,13 @@ async fn a_failure_says_whom_it_blocks_and_stops_nobody_else() {
             plan("T-5", &["T-3", "T-4"]),
         ]))
         .await;
+    // The second works until the first has failed for good.
+    open.until(spec, |_, tasks| {
+        task(tasks, "T-1").state == TaskState::Failed
+            && task(tasks, "T-2").state == TaskState::Working
+    })
+    .await;
+    std::fs::write(&go, "").unwrap();
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;

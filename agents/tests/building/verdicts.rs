@@ -3,10 +3,13 @@
 use ropewalk_schemas::attempt::{Level, Verdict};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
+use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::house::{House, Open, request, writes, writes_slowly};
+use crate::house::{House, Open, request, writes};
+use crate::script::{append, meet, steps};
 
 const SCANNED: &str = r#"
 [[gate.commands]]
@@ -46,7 +49,9 @@ async fn answer(open: &Open, trigger: &str, text: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_it() {
-    let rules = writes_slowly("T-1", "a.txt", "hard-coded-key\n", 3_000);
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let rules = steps("T-1", &[meet(&go), append("hard-coded-key", "a.txt")]);
     let house = House::new(&rules).with_files(&[("ropewalk.toml", SCANNED)]);
     let open = house.open().await;
     let spec = open.approve(plan()).await;
@@ -55,6 +60,7 @@ async fn a_planted_secret_is_found_at_the_chosen_level_and_a_person_answers_for_
     let asked = open.questions("validation_level_needed").await;
     assert_eq!(asked[0].default.as_deref(), Some("Standard"));
     answer(&open, "validation_level_needed", "Thorough").await;
+    std::fs::write(&go, "").unwrap();
     let (build, _) = open.ended(spec).await;
     assert_eq!(
         (build.state, build.level),
@@ -106,6 +112,36 @@ async fn tests_that_cover_too_little_are_asked_about_and_stop_nothing() {
     }
     assert_eq!(open.questions("validation_passed").await.len(), 1);
     assert_eq!(open.questions("validation_level_needed").await, []);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_finding_of_a_linter_alone_stops_the_build_and_its_landing() {
+    let linted = "[[gate.commands]]\nname = \"unit\"\ncommand = \"true\"\nlevel = \"standard\"\n\
+                  [[gate.commands]]\nname = \"style\"\ncommand = \"! grep -n ugly a.txt\"\nlevel = \"standard\"\nkind = \"lint\"\n";
+    let rules = writes("T-1", "a.txt", "ugly\n", None);
+    let house = House::new(&rules).with_files(&[("ropewalk.toml", linted)]);
+    let open = house.open().await;
+    let before = open.git(&["rev-parse", "main"]);
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed, "{:?}", build.reason);
+    assert_eq!(tasks[0].state, TaskState::Complete, "its own gate is quick");
+    let evidence = open.evidence(build.id).await;
+    let whole: Vec<_> = evidence.iter().filter(|seen| seen.task.is_none()).collect();
+    assert_eq!(whole[0].verdict, Verdict::Failed);
+    let ended = |name: &str| {
+        let run = whole[0].checks.iter().find(|run| run.name == name);
+        run.and_then(|run| run.exit_code)
+    };
+    assert_eq!((ended("unit"), ended("style")), (Some(0), Some(1)));
+    assert!(
+        whole[0].findings[0].contains("ugly"),
+        "{:?}",
+        whole[0].findings
+    );
+    assert_eq!(questions(&open, "validation_passed").await, []);
+    assert_eq!(open.git(&["rev-parse", "main"]), before);
     open.close().await;
 }
 
