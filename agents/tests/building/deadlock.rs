@@ -1,6 +1,5 @@
 //! Attempts that ask for each other's files: they wait with their locks in hand, and a ring of waits is broken.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use chrono::{TimeZone, Utc};
@@ -14,6 +13,7 @@ use ropewalk_schemas::wait::{Resource, Wait};
 use ropewalk_schemas::{BuildId, SpecId};
 use ropewalk_store::{ChangeSet, Query, Versioned};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::house::{House, Open, git, task};
 use crate::script::{Step, append, append_and_meet, meet, steps};
@@ -31,14 +31,14 @@ fn update(id: &str, file: &str, priority: u8) -> Value {
 /// Two tasks that hold one file each and ask for the other's, `first` before the other one.
 struct Ring {
     house: House,
-    /// Lets the second one ask.
-    go: PathBuf,
+    /// Where the two say how far they are.
+    signals: TempDir,
 }
 
 impl Ring {
     fn new(first: &str) -> Self {
-        let signals = tempfile::tempdir().unwrap().keep();
-        let signal = |name: &str| signals.join(name);
+        let signals = tempfile::tempdir().unwrap();
+        let signal = |name: &str| signals.path().join(name);
         let rules = |task: &str, other: &str, own: &str, wanted: &'static [&'static str]| {
             let (says, awaits) = (signal(task), signal(other));
             let mut plan = vec![append_and_meet(task, own, &says, &awaits)];
@@ -54,10 +54,7 @@ impl Ring {
         let house = House::new(&script)
             .with(|options| options.lease = LONG_LEASE)
             .with_files(&[("a.ts", "a\n"), ("b.ts", "b\n")]);
-        Self {
-            house,
-            go: signal("go"),
-        }
+        Self { house, signals }
     }
 
     async fn begin(&self, open: &Open) -> SpecId {
@@ -67,7 +64,7 @@ impl Ring {
 
     /// Lets the second task ask for the file of the first.
     fn close(&self) {
-        std::fs::write(&self.go, "").unwrap();
+        std::fs::write(self.signals.path().join("go"), "").unwrap();
     }
 
     /// Checks that the less urgent task gave way, and that both are done.
@@ -223,7 +220,7 @@ async fn a_ring_that_nobody_saw_is_found_by_the_monitor_and_broken_by_pm() {
             .at_the_time_of(&clock)
             .watched(|_| {})
             .with(|options| options.check_rings = false),
-        go: ring.go,
+        signals: ring.signals,
     };
     let open = ring.house.open().await;
     let spec = ring.begin(&open).await;

@@ -14,7 +14,7 @@ use ropewalk_schemas::{BuildId, CommitId, Payload, Priority, RepoPath, Subject, 
 use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
-use crate::house::{House, Open, git, task};
+use crate::house::{House, Open, PATIENCE, git, task};
 use crate::script::{Step, append, append_and_meet, steps};
 
 pub(crate) fn update(id: &str, file: &str) -> Value {
@@ -398,9 +398,14 @@ impl Contest {
             panic!("one wait, not {waits:?}")
         };
         assert_eq!(wait.holder, Some(Party::Build { build: one.id }));
-        while open.open_question("SESSION").await.is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let asked = async {
+            while open.open_question("SESSION").await.is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, asked)
+            .await
+            .expect("nobody is asked");
         (one, first, second)
     }
 
