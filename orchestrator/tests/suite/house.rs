@@ -14,8 +14,9 @@ use ropewalk_orchestrator::{
     Agent, AgentError, Context, Frame, Profile, Registry, Schedule, Services,
 };
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{ComponentName, Event, EventPattern};
-use ropewalk_store::{ChangeSet, Location, Store};
+use ropewalk_store::{ChangeSet, Location, Query, Store};
 
 /// How long a test waits for something that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -106,6 +107,25 @@ impl House {
             left -= step;
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+    }
+
+    /// Waits until every timer that is due has fired and everything that follows is handled; seconds pass meanwhile.
+    pub(crate) async fn settle(&self) -> anyhow::Result<()> {
+        let store = &self.services.store;
+        self.until("everything that is due", || async {
+            let now = self.clock.now().timestamp_millis();
+            let due = store
+                .count::<Timer>(Query::new().at_most("due", now))
+                .await?;
+            // A timer and its event are one commit, so whoever sees no timer sees its delivery.
+            let open = store.open_deliveries(None, 0, 1).await?;
+            if due == 0 && open.is_empty() {
+                return Ok(Some(()));
+            }
+            self.pass(Duration::from_secs(1)).await;
+            Ok(None)
+        })
+        .await
     }
 
     /// Drains the frame and closes the store, as an orderly stop does.
