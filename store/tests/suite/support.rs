@@ -82,6 +82,11 @@ impl Bench {
         self.directory.path().join("ropewalk.db")
     }
 
+    /// Returns whether large data lies in files; a server keeps it in a table.
+    pub(crate) fn has_files(&self) -> bool {
+        self.location.starts_with("sqlite:")
+    }
+
     pub(crate) fn location(&self) -> Location {
         Location::parse(&self.location, self.directory.path()).unwrap()
     }
