@@ -9,33 +9,17 @@ use ropewalk_schemas::attempt::Evidence;
 use serde_json::{Value, json};
 
 use crate::approvals::{specified, text, until};
-use crate::world::World;
+use crate::world::{World, one_task};
 
 /// How long a process that has ended may have poked before.
 const HEARD: Duration = Duration::from_secs(10);
 
-/// A plan of one task whose file is `a.txt`.
-const SCRIPT: &str = r#"
-- agent: "specification"
-  reply: { tools: [{ name: "specification", input: {
-    document: {
-      title: "Walks", context_read: [], missing_inputs: [], objective: "Keep a list of walks.",
-      success_criteria: ["the file is there"], out_of_scope: [],
-      requirements: [{ id: "FR-1", text: "Walks are listed.", priority: "must", acceptance: "the file is there", source: "planning/brief.md" }],
-      quality: [], new_files: [], modified_files: [], avoid_files: [], interfaces: [], data: [],
-      dependencies: [], gotchas: [], validation: ["test -f a.txt"], risks: [] },
-    tasks: [
-      { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "test -s a.txt && test ! -e poison", expected: "exit 0" }, depends_on: [] } ] } }] }
-- agent: "build"
-  turn: 1
-  reply: { tools: [{ name: "write", input: { path: "a.txt", content: "a walk\n" } }] }
-- agent: "build"
-  reply: { tools: [{ name: "finish", input: { summary: "Wrote the list." } }] }
-"#;
+/// What checks the only task: its file is there, and nobody else's poison.
+const CHECK: &str = "test -s a.txt && test ! -e poison";
 
 /// A project whose files are all committed, with a build that has succeeded; returns the build's id.
 fn built(world: &World) -> String {
-    world.write("../script.yaml", SCRIPT);
+    world.write("../script.yaml", &one_task(CHECK));
     world.git(&["add", "."]);
     world.git(&["commit", "--quiet", "--message=project"]);
     let spec = specified(world);
@@ -320,7 +304,7 @@ fn what_stands_against_a_landing_changes_nothing_and_is_said() {
 #[test]
 fn an_unknown_or_unfinished_build_is_refused_in_one_line() {
     let world = World::scripted();
-    world.write("../script.yaml", SCRIPT);
+    world.write("../script.yaml", &one_task(CHECK));
     let said = world.refused("build land 0197a3c0-1111-7abc-8def-0123456789ab", 1);
     assert!(said.contains("build list"), "{said}");
     let spec = specified(&world);

@@ -15,8 +15,9 @@ use tempfile::TempDir;
 /// No verb takes longer, however busy the machine is.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// A model that answers every message of every idea in the same way, and specifies three small tasks.
-pub(crate) const SCRIPT: &str = r#"
+/// A model that answers every message of every idea in the same way, and specifies three small tasks; a later
+/// revision is one of [`one_task`].
+const SCRIPT: &str = r#"
 - agent: "ideation"
   idea: "mute"
   reply: { error: { kind: "refused", message: "no" } }
@@ -50,6 +51,11 @@ pub(crate) const SCRIPT: &str = r#"
       { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "test -s a.txt", expected: "exit 0" }, depends_on: [] },
       { id: "T-002", phase: "project", action: "CREATE", file: "b.txt", more_files: [], requirements: [{ id: "FR-1", text: "b" }], gotchas: [], validation: { command: "test -s b.txt", expected: "exit 0" }, depends_on: [] },
       { id: "T-003", phase: "project", action: "CREATE", file: "c.txt", more_files: [], requirements: [{ id: "FR-1", text: "c" }], gotchas: [], validation: { command: "test -s c.txt", expected: "exit 0" }, depends_on: ["T-001", "T-002"] } ] } }] }
+"#;
+
+/// A model that specifies one task, whose file is `a.txt` and which is checked by `check`, and writes that file.
+pub(crate) fn one_task(check: &str) -> String {
+    r#"
 - agent: "specification"
   reply: { tools: [{ name: "specification", input: {
     document: {
@@ -59,13 +65,15 @@ pub(crate) const SCRIPT: &str = r#"
       quality: [], new_files: [], modified_files: [], avoid_files: [], interfaces: [], data: [],
       dependencies: [], gotchas: [], validation: ["test -f a.txt"], risks: [] },
     tasks: [
-      { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "test -s a.txt", expected: "exit 0" }, depends_on: [] } ] } }] }
+      { id: "T-001", phase: "project", action: "CREATE", file: "a.txt", more_files: [], requirements: [{ id: "FR-1", text: "a" }], gotchas: [], validation: { command: "CHECK", expected: "exit 0" }, depends_on: [] } ] } }] }
 - agent: "build"
   turn: 1
   reply: { tools: [{ name: "write", input: { path: "a.txt", content: "a walk\n" } }] }
 - agent: "build"
   reply: { tools: [{ name: "finish", input: { summary: "Wrote the list." } }] }
-"#;
+"#
+    .replace("CHECK", check)
+}
 
 /// A project in a temporary directory, with a repository, a home and a state directory of its own.
 pub(crate) struct World {
@@ -88,7 +96,8 @@ impl World {
     /// Makes a project whose models answer from [`SCRIPT`].
     pub(crate) fn scripted() -> Self {
         let world = Self::bare_of_project();
-        world.write("../script.yaml", SCRIPT);
+        let script = format!("{SCRIPT}{}", one_task("test -s a.txt"));
+        world.write("../script.yaml", &script);
         world.write(
             "ropewalk.toml",
             r#"
