@@ -50,7 +50,8 @@ pub(crate) async fn play(seed: u64) -> anyhow::Result<History> {
     // In memory where there is such a place: no disk decides how long this takes.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let clock = Clock::manual(DateTime::UNIX_EPOCH);
-    let ids = Ids::seeded(seed, clock.clone());
+    // The same for every seed: histories differ by what the director chooses, and by nothing else.
+    let ids = Ids::seeded(0, clock.clone());
     let process = Process::start(directory.path(), &clock, &ids).await?;
     let mut play = Play {
         directory,
