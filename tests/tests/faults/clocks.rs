@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use chrono::TimeDelta;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::timer::Timer;
-use ropewalk_store::{ChangeSet, EventFilter, Query};
+use ropewalk_store::{ChangeSet, Query};
 
-use crate::picture::store;
+use crate::picture::{TIMER, events_of, store};
 use crate::project::Project;
-use crate::running::{start, stop, until_events};
-use crate::trial::approved;
+use crate::running::{Running, start, stop, until_events};
+use crate::trial::{UNTIL_FAULT, approved};
 
 /// Builds the library that moves the clock of a process that loads it first.
 fn shim(directory: &Path) -> anyhow::Result<PathBuf> {
@@ -31,8 +31,13 @@ fn shim(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(library)
 }
 
-/// Moves the clock of everybody who loaded the library, and makes sure that it is moved.
-fn move_clock(library: &Path, offset: &Path, seconds: i64) -> anyhow::Result<()> {
+/// Moves the clock of everybody who loaded the library, and makes sure that it is moved, and that `up` was told so.
+async fn move_clock(
+    library: &Path,
+    offset: &Path,
+    seconds: i64,
+    up: &Running,
+) -> anyhow::Result<()> {
     fs::write(offset, seconds.to_string())?;
     let shown = Command::new("date")
         .arg("+%s")
@@ -42,6 +47,15 @@ fn move_clock(library: &Path, offset: &Path, seconds: i64) -> anyhow::Result<()>
     let shown: i64 = String::from_utf8(shown.stdout)?.trim().parse()?;
     let moved = shown - Clock::system().now().timestamp();
     ensure!((moved - seconds).abs() < 30, "moved by {moved} s");
+    let told = format!("{} {seconds}", up.pid()?);
+    let began = Instant::now();
+    while !fs::read_to_string(offset.with_extension("seen"))?
+        .lines()
+        .any(|line| line == told)
+    {
+        ensure!(began.elapsed() < UNTIL_FAULT, "`up` does not look at it");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     Ok(())
 }
 
@@ -64,11 +78,7 @@ async fn remind(project: &Project, name: &str, after: TimeDelta) -> anyhow::Resu
 
 async fn fired(project: &Project, name: &str) -> anyhow::Result<usize> {
     let store = store(project.path()).await?;
-    let filter = EventFilter {
-        limit: Some(10_000),
-        ..EventFilter::default()
-    };
-    let events = store.events(&filter).await?;
+    let events = events_of(&store, TIMER).await?;
     store.close().await?;
     let named = events
         .iter()
@@ -90,9 +100,9 @@ async fn a_clock_that_is_moved_by_days_fires_nothing_early_and_costs_no_lease() 
     remind(&project, "trial.tomorrow", TimeDelta::days(1)).await?;
     let mut up = start(&project.runner, &["up"])?;
     until_events(project.path(), &mut up, "task.started", 1).await?;
-    move_clock(&library, &offset, 3 * 86_400)?;
+    move_clock(&library, &offset, 3 * 86_400, &up).await?;
     until_events(project.path(), &mut up, "task.completed", 4).await?;
-    move_clock(&library, &offset, -2 * 3_600)?;
+    move_clock(&library, &offset, -2 * 3_600, &up).await?;
     until_events(project.path(), &mut up, "build.completed", 1).await?;
     remind(&project, "trial.soon", TimeDelta::seconds(1)).await?;
     for _ in 0..200 {

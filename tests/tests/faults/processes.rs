@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use ropewalk_store::EventFilter;
 
-use crate::picture::store;
+use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{start, stop, until_events, until_ready};
 use crate::trial::{UNTIL_FAULT, approved, count, end_of, scatter};
@@ -18,7 +17,7 @@ async fn soak_stops_under_load_take_no_longer_than_ten_seconds_and_lose_nothing(
     while stops < wanted {
         let project = approved()?;
         for started in 1..=(wanted - stops).min(6) {
-            let before = events_of(&project, "task.started").await?;
+            let before = count_events(&project, "task.started").await?;
             let mut up = start(&project.runner, &["up"])?;
             // A start of its own shows that it has begun to work, and to listen to signals.
             until_events(project.path(), &mut up, "task.started", before + 1).await?;
@@ -34,18 +33,11 @@ async fn soak_stops_under_load_take_no_longer_than_ten_seconds_and_lose_nothing(
     Ok(())
 }
 
-async fn events_of(project: &Project, event_type: &str) -> anyhow::Result<usize> {
+async fn count_events(project: &Project, event_type: &str) -> anyhow::Result<usize> {
     let store = store(project.path()).await?;
-    let filter = EventFilter {
-        limit: Some(10_000),
-        ..EventFilter::default()
-    };
-    let events = store.events(&filter).await?;
+    let events = events_of(&store, event_type).await?;
     store.close().await?;
-    let of = events
-        .iter()
-        .filter(|stored| stored.event.event_type == event_type);
-    Ok(of.count())
+    Ok(events.len())
 }
 
 #[tokio::test]

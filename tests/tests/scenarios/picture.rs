@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::EventPattern;
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_schemas::wait::Wait;
-use ropewalk_store::{Location, Query, Store};
+use ropewalk_store::{EventFilter, Location, Query, Store, StoredEvent};
 use serde_json::Value;
 
 /// How long a whole rehearsal may take on a busy machine.
@@ -24,6 +25,16 @@ pub(crate) struct Landed {
     pub(crate) subject: String,
     pub(crate) requirements: Vec<String>,
     pub(crate) files: Vec<String>,
+}
+
+/// Returns the events of one type, in the order of their commits.
+pub(crate) async fn events_of(store: &Store, event_type: &str) -> anyhow::Result<Vec<StoredEvent>> {
+    let filter = EventFilter {
+        pattern: Some(EventPattern::of(event_type)),
+        limit: Some(1_000_000),
+        ..EventFilter::default()
+    };
+    Ok(store.events(&filter).await?)
 }
 
 /// Runs git in `repository` and returns what it says.

@@ -10,10 +10,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use ropewalk_bus::Poker;
 use ropewalk_schemas::review::{Review, ReviewKind};
-use ropewalk_store::{EventFilter, Query};
+use ropewalk_store::Query;
 use ropewalk_tests::program::Runner;
 
-use crate::picture::{REHEARSAL, store};
+use crate::picture::{REHEARSAL, events_of, store};
 
 /// A program that is killed when the test ends early.
 pub(crate) struct Running(pub(crate) Child);
@@ -63,16 +63,7 @@ pub(crate) async fn until_events(
     let began = Instant::now();
     loop {
         if let Ok(store) = store(rehearsal).await {
-            let events = store
-                .events(&EventFilter {
-                    limit: Some(10_000),
-                    ..EventFilter::default()
-                })
-                .await?;
-            let seen = events
-                .iter()
-                .filter(|stored| stored.event.event_type == event_type)
-                .count();
+            let seen = events_of(&store, event_type).await?.len();
             store.close().await?;
             if seen >= count {
                 return Ok(());
