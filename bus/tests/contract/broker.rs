@@ -6,11 +6,10 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use async_nats::jetstream::{self, stream::Stream};
+use async_nats::jetstream;
 use futures::StreamExt;
 use ropewalk_bus::{
-    BusError, FirstConnection, Inbox, JetStreamOptions, LiveEvent, TransportOptions,
-    TransportStatus,
+    BusError, FirstConnection, JetStreamOptions, LiveEvent, TransportOptions, TransportStatus,
 };
 use ropewalk_schemas::{ProjectName, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState};
@@ -18,16 +17,9 @@ use ropewalk_tests::servers::NatsServer;
 
 use crate::server::ConfiguredServer;
 use crate::support::{
-    PATIENCE, Running, World, commit, jetstream_options, next, nothing_more, retry, stop_request,
-    subscription,
+    PATIENCE, Running, World, commit, finish_each_once, jetstream_options, next, nothing_more,
+    retry, status, stop_request, stream, subscription,
 };
-
-async fn stream(url: &str) -> Result<Stream> {
-    let client = async_nats::connect(url).await?;
-    Ok(jetstream::new(client)
-        .get_stream("ropewalk-contract")
-        .await?)
-}
 
 fn nats(world: &mut World) -> Result<&mut NatsServer> {
     world.nats.as_mut().context("the world has a broker")
@@ -46,30 +38,6 @@ async fn message_ids(url: &str) -> Result<Vec<String>> {
         ids.push(id.as_str().to_owned());
     }
     Ok(ids)
-}
-
-/// Waits until the status of the bus is as wanted.
-async fn status(running: &Running, wanted: impl Fn(&TransportStatus) -> bool) -> Result<()> {
-    let reached = async {
-        while !wanted(&running.bus.status()) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, reached)
-        .await
-        .with_context(|| format!("the status stayed {:?}", running.bus.status()))
-}
-
-/// Finishes deliveries until all of `wanted` are done; a second delivery of one fails the test.
-async fn finish_each_once(inbox: &mut Inbox, wanted: &BTreeSet<i64>) -> Result<()> {
-    let mut done = BTreeSet::new();
-    while done.len() < wanted.len() {
-        let mut delivery = next(inbox).await?;
-        ensure!(done.insert(delivery.key().sequence), "delivered twice");
-        delivery.finish(ChangeSet::new()).await?;
-    }
-    assert_eq!(done, *wanted);
-    nothing_more(inbox).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,6 +159,7 @@ async fn broker_fault(damage: impl FnOnce(&NatsServer) -> Result<()>) -> Result<
         );
     }
     finish_each_once(&mut inbox, &wanted).await?;
+    nothing_more(&mut inbox).await?;
     status(&running, |status| *status == TransportStatus::Up).await?;
     running.bus.flush().await;
     let url = nats(&mut world)?.url();
@@ -199,6 +168,7 @@ async fn broker_fault(damage: impl FnOnce(&NatsServer) -> Result<()>) -> Result<
     // The broker is used again: a fresh event arrives without the sweep.
     let fresh = world.emit(&running.store, "e0", "fresh").await?;
     finish_each_once(&mut inbox, &BTreeSet::from([fresh])).await?;
+    nothing_more(&mut inbox).await?;
     running.stop().await
 }
 
@@ -258,6 +228,7 @@ async fn a_broker_that_is_not_there_is_named_or_waited_for() -> Result<()> {
     .await?;
     nats(&mut world)?.restart()?;
     finish_each_once(&mut inbox, &BTreeSet::from([sequence])).await?;
+    nothing_more(&mut inbox).await?;
     status(&running, |status| *status == TransportStatus::Up).await?;
     running.stop().await
 }
@@ -369,6 +340,7 @@ async fn handled_messages_are_acknowledged() -> Result<()> {
         );
     }
     finish_each_once(&mut inbox, &wanted).await?;
+    nothing_more(&mut inbox).await?;
     let url = world.nats.as_ref().context("a broker")?.url();
     let stream = stream(&url).await?;
     let acknowledged = async {

@@ -1,39 +1,23 @@
 //! Three servers keep each event; losing the leader delays and loses nothing.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use async_nats::jetstream::{self, stream::Stream};
 use ropewalk_bus::{
     FirstConnection, JetStreamOptions, StreamOptions, TransportOptions, TransportStatus,
 };
 use ropewalk_schemas::ProjectName;
-use ropewalk_store::ChangeSet;
+use ropewalk_tests::namespaces;
 
 use crate::server::ConfiguredServer;
-use crate::support::{Running, World, next};
+use crate::support::{ELECTION, Running, World, finish_each_once, status, stream};
 
-/// How long a cluster may take to choose its leaders, and the bus to go on without one.
-const ELECTION: Duration = Duration::from_mins(1);
-
-/// Three servers that know each other.
+/// Three servers that know each other, on ports that are theirs in a network of their own.
 fn cluster() -> Result<Vec<ConfiguredServer>> {
-    let sockets: Vec<TcpListener> = (0..3)
-        .map(|_| TcpListener::bind("127.0.0.1:0"))
-        .collect::<std::io::Result<_>>()?;
-    let ports: Vec<u16> = sockets
-        .iter()
-        .map(|socket| Ok(socket.local_addr()?.port()))
-        .collect::<std::io::Result<_>>()?;
-    drop(sockets);
-    let routes: Vec<String> = ports
-        .iter()
-        .map(|port| format!("\"nats://127.0.0.1:{port}\""))
-        .collect();
+    let ports = [6222, 6223, 6224];
+    let routes = ports.map(|port| format!("\"nats://127.0.0.1:{port}\""));
     (1..)
-        .zip(&ports)
+        .zip(ports)
         .map(|(number, port)| {
             ConfiguredServer::start(&format!(
                 "server_name: n{number}\njetstream: {{ store_dir: STORE }}\n\
@@ -44,34 +28,26 @@ fn cluster() -> Result<Vec<ConfiguredServer>> {
         .collect()
 }
 
-async fn stream(servers: &[Option<ConfiguredServer>]) -> Result<Stream> {
-    let alive: Vec<String> = servers
-        .iter()
-        .flatten()
-        .map(ConfiguredServer::url)
-        .collect();
-    let client = async_nats::connect(alive).await?;
-    Ok(jetstream::new(client)
-        .get_stream("ropewalk-contract")
-        .await?)
+fn urls(servers: &[Option<ConfiguredServer>]) -> Vec<String> {
+    let alive = servers.iter().flatten();
+    alive.map(ConfiguredServer::url).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_leader_of_three_is_killed_and_every_event_arrives_once() -> Result<()> {
+    if !namespaces::are_own() {
+        let name = "cluster::the_leader_of_three_is_killed_and_every_event_arrives_once";
+        return Ok(namespaces::run(name, &[])?);
+    }
     let mut servers: Vec<Option<ConfiguredServer>> = cluster()?.into_iter().map(Some).collect();
     let world = World::embedded()?;
-    let urls: Vec<String> = servers
-        .iter()
-        .flatten()
-        .map(ConfiguredServer::url)
-        .collect();
     let options = JetStreamOptions {
         first_connection: FirstConnection::Retried,
         stream: StreamOptions {
             replicas: 3,
             ..StreamOptions::default()
         },
-        ..JetStreamOptions::new(urls.join(","), ProjectName::parse("contract")?)
+        ..JetStreamOptions::new(urls(&servers).join(","), ProjectName::parse("contract")?)
     };
     let transport = TransportOptions::JetStream(options);
     let running = Running::start(world.store().await?, transport, world.options).await?;
@@ -80,14 +56,9 @@ async fn the_leader_of_three_is_killed_and_every_event_arrives_once() -> Result<
     for _ in 0..30 {
         wanted.insert(world.emit(&running.store, "a", "before").await?);
     }
-    let up = async {
-        while running.bus.status() != TransportStatus::Up {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        running.bus.flush().await;
-    };
-    tokio::time::timeout(ELECTION, up).await?;
-    let info = stream(&servers).await?.cached_info().clone();
+    status(&running, |status| *status == TransportStatus::Up).await?;
+    tokio::time::timeout(ELECTION, running.bus.flush()).await?;
+    let info = stream(urls(&servers)).await?.cached_info().clone();
     assert_eq!((info.config.num_replicas, info.state.messages), (3, 30));
     let leader = info.cluster.and_then(|cluster| cluster.leader);
     let leader = leader.context("the stream has no leader")?;
@@ -97,15 +68,9 @@ async fn the_leader_of_three_is_killed_and_every_event_arrives_once() -> Result<
     for _ in 0..30 {
         wanted.insert(world.emit(&running.store, "b", "after").await?);
     }
-    let mut done = BTreeSet::new();
-    while done.len() < wanted.len() {
-        let mut delivery = tokio::time::timeout(ELECTION, next(&mut inbox)).await??;
-        ensure!(done.insert(delivery.key().sequence), "delivered twice");
-        delivery.finish(ChangeSet::new()).await?;
-    }
-    assert_eq!(done, wanted);
+    finish_each_once(&mut inbox, &wanted).await?;
     tokio::time::timeout(ELECTION, running.bus.flush()).await?;
-    let info = stream(&servers).await?.cached_info().clone();
+    let info = stream(urls(&servers)).await?.cached_info().clone();
     assert_eq!(info.state.messages, 60, "published again, each once");
     ensure!(info.cluster.and_then(|cluster| cluster.leader) != Some(leader));
     drop(inbox);

@@ -8,13 +8,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use async_nats::jetstream;
 use ropewalk_bus::{TransportOptions, TransportStatus};
-use ropewalk_store::ChangeSet;
 use ropewalk_tests::namespaces;
 use ropewalk_tests::servers::NatsServer;
 
-use crate::support::{PATIENCE, Running, World, jetstream_options, next, subscription};
+use crate::support::{
+    Running, World, finish_each_once, jetstream_options, status, stream, subscription,
+};
 
 /// Returns the files below `directory` that end in `.blk`.
 fn blocks(directory: &Path) -> Result<Vec<PathBuf>> {
@@ -49,10 +49,10 @@ async fn a_flipped_bit_in_the_stream_loses_nothing() -> Result<()> {
 
     let nats = world.nats.as_mut().context("a broker")?;
     nats.kill();
-    let stream = nats
+    let messages = nats
         .store_directory()
         .join("jetstream/$G/streams/ropewalk-contract/msgs");
-    let [block] = &blocks(&stream)?[..] else {
+    let [block] = &blocks(&messages)?[..] else {
         anyhow::bail!("one block of messages")
     };
     let mut bytes = fs::read(block)?;
@@ -60,10 +60,7 @@ async fn a_flipped_bit_in_the_stream_loses_nothing() -> Result<()> {
     bytes[middle] ^= 0x10;
     fs::write(block, bytes)?;
     nats.restart()?;
-    let client = async_nats::connect(nats.url()).await?;
-    let damaged = jetstream::new(client)
-        .get_stream("ropewalk-contract")
-        .await?;
+    let damaged = stream(nats.url()).await?;
     let mut unreadable = 0;
     for sequence in 1..=40 {
         unreadable += u32::from(damaged.get_raw_message(sequence).await.is_err());
@@ -73,32 +70,9 @@ async fn a_flipped_bit_in_the_stream_loses_nothing() -> Result<()> {
     let running = world.start().await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     wanted.insert(world.emit(&running.store, "after", "x").await?);
-    finish_once(&mut inbox, wanted).await?;
+    finish_each_once(&mut inbox, &wanted).await?;
     drop(inbox);
     running.stop().await
-}
-
-async fn finish_once(inbox: &mut ropewalk_bus::Inbox, wanted: BTreeSet<i64>) -> Result<()> {
-    let mut done = BTreeSet::new();
-    while done.len() < wanted.len() {
-        let mut delivery = next(inbox).await?;
-        ensure!(done.insert(delivery.key().sequence), "delivered twice");
-        delivery.finish(ChangeSet::new()).await?;
-    }
-    assert_eq!(done, wanted);
-    Ok(())
-}
-
-async fn status(running: &Running, wanted: impl Fn(&TransportStatus) -> bool) -> Result<()> {
-    let reached = async {
-        while !wanted(&running.bus.status()) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let limit = PATIENCE * 3;
-    tokio::time::timeout(limit, reached)
-        .await
-        .with_context(|| format!("the status stayed {:?}", running.bus.status()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,7 +96,7 @@ async fn a_full_disk_of_the_broker_is_told_and_a_restart_with_room_brings_everyt
     let running = Running::start(world.store().await?, transport, world.options).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let first = world.emit(&running.store, "a", "before").await?;
-    finish_once(&mut inbox, BTreeSet::from([first])).await?;
+    finish_each_once(&mut inbox, &BTreeSet::from([first])).await?;
     running.bus.flush().await;
 
     let filler = place.path().join("filler");
@@ -145,19 +119,16 @@ async fn a_full_disk_of_the_broker_is_told_and_a_restart_with_room_brings_everyt
     })
     .await?;
     // The store knows what the broker does not take, and the sweep brings it.
-    finish_once(&mut inbox, wanted).await?;
+    finish_each_once(&mut inbox, &wanted).await?;
 
     drop(file);
     fs::remove_file(filler)?;
     nats.restart()?;
     let after = world.emit(&running.store, "a", "after").await?;
-    finish_once(&mut inbox, BTreeSet::from([after])).await?;
+    finish_each_once(&mut inbox, &BTreeSet::from([after])).await?;
     status(&running, |status| *status == TransportStatus::Up).await?;
     running.bus.flush().await;
-    let client = async_nats::connect(nats.url()).await?;
-    let stream = jetstream::new(client)
-        .get_stream("ropewalk-contract")
-        .await?;
+    let stream = stream(nats.url()).await?;
     assert_eq!(stream.cached_info().state.messages, 32);
     drop(inbox);
     running.stop().await

@@ -7,17 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use async_nats::jetstream::{self, stream::Stream};
 use ropewalk_bus::{
-    FirstConnection, Inbox, JetStreamOptions, StreamOptions, TransportOptions, TransportStatus,
+    FirstConnection, JetStreamOptions, StreamOptions, TransportOptions, TransportStatus,
 };
 use ropewalk_schemas::ProjectName;
-use ropewalk_store::ChangeSet;
 use ropewalk_tests::namespaces;
 
 use crate::server::ConfiguredServer;
-use crate::support::{Running, World, next};
+use crate::support::{ELECTION, Running, World, finish_each_once, status};
 
-/// How long a cluster may take to choose its leaders, on a busy machine.
-const ELECTION: Duration = Duration::from_mins(1);
 /// How long the loss of a leader may hold events up.
 const STALL: Duration = Duration::from_secs(10);
 
@@ -126,12 +123,7 @@ impl Cluster {
         };
         let transport = TransportOptions::JetStream(options);
         let running = Running::start(world.store().await?, transport, world.options).await?;
-        let up = async {
-            while running.bus.status() != TransportStatus::Up {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(ELECTION, up).await?;
+        status(&running, |status| *status == TransportStatus::Up).await?;
         Ok(running)
     }
 
@@ -159,17 +151,6 @@ async fn emit(world: &World, running: &Running, count: usize) -> Result<BTreeSet
     Ok(emitted)
 }
 
-async fn finish_once(inbox: &mut Inbox, wanted: &BTreeSet<i64>) -> Result<()> {
-    let mut done = BTreeSet::new();
-    while done.len() < wanted.len() {
-        let mut delivery = tokio::time::timeout(ELECTION, next(inbox)).await??;
-        ensure!(done.insert(delivery.key().sequence), "delivered twice");
-        delivery.finish(ChangeSet::new()).await?;
-    }
-    assert_eq!(done, *wanted);
-    Ok(())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_costs_seconds_and_no_event() -> Result<()> {
     if !namespaces::are_own() {
@@ -180,14 +161,14 @@ async fn a_leader_that_is_cut_off_costs_seconds_and_no_event() -> Result<()> {
     let running = cluster.bus(&world, "many", &[0, 1, 2]).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let before = emit(&world, &running, 20).await?;
-    finish_once(&mut inbox, &before).await?;
+    finish_each_once(&mut inbox, &before).await?;
     tokio::time::timeout(ELECTION, running.bus.flush()).await?;
 
     let leader = cluster.leader("many").await?;
     cluster.machines[leader].join(false)?;
     let cut = Instant::now();
     let during = emit(&world, &running, 20).await?;
-    finish_once(&mut inbox, &during).await?;
+    finish_each_once(&mut inbox, &during).await?;
     ensure!(cut.elapsed() <= STALL, "it took {:?}", cut.elapsed());
     let healthy = (leader + 1) % 3;
     tokio::time::timeout(ELECTION, running.bus.flush()).await?;
@@ -210,7 +191,7 @@ async fn a_leader_that_is_cut_off_costs_seconds_and_no_event() -> Result<()> {
         tokio::time::sleep(Duration::from_millis(700)).await;
     }
     cluster.machines[leader].join(true)?;
-    finish_once(&mut inbox, &flapped).await?;
+    finish_each_once(&mut inbox, &flapped).await?;
     tokio::time::timeout(ELECTION, running.bus.flush()).await?;
     let seen = cluster
         .stream("many", healthy)
@@ -233,17 +214,15 @@ async fn the_smaller_side_claims_no_progress_and_loses_nothing() -> Result<()> {
     let alone = cluster.bus(&world, "alone", &[0]).await?;
     let mut inbox = alone.consume("build", &["task.*"]).await?;
     let before = emit(&world, &alone, 5).await?;
-    finish_once(&mut inbox, &before).await?;
+    finish_each_once(&mut inbox, &before).await?;
     tokio::time::timeout(ELECTION, alone.bus.flush()).await?;
 
     cluster.machines[0].join(false)?;
     let during = emit(&world, &alone, 5).await?;
-    let down = async {
-        while !matches!(alone.bus.status(), TransportStatus::Down { .. }) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(ELECTION, down).await?;
+    status(&alone, |status| {
+        matches!(status, TransportStatus::Down { .. })
+    })
+    .await?;
     let flushed = tokio::time::timeout(Duration::from_secs(2), alone.bus.flush()).await;
     ensure!(flushed.is_err(), "it claims that the broker has everything");
     let majority = async {
@@ -258,7 +237,7 @@ async fn the_smaller_side_claims_no_progress_and_loses_nothing() -> Result<()> {
     assert_eq!(tokio::time::timeout(ELECTION, majority).await?, 5);
 
     cluster.machines[0].join(true)?;
-    finish_once(&mut inbox, &during).await?;
+    finish_each_once(&mut inbox, &during).await?;
     tokio::time::timeout(ELECTION, alone.bus.flush()).await?;
     let seen = cluster
         .stream("alone", 1)

@@ -1,10 +1,14 @@
 //! What the contract suite and the tests of the broker share.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use async_nats::ToServerAddrs;
+use async_nats::jetstream::{self, stream::Stream};
 use ropewalk_bus::{
     Bus, BusOptions, Consumer, Delivery, Inbox, JetStreamOptions, Services, TransportOptions,
+    TransportStatus,
 };
 use ropewalk_runtime::{Backoff, Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::payload::{AlertCleared, BuildRequest, ComponentDown, TaskRetry};
@@ -17,6 +21,9 @@ use tempfile::TempDir;
 
 /// How long a test waits for something that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a broker may take to be found gone or back, and a cluster to choose its leaders, on a busy machine.
+pub(crate) const ELECTION: Duration = Duration::from_mins(1);
 
 /// A state directory, and a broker if the transport under test has one.
 pub(crate) struct World {
@@ -197,6 +204,41 @@ pub(crate) async fn finish_all(inbox: &mut Inbox, count: usize) -> Result<Vec<i6
         delivery.finish(ChangeSet::new()).await?;
     }
     Ok(done)
+}
+
+/// Finishes deliveries until all of `wanted` are done; a second delivery of one fails the test.
+pub(crate) async fn finish_each_once(inbox: &mut Inbox, wanted: &BTreeSet<i64>) -> Result<()> {
+    let mut done = BTreeSet::new();
+    while done.len() < wanted.len() {
+        let mut delivery = next(inbox).await?;
+        ensure!(done.insert(delivery.key().sequence), "delivered twice");
+        delivery.finish(ChangeSet::new()).await?;
+    }
+    assert_eq!(done, *wanted);
+    Ok(())
+}
+
+/// Waits until the status of the bus is as wanted.
+pub(crate) async fn status(
+    running: &Running,
+    wanted: impl Fn(&TransportStatus) -> bool,
+) -> Result<()> {
+    let reached = async {
+        while !wanted(&running.bus.status()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(ELECTION, reached)
+        .await
+        .with_context(|| format!("the status stayed {:?}", running.bus.status()))
+}
+
+/// Opens the stream of the contract on one of these servers.
+pub(crate) async fn stream(servers: impl ToServerAddrs) -> Result<Stream> {
+    let client = async_nats::connect(servers).await?;
+    Ok(jetstream::new(client)
+        .get_stream("ropewalk-contract")
+        .await?)
 }
 
 pub(crate) async fn commit(

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use async_nats::jetstream::consumer::{AckPolicy, pull};
-use async_nats::jetstream::{self, stream::Stream};
 use futures::StreamExt;
 use ropewalk_bus::{JetStreamOptions, NoticeKind, StreamOptions, TransportOptions};
 
-use crate::support::{PATIENCE, Running, World, finish_all, jetstream_options};
+use crate::support::{PATIENCE, Running, World, finish_all, jetstream_options, stream};
 
 const SWEEP: Duration = Duration::from_millis(50);
 
@@ -23,11 +22,8 @@ async fn watchful(world: &mut World, stream: StreamOptions) -> Result<Running> {
     Running::start(world.store().await?, transport, world.options).await
 }
 
-async fn stream(world: &World) -> Result<Stream> {
-    let client = async_nats::connect(world.nats.as_ref().context("a broker")?.url()).await?;
-    Ok(jetstream::new(client)
-        .get_stream("ropewalk-contract")
-        .await?)
+fn url(world: &World) -> Result<String> {
+    Ok(world.nats.as_ref().context("a broker")?.url())
 }
 
 /// Waits until the bus has noticed something of `kind`, and returns what.
@@ -54,7 +50,7 @@ async fn an_advisory_is_kept_and_told_also_to_a_process_that_starts_later() -> R
     world.emit(&running.store, "a", "1").await?;
     finish_all(&mut inbox, 1).await?;
     // Somebody else's consumer gives a message up: the broker says so once, and never again.
-    let forgetful = stream(&world)
+    let forgetful = stream(url(&world)?)
         .await?
         .create_consumer(pull::Config {
             durable_name: Some("forgetful".to_owned()),
@@ -105,7 +101,7 @@ async fn a_full_stream_that_drops_events_is_told_and_loses_nothing() -> Result<(
     running.bus.flush().await;
     let text = noticed(&running, NoticeKind::Discarded).await?;
     ensure!(text.contains("bus.max_megabytes"), "{text}");
-    let kept = stream(&world).await?.cached_info().state.messages;
+    let kept = stream(url(&world)?).await?.cached_info().state.messages;
     ensure!(kept < 61, "nothing was dropped");
     assert_eq!(finish_all(&mut inbox, 60).await?.len(), 60);
     running.stop().await
@@ -135,7 +131,7 @@ async fn a_consumer_that_has_messages_and_is_silent_is_made_anew() -> Result<()>
     ensure!(text.contains("`build`"), "{text}");
     let awake = async {
         loop {
-            let stream = stream(&world).await?;
+            let stream = stream(url(&world)?).await?;
             let found = stream.get_consumer::<pull::Config>("build").await;
             if found.is_ok_and(|consumer| !consumer.cached_info().paused) {
                 return anyhow::Ok(());
