@@ -218,7 +218,7 @@ async fn a_ring_that_nobody_saw_is_found_by_the_monitor_and_broken_by_pm() {
         house: ring
             .house
             .at_the_time_of(&clock)
-            .watched(|_| {})
+            .watched()
             .with(|options| options.check_rings = false),
         signals: ring.signals,
     };

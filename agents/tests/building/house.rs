@@ -10,7 +10,6 @@ use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
-use ropewalk_config::settings::MonitorSettings;
 use ropewalk_config::{Config, Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
@@ -50,7 +49,7 @@ pub(crate) struct House {
     told: Arc<Mutex<Vec<ModelRequest>>>,
     pace: Option<Arc<dyn Pace>>,
     programs: Option<PathBuf>,
-    watched: Option<MonitorSettings>,
+    watched: bool,
 }
 
 /// A project with its build agent at work.
@@ -81,7 +80,7 @@ impl House {
             told: Arc::default(),
             pace: None,
             programs: None,
-            watched: None,
+            watched: false,
         };
         let repo = house.repo();
         std::fs::create_dir_all(&repo).unwrap();
@@ -121,10 +120,8 @@ impl House {
     }
 
     /// Adds monitor and PM to the agents.
-    pub(crate) fn watched(mut self, change: impl FnOnce(&mut MonitorSettings)) -> Self {
-        let mut settings = Config::shipped().unwrap().monitor;
-        change(&mut settings);
-        self.watched = Some(settings);
+    pub(crate) fn watched(mut self) -> Self {
+        self.watched = true;
         self
     }
 
@@ -167,11 +164,6 @@ impl House {
 
     /// Starts the agent on what is on disk.
     pub(crate) async fn open(&self) -> Open {
-        self.open_with(Vec::new()).await
-    }
-
-    /// Starts the agent and others beside it.
-    pub(crate) async fn open_with(&self, others: Vec<Arc<dyn Agent>>) -> Open {
         let clock = self.clock.clone();
         let ids = Ids::system(clock.clone());
         let supervisor = Supervisor::new(Shutdown::new());
@@ -198,7 +190,6 @@ impl House {
             registry: Registry::new(clock.clone(), "test"),
         };
         let mut agents = vec![self.agent(&store, &clock).await];
-        agents.extend(others);
         agents.extend(self.watchers());
         Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
@@ -230,17 +221,18 @@ impl House {
     }
 
     fn watchers(&self) -> Vec<Arc<dyn Agent>> {
-        let Some(settings) = &self.watched else {
+        if !self.watched {
             return Vec::new();
-        };
+        }
+        let shipped = Config::shipped().unwrap();
         let pm = PmOptions::new(
-            &Config::shipped().unwrap().pm,
-            settings,
+            &shipped.pm,
+            &shipped.monitor,
             QuestionTemplates::shipped().unwrap(),
             Deadlines::default(),
         );
         vec![
-            Arc::new(Monitor::new(MonitorOptions::from(settings)).unwrap()),
+            Arc::new(Monitor::new(MonitorOptions::from(&shipped.monitor)).unwrap()),
             Arc::new(Pm::new(pm).unwrap()),
         ]
     }

@@ -1,14 +1,8 @@
 //! A task that runs too long, with build, monitor and PM at work together.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{TimeZone, Utc};
-use ropewalk_agents::monitor::{Monitor, MonitorOptions};
-use ropewalk_agents::pm::{Pm, PmOptions};
-use ropewalk_config::{Config, QuestionTemplates};
-use ropewalk_orchestrator::Agent;
-use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::AttemptState;
@@ -31,25 +25,11 @@ fn house(clock: &Clock, minutes: u64) -> House {
     let rules = [slow, writes("T-006", "T-006.txt", "good\n", None)];
     House::new(&rules.concat())
         .at_the_time_of(clock)
+        .watched()
         .with(|options| {
             options.loops = 1;
             options.lease = Duration::from_hours(9);
         })
-}
-
-fn watchers() -> Vec<Arc<dyn Agent>> {
-    let shipped = Config::shipped().unwrap();
-    let templates = QuestionTemplates::shipped().unwrap();
-    let options = PmOptions::new(
-        &shipped.pm,
-        &shipped.monitor,
-        templates,
-        Deadlines::default(),
-    );
-    vec![
-        Arc::new(Monitor::new(MonitorOptions::from(&shipped.monitor)).unwrap()),
-        Arc::new(Pm::new(options).unwrap()),
-    ]
 }
 
 /// One case under way: a task that works since the clock stood at `12:00:30`.
@@ -66,7 +46,7 @@ impl Case {
         let start = Utc.with_ymd_and_hms(2026, 11, 21, 12, 0, 30).unwrap();
         let clock = Clock::manual(start);
         let house = house(&clock, takes_minutes);
-        let open = house.open_with(watchers()).await;
+        let open = house.open().await;
         let spec = open.approve(json!([plan("T-005"), plan("T-006")])).await;
         let file = house.state().join("slots/1/tree/T-005.txt");
         open.until(spec, |_, tasks| {

@@ -340,7 +340,7 @@ impl Contest {
         let house = House::new(&script)
             .with(|options| options.loops = 3)
             .with_files(&[("hold.ts", "h\n")])
-            .watched(|_| {});
+            .watched();
         Self {
             house,
             go: signal("go"),
