@@ -5,7 +5,6 @@ use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
-use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::house::{House, Open, request, writes};
@@ -140,7 +139,7 @@ async fn a_finding_of_a_linter_alone_stops_the_build_and_its_landing() {
         "{:?}",
         whole[0].findings
     );
-    assert_eq!(questions(&open, "validation_passed").await, []);
+    assert_eq!(open.questions("validation_passed").await, []);
     assert_eq!(open.git(&["rev-parse", "main"]), before);
     open.close().await;
 }
