@@ -13,6 +13,7 @@ use crate::hub::{Hub, Shared};
 use crate::inbox::queue::{Bounds, Wanted};
 use crate::inbox::{Context, Inbox};
 use crate::live::Live;
+use crate::sharing::{self, Shares, Sharing};
 use crate::transport::embedded::Embedded;
 use crate::transport::jetstream::{JetStream, Notice};
 use crate::transport::{Transport, TransportOptions, TransportStatus};
@@ -34,7 +35,7 @@ pub struct Services {
 }
 
 /// Sets how the bus delivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusOptions {
     /// How often the store is searched for deliveries that no signal announced.
     pub sweep_every: Duration,
@@ -42,6 +43,8 @@ pub struct BusOptions {
     pub backoff: Backoff,
     /// How often a delivery is tried before it goes to the dead letters.
     pub tries: u32,
+    /// Whether other processes may take the same subscribers at the same time; on a server only.
+    pub sharing: Option<Sharing>,
 }
 
 impl Default for BusOptions {
@@ -53,6 +56,7 @@ impl Default for BusOptions {
                 cap: Duration::from_mins(1),
             },
             tries: 5,
+            sharing: None,
         }
     }
 }
@@ -102,6 +106,9 @@ impl Bus {
             }
         };
         let stop = supervisor.shutdown().soft().clone();
+        let shares = options
+            .sharing
+            .map(|sharing| share(&sharing, &store, &hub, &clock, &supervisor));
         let context = Arc::new(Context {
             store,
             hub,
@@ -111,6 +118,7 @@ impl Bus {
             stop,
             backoff: options.backoff,
             tries: options.tries.max(1),
+            shares,
         });
         let bus = Self { context, live };
         bus.sweep_every(options.sweep_every, &supervisor);
@@ -192,4 +200,21 @@ impl Bus {
             }
         });
     }
+}
+
+/// Begins to share the subscribers of this process with others.
+fn share(
+    sharing: &Sharing,
+    store: &Store,
+    hub: &Arc<Hub>,
+    clock: &Clock,
+    supervisor: &Supervisor,
+) -> Arc<Shares> {
+    let shares = Arc::new(Shares::new(store, sharing));
+    let stop = supervisor.shutdown().soft().clone();
+    let keeper = Arc::clone(&shares).keep(clock.clone(), stop.clone());
+    supervisor.spawn("bus.claims", keeper);
+    let follower = sharing::follow(Arc::clone(hub), store.feed(), stop);
+    supervisor.spawn("bus.others", follower);
+    shares
 }

@@ -116,6 +116,14 @@ impl Hub {
         }
     }
 
+    /// Tells every inbox that other processes committed something.
+    pub(crate) fn others_committed(&self) {
+        for shared in self.lock().values() {
+            shared.queue().others_committed();
+            shared.changed.notify_one();
+        }
+    }
+
     /// Hands the events of a commit to the queues of their subscribers.
     pub(crate) fn dispatch(&self, committed: &Committed) {
         for stored in &committed.events {

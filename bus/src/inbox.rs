@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::hub::{Hub, Shared};
+use crate::sharing::Shares;
 use crate::transport::Transport;
 use delivery::Claim;
 pub use delivery::{Delivery, Failure};
@@ -34,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) stop: CancellationToken,
     pub(crate) backoff: Backoff,
     pub(crate) tries: u32,
+    /// Where other processes take the same subscribers.
+    pub(crate) shares: Option<Arc<Shares>>,
 }
 
 /// Hands out the open deliveries of one subscriber, each once until it is settled.
@@ -75,7 +78,12 @@ impl Inbox {
             }
             let wanted = shared.queue().wanted();
             if let Some(wanted) = wanted {
-                self.read_or_pause(wanted).await;
+                self.pause_after(self.read(wanted).await).await;
+                continue;
+            }
+            let contested = shared.queue().take_contested();
+            if !contested.is_empty() {
+                self.pause_after(self.look(&contested).await).await;
                 continue;
             }
             if shared.yields {
@@ -88,13 +96,15 @@ impl Inbox {
             match taken {
                 Some(entry) => {
                     // The claim gives the entry back if this call is cancelled.
-                    let claim = Claim::new(
+                    let mut claim = Claim::new(
                         Arc::clone(&self.shared),
                         Arc::clone(&self.context),
                         entry.sequence,
                         entry.attempts,
                     );
-                    if let Some(delivery) = self.open(entry, claim).await {
+                    if claim.secure().await
+                        && let Some(delivery) = self.open(entry, claim).await
+                    {
                         return Some(delivery);
                     }
                 }
@@ -119,8 +129,8 @@ impl Inbox {
         }
     }
 
-    async fn read_or_pause(&self, wanted: Wanted) {
-        if let Err(error) = self.read(wanted).await {
+    async fn pause_after(&self, read: Result<(), ReadError>) {
+        if let Err(error) = read {
             error!(
                 bus.subscriber = %self.shared.subscriber,
                 "cannot read the deliveries of `{}`: {error}", self.shared.subscriber
@@ -162,6 +172,40 @@ impl Inbox {
         if complete {
             self.let_go(held).await;
         }
+        Ok(())
+    }
+
+    /// Learns how deliveries stand that other processes have or had.
+    async fn look(&self, contested: &[i64]) -> Result<(), ReadError> {
+        let Some(shares) = &self.context.shares else {
+            return Ok(());
+        };
+        let standings = match shares.look(&self.shared.subscriber, contested).await {
+            Ok(standings) => standings,
+            Err(problem) => {
+                self.shared.queue().others_committed();
+                return Err(problem);
+            }
+        };
+        let now = self.context.clock.now();
+        for standing in &standings {
+            let wait = match standing.held {
+                Some(held) => Some(held.min(shares.claim_lasts)),
+                // The end of the earlier one is told; should it not be, this is soon enough.
+                None if standing.behind => Some(shares.claim_lasts),
+                None => None,
+            };
+            self.shared
+                .queue()
+                .stands(standing, wait.map(|wait| now + wait));
+        }
+        let open = |sequence: &i64| standings.iter().any(|found| found.sequence == *sequence);
+        for sequence in contested.iter().copied().filter(|at| !open(at)) {
+            self.shared.queue().settle(sequence);
+            let transport = &self.context.transport;
+            transport.settled(&self.shared.subscriber, sequence).await;
+        }
+        self.context.hub.ease();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! Delivery: the store holds the truth in one delivery row per event and subscriber; this crate hands those rows out
 //! through an [`Inbox`], in the order of each entity, and closes them together with the effects of their handling.
 //! A transport only wakes: `embedded` follows the commits of this process, `jetstream` carries the events over NATS.
+//! Where several processes take the same subscribers, each claims a row before it hands it out (`sharing`).
 //! Not colliding: file locks, ownership of files by builds, and the wait-for graph with its detector of rings.
 //!
 //! What it is not: it stores nothing of its own, it knows no agent, and losing a broker loses no event.
@@ -13,6 +14,7 @@
 mod bus;
 mod error;
 mod hub;
+mod sharing;
 mod transport;
 
 pub mod dead_letters;
@@ -33,6 +35,7 @@ pub use error::BusError;
 pub use inbox::{Delivery, Failure, Inbox};
 pub use live::{Live, LiveEvent, LiveEvents};
 pub use poke::Poker;
+pub use sharing::Sharing;
 pub use transport::jetstream::{
     Auth, FirstConnection, JetStreamOptions, Notice, NoticeKind, StreamOptions,
 };

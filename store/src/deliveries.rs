@@ -1,5 +1,7 @@
 //! Defines delivery rows as callers see them: outbox, inbox, attempt counter and dead letter in one.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CloudEvent, ComponentName, EventId, Subject};
 
@@ -86,6 +88,21 @@ pub struct OpenDelivery {
     pub due: DateTime<Utc>,
     /// What failed last.
     pub last_error: Option<String>,
+}
+
+/// How an open delivery stands among the processes that could handle it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The event's position in commit order.
+    pub sequence: i64,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Not to be tried earlier.
+    pub due: DateTime<Utc>,
+    /// Whether an earlier one of the same entity is open.
+    pub behind: bool,
+    /// For how long another process has it, unless that makes it longer.
+    pub held: Option<Duration>,
 }
 
 /// A delivery in any state, for dead letters and views.

@@ -159,6 +159,14 @@ impl Dialect {
         }
     }
 
+    /// The time now by the clock of the database, in milliseconds since 1970.
+    pub(crate) const fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            Self::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+
     /// Begins a transaction that holds the right to write from its first statement on.
     ///
     /// PostgreSQL would let two writers run beside each other and commit in another order than they took their

@@ -27,7 +27,7 @@ pub struct Lagged(pub u64);
 
 /// Every commit of this process that emitted at least one event, in commit order.
 ///
-/// A server also says when another process committed events, which a reader sees as [`Lagged`]. Of other processes
+/// A server also says when another process committed events or ended deliveries, which a reader sees as [`Lagged`]. Of other processes
 /// that write to the same file nothing is told.
 #[derive(Debug)]
 pub struct CommitFeed(pub(crate) Option<broadcast::Receiver<Told>>);

@@ -17,6 +17,7 @@
 
 mod blobs;
 mod change_set;
+mod claims;
 mod database;
 mod deliveries;
 mod dialect;
@@ -41,7 +42,10 @@ mod writer;
 pub mod records;
 
 pub use change_set::{ChangeSet, Outcome};
-pub use deliveries::{DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery};
+pub use claims::Claims;
+pub use deliveries::{
+    DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery, Standing,
+};
 pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
 pub use events::{Committed, EventFilter, StartAt, StoredEvent, Subscription};
 pub use feed::{CommitFeed, Lagged};

@@ -1,13 +1,14 @@
 //! Reads the values of a row back into what was stored, and names the row when one does not fit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CloudEvent, ComponentName, Subject};
 use serde::de::DeserializeOwned;
 
 use crate::database::Row;
-use crate::deliveries::{DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery};
+use crate::deliveries::{DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery, Standing};
 use crate::error::ReadError;
 use crate::events::{StartAt, StoredEvent, Subscription};
 use crate::record::{Record, Versioned};
@@ -132,6 +133,28 @@ pub(crate) fn open_delivery(row: Row) -> Result<OpenDelivery, ReadError> {
         due: cells.time()?,
         last_error: cells.next().into_text(),
         event: cells.json()?,
+    })
+}
+
+/// Reads (attempts).
+pub(crate) fn attempts(row: Row) -> Result<u32, ReadError> {
+    Cells::new("deliveries", "?", row).attempts()
+}
+
+/// Reads (sequence, attempts, due, whether it is behind, milliseconds for which another process has it).
+pub(crate) fn standing(row: Row) -> Result<Standing, ReadError> {
+    let mut cells = Cells::new("deliveries", "?", row);
+    let sequence = cells.number()?;
+    cells.key = sequence.to_string();
+    Ok(Standing {
+        sequence,
+        attempts: cells.attempts()?,
+        due: cells.time()?,
+        behind: cells.number()? != 0,
+        held: u64::try_from(cells.number()?)
+            .ok()
+            .filter(|millis| *millis > 0)
+            .map(Duration::from_millis),
     })
 }
 

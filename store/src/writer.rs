@@ -27,7 +27,7 @@ use crate::store::Store;
 use crate::submission::Submission;
 use checkpoint::Checkpoints;
 use evaluate::Routing;
-use link::Link;
+pub(crate) use link::Link;
 
 /// How many commands may wait; whoever comes later waits before it is queued.
 const QUEUE_CAPACITY: usize = 2_048;

@@ -58,6 +58,29 @@ impl Claim {
         &self.key
     }
 
+    /// Has the store give the delivery to this process, where others could handle it too; answers whether it did.
+    pub(crate) async fn secure(&mut self) -> bool {
+        let Some(shares) = self.context.shares.clone() else {
+            return true;
+        };
+        match shares.take(&self.key).await {
+            Ok(Some(attempts)) => {
+                self.attempts = attempts;
+                true
+            }
+            Ok(None) => {
+                let until = self.context.clock.now() + shares.claim_lasts;
+                self.end(|queue| queue.contest(self.key.sequence, self.attempts, until));
+                false
+            }
+            Err(problem) => {
+                warn!("cannot claim delivery `{}`: {problem}", self.key);
+                self.put_back_later();
+                false
+            }
+        }
+    }
+
     /// Commits what closes the row; the delivery is over when that succeeds or somebody else closed it.
     pub(crate) async fn commit(&self, changes: ChangeSet) -> Result<Committed, CommitError> {
         let result = self.context.store.commit(changes).await;
@@ -118,6 +141,9 @@ impl Claim {
     fn end(&self, change: impl FnOnce(&mut super::queue::Queue)) {
         if !self.over.swap(true, Ordering::SeqCst) {
             change(&mut self.shared.queue());
+            if let Some(shares) = &self.context.shares {
+                shares.let_go(&self.key);
+            }
             self.shared.changed.notify_one();
             self.context.hub.ease();
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CloudEvent, EventId, Subject};
+use ropewalk_store::Standing;
 
 /// Bounds what one queue keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,10 @@ pub(crate) struct Queue {
     settled_while_reading: HashSet<i64>,
     /// What was known when the current read began: gone from the store if the read does not show it.
     known_before_reading: HashSet<i64>,
+    /// What another process has, or what waits for something that another process has.
+    contested: BTreeSet<i64>,
+    /// Whether something about the contested ones may have changed.
+    look: bool,
 }
 
 impl Queue {
@@ -115,6 +120,8 @@ impl Queue {
             reading: false,
             settled_while_reading: HashSet::new(),
             known_before_reading: HashSet::new(),
+            contested: BTreeSet::new(),
+            look: false,
         }
     }
 
@@ -200,6 +207,7 @@ impl Queue {
         }
         self.wake_due(now);
         let (_, sequence) = self.ready.pop_first()?;
+        self.contested.remove(&sequence);
         let lane = self.lanes.get_mut(self.subjects.get(&sequence)?)?;
         lane.busy = Some(sequence);
         self.in_flight += 1;
@@ -233,6 +241,38 @@ impl Queue {
             entry.due = due;
         }
         self.schedule(&subject);
+    }
+
+    /// Takes a delivery back that this process may not handle now; how it stands is to be looked at.
+    pub(crate) fn contest(&mut self, sequence: i64, attempts: u32, until: DateTime<Utc>) {
+        self.put_back(sequence, attempts, Some(until));
+        self.contested.insert(sequence);
+        self.look = true;
+    }
+
+    /// Notes that other processes committed something: there may be more, and what they had may be free.
+    pub(crate) fn others_committed(&mut self) {
+        self.look = true;
+        self.want(Wanted::Newer);
+    }
+
+    /// Lists the contested deliveries, once after each time that something about them may have changed.
+    pub(crate) fn take_contested(&mut self) -> Vec<i64> {
+        if std::mem::take(&mut self.look) {
+            self.contested.iter().copied().collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Takes a delivery over as it stands; one that still waits for another process does so until `until` at most.
+    pub(crate) fn stands(&mut self, standing: &Standing, until: Option<DateTime<Utc>>) {
+        let sequence = standing.sequence;
+        if until.is_none() {
+            self.contested.remove(&sequence);
+        }
+        let due = until.map_or(standing.due, |until| until.max(standing.due));
+        self.put_back(sequence, standing.attempts, Some(due));
     }
 
     /// Says up to which sequence everything open is known.
@@ -321,6 +361,7 @@ impl Queue {
         let Some(subject) = self.subjects.remove(&sequence) else {
             return;
         };
+        self.contested.remove(&sequence);
         // Unscheduling needs the head that was scheduled, so it comes before the removal.
         self.unschedule(&subject);
         let Some(lane) = self.lanes.get_mut(&subject) else {

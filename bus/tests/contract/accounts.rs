@@ -53,7 +53,7 @@ impl Shipped {
 
     async fn bus(&self, world: &World, role: &str) -> Result<Running> {
         let transport = TransportOptions::JetStream(self.options(role)?);
-        Running::start(world.store().await?, transport, world.options).await
+        Running::start(world.store().await?, transport, world.options.clone()).await
     }
 
     /// Connects as `role` does, and also returns what the server complains about.
@@ -169,12 +169,12 @@ async fn nobody_gets_in_without_a_key_and_a_missing_key_file_is_named() -> Resul
     let mut options = shipped.options("up")?;
     options.auth = Auth::None;
     let transport = TransportOptions::JetStream(options.clone());
-    let started = Running::start(world.store().await?, transport, world.options).await;
+    let started = Running::start(world.store().await?, transport, world.options.clone()).await;
     let refused = started.map(|_| ()).unwrap_err().downcast::<BusError>()?;
     ensure!(matches!(refused, BusError::Refused { .. }), "{refused}");
     options.auth = Auth::NkeyFile("/nowhere/up.nk".into());
     let transport = TransportOptions::JetStream(options);
-    let started = Running::start(world.store().await?, transport, world.options).await;
+    let started = Running::start(world.store().await?, transport, world.options.clone()).await;
     let refused = started.map(|_| ()).unwrap_err().to_string();
     ensure!(refused.contains("/nowhere/up.nk"), "{refused}");
     Ok(())
@@ -225,7 +225,7 @@ async fn a_server_is_trusted_by_the_certificate_that_is_named_only() -> Result<(
         let world = &world;
         async move {
             let transport = TransportOptions::JetStream(options?);
-            Running::start(world.store().await?, transport, world.options).await
+            Running::start(world.store().await?, transport, world.options.clone()).await
         }
     };
     let refused = start("other.pem").await.map(|_| ()).unwrap_err();

@@ -50,7 +50,7 @@ async fn the_leader_of_three_is_killed_and_every_event_arrives_once() -> Result<
         ..JetStreamOptions::new(urls(&servers).join(","), ProjectName::parse("contract")?)
     };
     let transport = TransportOptions::JetStream(options);
-    let running = Running::start(world.store().await?, transport, world.options).await?;
+    let running = Running::start(world.store().await?, transport, world.options.clone()).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let mut wanted = BTreeSet::new();
     for _ in 0..30 {

@@ -10,6 +10,7 @@ mod network;
 mod processes;
 mod publishers;
 mod server;
+mod sharing;
 mod support;
 mod watch;
 

@@ -45,6 +45,7 @@ impl World {
                     cap: Duration::from_millis(100),
                 },
                 tries: 5,
+                sharing: None,
             },
             ids: Ids::system(Clock::system()),
         })
@@ -77,7 +78,7 @@ impl World {
     /// Starts a bus as a process would.
     pub(crate) async fn start(&self) -> Result<Running> {
         let store = self.store().await?;
-        Running::start(store, self.transport()?, self.options).await
+        Running::start(store, self.transport()?, self.options.clone()).await
     }
 
     /// Returns an event about `subject`.

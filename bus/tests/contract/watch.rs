@@ -19,7 +19,7 @@ async fn watchful(world: &mut World, stream: StreamOptions) -> Result<Running> {
         ..jetstream_options(world.nats.as_ref().context("a broker")?)?
     };
     let transport = TransportOptions::JetStream(options);
-    Running::start(world.store().await?, transport, world.options).await
+    Running::start(world.store().await?, transport, world.options.clone()).await
 }
 
 fn url(world: &World) -> Result<String> {

@@ -231,7 +231,8 @@ fn close_deliveries(dialect: Dialect, closes: &BTreeMap<DeliveryKey, FinalDelive
         .collect();
     let mut statement = Statement::new("UPDATE deliveries SET ");
     statement.push(&format!(
-        "state = {}, attempts = {}, due = {}, error = {}, closed_at = {} FROM ",
+        "state = {}, attempts = {}, due = {}, error = {}, closed_at = {}, \
+         claimed_by = NULL, claimed_until = NULL FROM ",
         dialect::text(2),
         dialect::integer(3),
         dialect::integer(4),

@@ -82,7 +82,7 @@ impl Writer {
         let writes = &evaluated.writes;
         let written = if writes.is_empty() {
             Written::Nothing
-        } else if writes.events.is_empty() {
+        } else if writes.events.is_empty() && writes.closes.is_empty() {
             Written::Rows
         } else {
             Written::Events

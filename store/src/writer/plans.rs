@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::payload::{Payload, TaskRetry};
@@ -110,7 +111,8 @@ async fn stores(directory: &Path) -> [Store; 2] {
 }
 
 /// Returns what runs often.
-fn frequent(dialect: Dialect, clock: &Clock) -> Vec<Statement> {
+fn frequent(store: &Store) -> Vec<Statement> {
+    let (dialect, clock) = (store.database.dialect(), &store.clock);
     let batch = batch(clock);
     let dead = DeliveryFilter {
         states: vec![DeliveryState::Dead, DeliveryState::Parked],
@@ -129,6 +131,8 @@ fn frequent(dialect: Dialect, clock: &Clock) -> Vec<Statement> {
     ];
     statements.extend(written(dialect, &batch, clock));
     assert_eq!(statements.len(), 9);
+    let claims = store.claims("here", Duration::from_secs(1));
+    statements.extend(claims.frequent_statements(&key()));
     statements
 }
 
@@ -215,7 +219,7 @@ async fn every_statement_is_understood_by_each_database() {
     for store in Box::pin(stores(directory.path())).await {
         let dialect = store.database.dialect();
         let mut connection = store.database.connect(false).await.unwrap();
-        let mut statements = frequent(dialect, &store.clock);
+        let mut statements = frequent(&store);
         statements.extend(occasional(dialect, &store.clock));
         for statement in statements {
             plan(&mut connection, statement).await;
@@ -229,9 +233,8 @@ async fn every_statement_is_understood_by_each_database() {
 async fn no_frequent_statement_reads_a_whole_table() {
     let directory = tempfile::tempdir().unwrap();
     for store in Box::pin(stores(directory.path())).await {
-        let dialect = store.database.dialect();
         let mut connection = store.database.connect(false).await.unwrap();
-        for statement in frequent(dialect, &store.clock) {
+        for statement in frequent(&store) {
             let sql = statement.sql().to_owned();
             let plan = plan(&mut connection, statement).await;
             let scanned: Vec<&String> = plan.iter().filter(|line| scans(line)).collect();

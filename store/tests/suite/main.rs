@@ -9,6 +9,8 @@ mod bounds;
 #[cfg(test)]
 mod breaking;
 #[cfg(test)]
+mod claims;
+#[cfg(test)]
 mod commits;
 #[cfg(test)]
 mod crashes;

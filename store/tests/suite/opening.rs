@@ -156,7 +156,9 @@ async fn a_backup_is_made_before_the_tables_are_touched() {
     let kept = kept.next().unwrap().unwrap().path();
     std::fs::copy(kept, bench.path()).unwrap();
     // With the right version the steps that are missing lead on.
-    let older = "UPDATE _sqlx_migrations SET version = 1; DROP TABLE blobs";
+    let older = "UPDATE _sqlx_migrations SET version = 1; DROP TABLE blobs; \
+                 ALTER TABLE deliveries DROP COLUMN claimed_by; \
+                 ALTER TABLE deliveries DROP COLUMN claimed_until";
     raw(&bench, older).await;
     let restored = open(&bench).await.unwrap();
     assert_eq!(restored.count::<Timer>(Query::new()).await.unwrap(), 1);
