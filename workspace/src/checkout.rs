@@ -12,16 +12,14 @@ mod sweep;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use ropewalk_schemas::CommitId;
 
-use crate::{GitError, LocalClone};
+use crate::{FileLock, GitError, LocalClone};
 
 pub(crate) use changes::Change;
 use stamps::Stamps;
@@ -40,19 +38,15 @@ pub(crate) struct Checkout {
     index: PathBuf,
     base: Option<CommitId>,
     stamps: Stamps,
-    _lock: Flock<File>,
+    _lock: FileLock,
 }
 
 impl Checkout {
     /// Takes the checkout in `home`; `None` when somebody has it.
     pub(crate) fn take(clone: &LocalClone, home: &Path) -> Result<Option<Self>, GitError> {
         fs::create_dir_all(home).map_err(GitError::files(home))?;
-        let path = home.join("lock");
-        let file = File::create(&path).map_err(GitError::files(&path))?;
-        let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => lock,
-            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
-            Err((_, error)) => return Err(GitError::files(path)(error.into())),
+        let Some(lock) = FileLock::take(&home.join("lock"))? else {
+            return Ok(None);
         };
         let base = fs::read_to_string(home.join("base"))
             .ok()

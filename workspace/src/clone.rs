@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
-
 use crate::git::Call;
-use crate::{Git, GitError, Identity, UserHead, UserRepository};
+use crate::{FileLock, Git, GitError, Identity, UserHead, UserRepository};
 
 pub use read::{Diff, FileEntry, FileKind};
 pub use write::FileChange;
@@ -48,8 +46,6 @@ struct Inner {
     directory: PathBuf,
     identity: Identity,
     known: known::Known,
-    /// Two fetches at once would fight for the same refs.
-    fetching: Mutex<()>,
 }
 
 impl LocalClone {
@@ -68,7 +64,6 @@ impl LocalClone {
             state,
             identity: options.identity,
             known: known::Known::default(),
-            fetching: Mutex::new(()),
         };
         let clone = Self {
             inner: Arc::new(inner),
@@ -82,7 +77,7 @@ impl LocalClone {
 
     /// Brings the commits of the user's branches in and returns where the user's `HEAD` is.
     pub async fn fetch(&self) -> Result<UserHead, GitError> {
-        let _alone = self.inner.fetching.lock().await;
+        let _alone = self.alone().await?;
         // Every ref of the clone is ours, and a killed git leaves its locks behind.
         crate::stale::clear_below(&self.inner.directory.join("refs"));
         for name in ["packed-refs.lock", "shallow.lock"] {
@@ -165,6 +160,12 @@ impl LocalClone {
             .directory(&self.inner.state)
     }
 
+    /// Keeps others, in this process or another, from making the clone or from fetching: two fetches at once would
+    /// fight for the same refs.
+    async fn alone(&self) -> Result<FileLock, GitError> {
+        FileLock::wait(&self.inner.state.join("repository.lock")).await
+    }
+
     async fn user_head(&self) -> Result<UserHead, GitError> {
         let user = &self.inner.user;
         let server = format!("--upload-pack={}", Git::server("upload-pack"));
@@ -196,6 +197,7 @@ impl LocalClone {
 
     /// Makes the empty clone beside its place and moves it there, so that a crash leaves no half of one.
     async fn ensure(&self) -> Result<(), GitError> {
+        let _alone = self.alone().await?;
         let directory = &self.inner.directory;
         if directory.exists() {
             let call = self.call(["rev-parse", "--is-bare-repository"]);

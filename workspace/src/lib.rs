@@ -9,6 +9,7 @@
 //! only `-z` or plumbing output. A verb that could lose work stores it under a preserve ref first.
 
 mod checkout;
+mod file_lock;
 mod stale;
 
 pub mod clone;
@@ -30,6 +31,7 @@ pub use command::{
 };
 pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit};
 pub use environment::Environment;
+pub use file_lock::FileLock;
 pub use git::{Git, GitError};
 pub use landing::{ConflictFile, Rebase, Rebased};
 pub use merge::{Merge, PushError};

@@ -93,6 +93,23 @@ impl LocalClone {
         self.directory().join(lock).exists()
     }
 
+    /// Returns where the newest work of an attempt is kept.
+    pub async fn kept(&self, key: &PreserveKey) -> Result<Option<PreserveRef>, GitError> {
+        let first = key.reference(1);
+        // A name that is a whole ref selects that one alone, so the folder of the task is listed.
+        let folder = format!("{PREFIX}/{}/{}", key.build, key.task);
+        let number = |reference: &str| match reference.strip_prefix(&first)? {
+            "" => Some(1),
+            later => later.strip_prefix('-')?.parse::<u32>().ok(),
+        };
+        let refs = self.references(&folder).await?;
+        let newest = refs
+            .into_iter()
+            .filter_map(|(reference, commit)| Some((number(&reference)?, reference, commit)))
+            .max_by_key(|(number, ..)| *number);
+        Ok(newest.map(|(_, reference, commit)| PreserveRef { reference, commit }))
+    }
+
     /// Lists what is kept for a build, or for everything.
     pub async fn preserved(&self, build: Option<BuildId>) -> Result<Vec<PreserveRef>, GitError> {
         let prefix = build.map_or_else(|| PREFIX.to_owned(), |build| format!("{PREFIX}/{build}"));
