@@ -142,7 +142,7 @@ impl<'a> Desk<'a> {
     }
 
     async fn raise(&mut self, cause: Cause) -> Result<(), AgentError> {
-        let (subject, build, payload) = told(cause.finding);
+        let (build, told) = told(cause.finding);
         let alert = Alert {
             cause: cause.key,
             severity: cause.severity,
@@ -158,7 +158,10 @@ impl<'a> Desk<'a> {
             Some(earlier) => self.changes.update(&earlier, &alert),
             None => self.changes.insert(&alert),
         };
-        self.emit(build, subject, payload).await
+        for (subject, payload) in told {
+            self.emit(build, subject, payload).await?;
+        }
+        Ok(())
     }
 
     fn escalate(&mut self, key: &str, severity: Severity, message: String) {
@@ -219,15 +222,20 @@ impl<'a> Desk<'a> {
     }
 }
 
-fn told(finding: Finding) -> (Subject, Option<BuildId>, Payload) {
+/// Returns what an alert is about and the events that tell of it.
+fn told(finding: Finding) -> (Option<BuildId>, Vec<(Subject, Payload)>) {
     match finding {
         Finding::Stuck(stuck) => {
             let subject = Subject::task(stuck.build_id, &stuck.task_id);
-            (subject, Some(stuck.build_id), Payload::StuckTask(stuck))
+            let build = stuck.build_id;
+            (Some(build), vec![(subject, Payload::StuckTask(stuck))])
         }
         Finding::Down(down) => {
-            let subject = Subject::component(&down.component);
-            (subject, None, Payload::ComponentDown(down))
+            let told = down.into_iter().map(|down| {
+                let subject = Subject::component(&down.component);
+                (subject, Payload::ComponentDown(down))
+            });
+            (None, told.collect())
         }
     }
 }

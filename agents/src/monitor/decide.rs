@@ -3,6 +3,7 @@
 mod alerts;
 mod cause;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -60,17 +61,24 @@ pub fn silent(components: &[Component], limit: Duration, now: DateTime<Utc>) -> 
         .collect()
 }
 
-/// Finds components that gave no sign of life while the monitor listened.
+/// Finds processes whose components gave no sign of life while the monitor listened: those of one die together.
 pub fn down(
     components: &[Component],
     limit: Duration,
     listening_since: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Vec<Cause> {
-    silent(components, limit, now)
-        .into_iter()
-        .filter(|_| since(listening_since, now) >= limit)
-        .map(|component| Cause::down(component, since(component.last_seen, now).as_secs()))
+    if since(listening_since, now) < limit {
+        return Vec::new();
+    }
+    let mut processes: BTreeMap<&str, Vec<&Component>> = BTreeMap::new();
+    for component in silent(components, limit, now) {
+        let of_process = processes.entry(&component.process).or_default();
+        of_process.push(component);
+    }
+    processes
+        .into_values()
+        .filter_map(|silent| Cause::down(&silent, now))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::payload::{ComponentDown, StuckTask};
@@ -13,6 +14,8 @@ use super::WatchedTask;
 pub const STUCK: &str = "stuck/";
 /// Begins the cause of a silent component.
 pub const COMPONENT: &str = "component/";
+/// How the names of build loops begin.
+const LOOP: &str = "loop-";
 /// Begins the cause of a ring of waits, as the bus names it.
 pub const DEADLOCK: &str = "deadlock/";
 
@@ -34,8 +37,8 @@ pub struct Cause {
 pub enum Finding {
     /// A task makes no progress.
     Stuck(StuckTask),
-    /// A component gives no sign of life.
-    Down(ComponentDown),
+    /// Components of one process give no sign of life.
+    Down(Vec<ComponentDown>),
 }
 
 /// The attempt that an alert about a stuck task speaks of.
@@ -97,20 +100,45 @@ impl Cause {
         }
     }
 
-    /// Describes a silent component.
-    pub(super) fn down(component: &Component, silent_seconds: u64) -> Self {
-        let name = &component.name;
-        Self {
-            key: format!("{COMPONENT}{name}"),
+    /// Describes the silent components of one process: one message to people, and an event for each loop, whose work
+    /// others take; `None` when there are none.
+    pub(super) fn down(silent: &[&Component], now: DateTime<Utc>) -> Option<Self> {
+        let is_loop = |component: &Component| component.name.as_str().starts_with(LOOP);
+        let mut silent = silent.to_vec();
+        silent.sort_by_key(|component| (!is_loop(component), component.name.as_str()));
+        let first = silent.first()?;
+        let seconds = |component: &Component| {
+            u64::try_from((now - component.last_seen).num_seconds()).unwrap_or_default()
+        };
+        let names: Vec<String> = silent
+            .iter()
+            .map(|component| format!("`{}`", component.name))
+            .collect();
+        let (noun, verb) = if names.len() == 1 {
+            ("component", "has")
+        } else {
+            ("components", "have")
+        };
+        let told = silent
+            .iter()
+            .enumerate()
+            .filter(|(place, component)| *place == 0 || is_loop(component));
+        Some(Self {
+            key: format!("{COMPONENT}{}", first.name),
             severity: Severity::Error,
             message: format!(
-                "component `{name}` of process `{}` has given no sign of life for {silent_seconds} seconds",
-                component.process
+                "{noun} {} of process `{}` {verb} given no sign of life for {} seconds",
+                names.join(", "),
+                first.process,
+                seconds(first)
             ),
-            finding: Finding::Down(ComponentDown {
-                component: name.clone(),
-                silent_seconds,
-            }),
-        }
+            finding: Finding::Down(
+                told.map(|(_, component)| ComponentDown {
+                    component: component.name.clone(),
+                    silent_seconds: seconds(component),
+                })
+                .collect(),
+            ),
+        })
     }
 }

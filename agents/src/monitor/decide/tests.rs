@@ -118,6 +118,35 @@ fn a_component_is_down_when_somebody_listened_to_its_silence() {
 }
 
 #[test]
+fn the_components_of_one_process_are_told_of_once() {
+    let named = |name: &str, process: &str| Component {
+        name: ComponentName::parse(name).unwrap(),
+        process: process.to_owned(),
+        ..component(95, false)
+    };
+    let limit = Duration::from_secs(90);
+    let components = [
+        named("build-2", "host-7"),
+        named("loop-2-1", "host-7"),
+        named("loop-2-2", "host-7"),
+        named("pm-3", "host-9"),
+    ];
+    let found = down(&components, limit, noon() - limit, noon());
+    let keys: Vec<&str> = found.iter().map(|cause| cause.key.as_str()).collect();
+    assert_eq!(keys, ["component/loop-2-1", "component/pm-3"]);
+    for name in ["build-2", "loop-2-1", "loop-2-2"] {
+        assert!(found[0].message.contains(name), "{}", found[0].message);
+    }
+    // Each loop leaves work of its own.
+    let told = |cause: &Cause| match &cause.finding {
+        Finding::Down(down) => down.iter().map(|down| down.component.to_string()).collect(),
+        other @ Finding::Stuck(_) => panic!("{other:?}"),
+    };
+    let told: Vec<Vec<String>> = found.iter().map(told).collect();
+    assert_eq!(told, [vec!["loop-2-1", "loop-2-2"], vec!["pm-3"]]);
+}
+
+#[test]
 fn a_gap_in_listening_begins_it_anew() {
     let limit = Duration::from_secs(90);
     let first = listen(None, limit, noon());
