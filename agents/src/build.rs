@@ -9,6 +9,7 @@ mod attempt;
 mod claim;
 mod context;
 mod court;
+mod crowd;
 mod ending;
 mod join;
 mod landing;
@@ -46,6 +47,7 @@ use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
 use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{CommandRunner, LocalClone, SlotPool};
 
+use crowd::Crowd;
 use gate::house::{GateHouse, GateParts};
 pub use options::{BuildOptions, budgets};
 use signals::Signals;
@@ -71,7 +73,7 @@ const TAKES: &[&str] = &[
 /// How many deliveries are handled at once; each one is short.
 const IN_FLIGHT: usize = 16;
 /// Slots beside those of the loops, for other processes on the same state.
-const SPARE_CHECKOUTS: usize = 8;
+const SPARE_CHECKOUTS: usize = 56;
 
 /// What the agent is made of.
 pub struct BuildParts {
@@ -89,6 +91,8 @@ pub struct BuildParts {
     pub state: PathBuf,
     /// What it keeps to.
     pub options: BuildOptions,
+    /// The number of this process, where others build on the same state at the same time.
+    pub process: Option<u32>,
 }
 
 /// The build agent.
@@ -108,11 +112,10 @@ pub(crate) struct Shop {
     prompts: Prompts,
     state: PathBuf,
     options: BuildOptions,
+    crowd: Crowd,
     slots: SlotPool,
     house: GateHouse,
     signals: Signals,
-    /// One process writes a tasks.md at a time.
-    task_files: tokio::sync::Mutex<()>,
 }
 
 impl BuildAgent {
@@ -126,15 +129,16 @@ impl BuildAgent {
             prompts,
             state,
             options,
+            process,
         } = parts;
         let loops = options.loops.max(1);
         let checkouts = loops + SPARE_CHECKOUTS;
-        let names: Result<Vec<ComponentName>, InvalidId> = (1..=loops)
-            .map(|number| ComponentName::parse(&format!("loop-{number}")))
-            .collect();
+        let crowd = Crowd::new(process, &state);
+        let names: Result<Vec<ComponentName>, InvalidId> =
+            (1..=loops).map(|number| crowd.loop_name(number)).collect();
         Ok(Self {
             role: ComponentName::parse("build")?,
-            steward: ComponentName::parse("build-steward")?,
+            steward: crowd.steward()?,
             loops: names?,
             shop: Arc::new(Shop {
                 slots: SlotPool::new(clone.clone(), checkouts),
@@ -153,7 +157,7 @@ impl BuildAgent {
                 state,
                 options,
                 signals: Signals::default(),
-                task_files: tokio::sync::Mutex::new(()),
+                crowd,
             }),
         })
     }

@@ -159,6 +159,7 @@ async fn agent(
             loops,
             ..BuildOptions::default()
         },
+        process: None,
     };
     Ok(BuildAgent::new(parts)?)
 }

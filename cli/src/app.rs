@@ -110,10 +110,11 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         }
         Command::Init(verb) => verb.run(app).await,
         Command::Up(verb) => verb.run(app).await,
+        Command::Agent(verb) => verb.run(app).await,
         Command::Doctor(verb) => verb.run(app).await,
         Command::Idea(noun) => commands::idea::run(noun, app).await,
         Command::Spec(noun) => commands::spec::run(noun, app).await,
-        Command::Build(noun) => commands::build::run(noun, app).await,
+        Command::Build(noun) => Box::pin(commands::build::run(noun, app)).await,
         Command::Question(noun) => commands::question::run(noun, app).await,
         Command::Knowledge(noun) => commands::knowledge::run(noun, app).await,
         Command::Event(noun) => commands::event::run(noun, app).await,

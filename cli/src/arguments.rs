@@ -60,6 +60,8 @@ pub enum Command {
     Init(commands::init::Init),
     /// Runs every agent until it is stopped.
     Up(commands::up::Up),
+    /// Runs the agents of some roles, beside other processes that share the work.
+    Agent(commands::agent::Agent),
     /// Checks everything that a run needs, and says how to mend what is missing.
     Doctor(commands::doctor::Doctor),
     /// Begins, shows and talks about ideas.
@@ -101,6 +103,7 @@ impl Command {
             self,
             Self::Rehearse(_)
                 | Self::Up(_)
+                | Self::Agent(_)
                 | Self::Idea(Idea::Chat(_))
                 | Self::Spec(Spec::Generate(_))
         )
@@ -214,6 +217,8 @@ mod tests {
             ),
             ("ropewalk up --store postgres://h:port/d", "port"),
             ("ropewalk spec show", "<ID>"),
+            ("ropewalk agent", "see `ropewalk agent --help`"),
+            ("ropewalk agent builder", "similar"),
             ("ropewalk idea show Not_A_Slug", "a-z 0-9"),
         ];
         for (line, expected) in cases {
@@ -224,15 +229,7 @@ mod tests {
 
     #[test]
     fn verbs_of_later_versions_are_unknown() {
-        for verb in [
-            "agent",
-            "code",
-            "session",
-            "usage",
-            "alert",
-            "export",
-            "completions",
-        ] {
+        for verb in ["code", "session", "usage", "alert", "export", "completions"] {
             refused(&format!("ropewalk {verb}"));
         }
     }

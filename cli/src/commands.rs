@@ -1,5 +1,6 @@
 //! Holds the verbs: one file each, below the file of its noun.
 
+pub mod agent;
 pub mod build;
 pub mod config;
 pub mod dead_letter;

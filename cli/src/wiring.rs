@@ -5,6 +5,7 @@ mod backups;
 mod desk;
 mod host;
 mod models;
+mod processes;
 mod reach;
 mod retention;
 mod transport;
@@ -20,7 +21,7 @@ use ropewalk_workspace::{Git, GitError};
 use crate::error::CliError;
 use crate::project::Project;
 
-pub use agents::Crew;
+pub use agents::{Crew, Role};
 pub(crate) use agents::{lander, notice};
 pub use desk::Desk;
 pub(crate) use desk::location;

@@ -23,6 +23,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub struct Registry {
     clock: Clock,
     process: Arc<str>,
+    /// Tells the agents of this process from those of the same role in others.
+    ordinal: Option<u32>,
     components: Arc<Mutex<BTreeMap<ComponentName, Component>>>,
     changed: Arc<Notify>,
 }
@@ -33,16 +35,23 @@ impl Registry {
         Self {
             clock,
             process: process.into(),
+            ordinal: None,
             components: Arc::default(),
             changed: Arc::default(),
         }
+    }
+
+    /// Shows the agents of this process under names of their own, since others run the same roles.
+    pub fn numbered(mut self, ordinal: u32) -> Self {
+        self.ordinal = Some(ordinal);
+        self
     }
 
     /// Adds a component, idle.
     pub fn add(&self, name: &ComponentName, role: &ComponentName) {
         let now = self.clock.now();
         let component = Component {
-            name: name.clone(),
+            name: self.shown(name, role),
             role: role.to_string(),
             process: self.process.to_string(),
             state: AgentState::Idle,
@@ -53,6 +62,14 @@ impl Registry {
         };
         self.with(|components| components.insert(name.clone(), component));
         self.changed.notify_one();
+    }
+
+    /// The one agent of a role bears its name; workers have names of their own.
+    fn shown(&self, name: &ComponentName, role: &ComponentName) -> ComponentName {
+        let numbered = self.ordinal.filter(|_| name == role);
+        numbered
+            .and_then(|ordinal| ComponentName::parse(&format!("{name}-{ordinal}")).ok())
+            .unwrap_or_else(|| name.clone())
     }
 
     /// Records that `name` is in `state`, working on `entity`.

@@ -50,7 +50,7 @@ pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
 pub use events::{Committed, EventFilter, StartAt, StoredEvent, Subscription};
 pub use feed::{CommitFeed, Lagged};
 pub use location::{Location, Server};
-pub use lock::{InstanceLock, InstanceLockError};
+pub use lock::{Instance, InstanceLock, InstanceLockError};
 pub use maintenance::{Health, Statistics};
 pub use query::Query;
 pub use record::{Column, ColumnKind, Record, Table, Versioned};

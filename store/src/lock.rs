@@ -1,4 +1,5 @@
-//! Lets one process at a time consume from a state directory; others may read and write beside it.
+//! Lets one process at a time consume from a state directory, or several that share the deliveries; others may read and
+//! write beside them.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -9,6 +10,18 @@ use crate::dialect::{Purpose, Statement, lock_name};
 use crate::error::LocationError;
 use crate::location::{Location, Server};
 use crate::value::Value;
+
+/// Whether others may consume at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instance {
+    /// Nobody else may.
+    Alone,
+    /// Those may who share, too.
+    Sharing,
+}
+
+/// What the lock file says where processes share it.
+const SHARED: &str = "shared";
 
 /// The right to consume, held until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
@@ -27,6 +40,9 @@ pub enum InstanceLockError {
         /// That process, where it said so.
         pid: Option<u32>,
     },
+    /// Processes share it, and this one would not.
+    #[error("`ropewalk agent` runs on this state directory; stop its processes first")]
+    Shared,
     /// A process on this or another machine consumes from the same database.
     #[error("another `ropewalk` ({holder}) already consumes from `{database}`; stop it first")]
     Taken {
@@ -67,7 +83,7 @@ impl InstanceLock {
     /// Takes the lock of `state`, or says who holds it; never waits.
     pub fn acquire(state: &Path) -> Result<Self, InstanceLockError> {
         Ok(Self {
-            _file: lock_file(state)?,
+            _file: lock_file(state, Instance::Alone)?,
             _session: None,
         })
     }
@@ -75,11 +91,15 @@ impl InstanceLock {
     /// Takes the lock of `state` and, where the database lies on a server, that of the database; never waits.
     ///
     /// The lock of a database lasts as long as its connection: a server that is restarted forgets it.
-    pub async fn acquire_for(location: &Location, state: &Path) -> Result<Self, InstanceLockError> {
-        let file = lock_file(state)?;
+    pub async fn acquire_for(
+        location: &Location,
+        state: &Path,
+        instance: Instance,
+    ) -> Result<Self, InstanceLockError> {
+        let file = lock_file(state, instance)?;
         let session = match location {
             Location::Sqlite(_) => None,
-            Location::Postgres(server) => Some(take(server).await?),
+            Location::Postgres(server) => Some(take(server, instance).await?),
         };
         Ok(Self {
             _file: file,
@@ -88,7 +108,7 @@ impl InstanceLock {
     }
 }
 
-fn lock_file(state: &Path) -> Result<File, InstanceLockError> {
+fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError> {
     let path = state.join("instance.lock");
     let unreachable = |source| InstanceLockError::Unreachable {
         path: path.clone(),
@@ -101,26 +121,38 @@ fn lock_file(state: &Path) -> Result<File, InstanceLockError> {
         .truncate(false)
         .open(&path)
         .map_err(unreachable)?;
-    match file.try_lock() {
+    let locked = match instance {
+        Instance::Alone => file.try_lock(),
+        Instance::Sharing => file.try_lock_shared(),
+    };
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
-            let pid = file
-                .read_to_string(&mut text)
-                .ok()
-                .and_then(|_| text.trim().parse().ok());
-            return Err(InstanceLockError::Held { pid });
+            // What cannot be read names nobody.
+            file.read_to_string(&mut text).unwrap_or_default();
+            return Err(match text.trim() {
+                SHARED => InstanceLockError::Shared,
+                pid => InstanceLockError::Held {
+                    pid: pid.parse().ok(),
+                },
+            });
         }
         Err(TryLockError::Error(source)) => return Err(unreachable(source)),
     }
+    let holder = match instance {
+        Instance::Alone => std::process::id().to_string(),
+        // All who share write the same.
+        Instance::Sharing => SHARED.to_owned(),
+    };
     file.set_len(0)
         .and_then(|()| file.rewind())
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .and_then(|()| writeln!(file, "{holder}"))
         .map_err(unreachable)?;
     Ok(file)
 }
 
-async fn take(server: &Server) -> Result<Connection, InstanceLockError> {
+async fn take(server: &Server, instance: Instance) -> Result<Connection, InstanceLockError> {
     let failed = |source| InstanceLockError::Server {
         database: server.to_string(),
         source,
@@ -128,7 +160,11 @@ async fn take(server: &Server) -> Result<Connection, InstanceLockError> {
     let database = Database::postgres(server)?;
     let mut session = database.connect(false).await.map_err(failed)?;
     let lock = lock_name(Purpose::Consume);
-    let attempt = Statement::new(&format!("SELECT pg_try_advisory_lock({lock})"));
+    let function = match instance {
+        Instance::Alone => "pg_try_advisory_lock",
+        Instance::Sharing => "pg_try_advisory_lock_shared",
+    };
+    let attempt = Statement::new(&format!("SELECT {function}({lock})"));
     let rows = session.fetch(attempt).await.map_err(failed)?;
     if rows.into_iter().flatten().next() == Some(Value::Integer(1)) {
         return Ok(session);
@@ -171,5 +207,21 @@ mod tests {
         ));
         drop(first);
         InstanceLock::acquire(state.path()).unwrap();
+    }
+
+    #[test]
+    fn those_who_share_keep_out_who_would_be_alone_and_the_other_way_round() {
+        let state = tempfile::tempdir().unwrap();
+        let sharing = [(); 2].map(|()| lock_file(state.path(), Instance::Sharing).unwrap());
+        let refused = InstanceLock::acquire(state.path()).unwrap_err();
+        assert!(matches!(refused, InstanceLockError::Shared), "{refused}");
+        drop(sharing);
+        let alone = InstanceLock::acquire(state.path()).unwrap();
+        let refused = lock_file(state.path(), Instance::Sharing).unwrap_err();
+        assert!(
+            matches!(refused, InstanceLockError::Held { pid: Some(_) }),
+            "{refused}"
+        );
+        drop(alone);
     }
 }

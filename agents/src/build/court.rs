@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ropewalk_bus::judge::Judge;
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::lease::{Lease, LeaseState};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 use tokio::time::Instant;
@@ -11,7 +13,8 @@ use tracing::warn;
 
 use super::Shop;
 use super::context::of_build;
-use super::ending::{self, Report, Rows};
+use super::ending::{self, Rows};
+use super::recover;
 use super::trouble::Trouble;
 
 /// How often the locks are looked at, in parts of a time to live.
@@ -50,19 +53,52 @@ impl Court {
             .into_iter()
             .cloned()
             .collect();
+        let gone = gone(shop, context, &leases).await?;
+        if dead.is_empty() && gone.is_empty() {
+            return Ok(());
+        }
+        recover::keep_work(shop, context).await?;
         for lease in &dead {
-            expire(context, lease).await?;
+            expire(shop, context, lease).await?;
         }
-        if !dead.is_empty() {
-            // What the dead left in their slots is kept; slots of the living are theirs.
-            shop.slots.recover(context.now()).await?;
-            shop.signals.ring_loops();
+        for attempt in &gone {
+            let reason = format!("`{}` gave no sign of life", attempt.loop_name);
+            recover::put_back(shop, context, attempt, &reason).await?;
         }
+        shop.signals.ring_loops();
         Ok(())
     }
 }
 
-async fn expire(context: &Context, lease: &Versioned<Lease>) -> Result<(), Trouble> {
+/// Finds attempts without locks whose loop is silent for good. Where no other process builds there are none: the
+/// attempts of this one run, and those of the one before it were put back at the start.
+async fn gone(
+    shop: &Shop,
+    context: &Context,
+    leases: &[Versioned<Lease>],
+) -> Result<Vec<Attempt>, Trouble> {
+    if shop.crowd.is_alone() {
+        return Ok(Vec::new());
+    }
+    let limit = shop.options.silent_after;
+    let mut gone = Vec::new();
+    for attempt in recover::open_attempts(context).await? {
+        let holds = |lease: &Versioned<Lease>| lease.holder.attempt == attempt.id;
+        if shop.signals.is_running(attempt.id) || leases.iter().any(holds) {
+            continue;
+        }
+        let name = attempt.loop_name.as_str();
+        let seen = context.store.get::<Component>(name).await?;
+        let seen = seen.map_or(attempt.started_at, |row| row.last_seen);
+        let silent = (context.now() - seen).to_std().unwrap_or_default();
+        if silent >= limit {
+            gone.push(attempt.record);
+        }
+    }
+    Ok(gone)
+}
+
+async fn expire(shop: &Shop, context: &Context, lease: &Versioned<Lease>) -> Result<(), Trouble> {
     let holder = &lease.holder;
     warn!(task.id = %holder.task, "`{}` no longer renews the lock on `{}`", holder.loop_name, lease.path);
     let rows = Rows::load(context, holder.build, &holder.task, holder.attempt).await?;
@@ -71,7 +107,7 @@ async fn expire(context: &Context, lease: &Versioned<Lease>) -> Result<(), Troub
         Some(rows) => {
             let context = of_build(context, &rows.build).because_of(rows.task.cause);
             let reason = format!("`{}` gave no sign of life", holder.loop_name);
-            let report = Report::default();
+            let report = recover::left_behind(shop, &rows.attempt).await?;
             ending::requeue(&context, &mut changes, &rows, &reason, None, &report).await?;
         }
         None => {

@@ -327,22 +327,26 @@ pub(crate) async fn kept(
     let Some(reference) = &report.preserve_ref else {
         return Ok(());
     };
-    let Some(row) = context.store.get::<Attempt>(&attempt_key(attempt)).await? else {
-        return Ok(());
-    };
-    if row.preserve_ref.is_some() {
-        return Ok(());
+    for _ in 0..CONFLICTS {
+        let Some(row) = context.store.get::<Attempt>(&attempt_key(attempt)).await? else {
+            return Ok(());
+        };
+        if row.preserve_ref.is_some() {
+            return Ok(());
+        }
+        let after = Attempt {
+            preserve_ref: Some(reference.clone()),
+            ..row.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&row, &after);
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(()),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    let after = Attempt {
-        preserve_ref: Some(reference.clone()),
-        ..row.record.clone()
-    };
-    let mut changes = ChangeSet::new();
-    changes.update(&row, &after);
-    match context.store.commit(changes).await {
-        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    Err(Trouble::Contended(format!("attempt/{attempt}")))
 }
 
 /// Puts the task of an attempt back, with its attempts kept and its locks free.

@@ -18,6 +18,8 @@ pub struct BuildOptions {
     pub loops: usize,
     /// How long a lease lives without renewal.
     pub lease: Duration,
+    /// How long a loop gives no sign of life before its attempts are taken for dead.
+    pub silent_after: Duration,
     /// Whether a new wait is checked for a ring at once; else the monitor's sweep finds it.
     pub check_rings: bool,
     /// What bounds the tries of a task.
@@ -49,6 +51,7 @@ impl Default for BuildOptions {
         Self {
             loops: 2,
             lease: Duration::from_mins(1),
+            silent_after: Duration::from_secs(90),
             check_rings: true,
             tries: Limits::default(),
             stop: StopLimits::default(),
@@ -73,6 +76,7 @@ impl BuildOptions {
         Self {
             loops: build.loops as usize,
             lease: seconds(build.lease_seconds),
+            silent_after: seconds(config.monitor.component_down_seconds),
             check_rings: build.check_rings,
             // Installing stays off while commands do not run in a sandbox, whatever `build.installs` allows.
             tries: Limits {

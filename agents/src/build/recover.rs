@@ -1,7 +1,5 @@
 //! Sets right what a crash left behind, before the first event is taken.
 
-use std::collections::HashMap;
-
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
@@ -18,23 +16,31 @@ use super::trouble::Trouble;
 use super::{publish, tasks_file};
 
 /// Keeps the work of attempts that died, frees what they held, puts their tasks back, publishes what landed.
+///
+/// Where other processes build too, only what an earlier process in this one's place left is known to be dead; the rest
+/// is judged by its signs of life (`court`).
 pub(crate) async fn run(shop: &Shop, context: &Context) -> Result<(), Trouble> {
-    let kept: HashMap<PreserveKey, String> = shop
-        .slots
-        .recover(context.now())
-        .await?
-        .into_iter()
-        .map(|work| (work.key, work.preserved.reference))
-        .collect();
+    keep_work(shop, context).await?;
     failpoint!("build.recover.slots");
     for attempt in open_attempts(context).await? {
-        put_back(shop, context, &attempt, &kept).await?;
+        if !shop.crowd.was_ours(&attempt.loop_name) {
+            continue;
+        }
+        put_back(
+            shop,
+            context,
+            &attempt,
+            "the program was ended while it ran",
+        )
+        .await?;
     }
     failpoint!("build.recover.attempts");
     free_orphans(shop, context).await?;
     failpoint!("build.recover.locks");
     for build in builds_in(&context.store, BuildState::ALL).await? {
-        stop_the_clock(context, &build).await?;
+        if shop.crowd.is_alone() {
+            stop_the_clock(context, &build).await?;
+        }
         if build.head != build.published {
             catch_up(shop, context, &build).await;
         }
@@ -42,7 +48,31 @@ pub(crate) async fn run(shop: &Shop, context: &Context) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn open_attempts(context: &Context) -> Result<Vec<Versioned<Attempt>>, Trouble> {
+/// Keeps what the dead left in their slots, and notes with each attempt where; slots of the living are theirs.
+pub(super) async fn keep_work(shop: &Shop, context: &Context) -> Result<(), Trouble> {
+    for work in shop.slots.recover(context.now()).await? {
+        let PreserveKey {
+            build,
+            task,
+            attempt,
+        } = work.key;
+        let query = Query::new()
+            .equal("build", build.to_string())
+            .equal("task", task.as_str())
+            .equal("number", i64::from(attempt));
+        let report = Report {
+            preserve_ref: Some(work.preserved.reference),
+            ..Report::default()
+        };
+        // Another process may end the attempt at the same time, and not know of the work.
+        for row in context.store.list::<Attempt>(query).await? {
+            ending::kept(context, row.id, &report).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn open_attempts(context: &Context) -> Result<Vec<Versioned<Attempt>>, Trouble> {
     let open = AttemptState::ALL
         .iter()
         .filter(|state| !state.is_final())
@@ -51,30 +81,22 @@ async fn open_attempts(context: &Context) -> Result<Vec<Versioned<Attempt>>, Tro
     Ok(context.store.list::<Attempt>(query).await?)
 }
 
-async fn put_back(
+/// Puts the task of an attempt back whose process is gone.
+pub(super) async fn put_back(
     shop: &Shop,
     context: &Context,
-    attempt: &Versioned<Attempt>,
-    kept: &HashMap<PreserveKey, String>,
+    attempt: &Attempt,
+    reason: &str,
 ) -> Result<(), Trouble> {
     if shop.signals.is_running(attempt.id) {
         return Ok(());
     }
-    let key = PreserveKey {
-        build: attempt.build,
-        task: attempt.task.clone(),
-        attempt: attempt.number,
-    };
-    let report = Report {
-        preserve_ref: kept.get(&key).cloned(),
-        ..Report::default()
-    };
+    let report = left_behind(shop, attempt).await?;
     for _ in 0..CONFLICTS {
         let mut changes = ChangeSet::new();
         let rows = Rows::load(context, attempt.build, &attempt.task, attempt.id).await?;
         if let Some(rows) = rows {
             let context = of_build(context, &rows.build).because_of(rows.task.cause);
-            let reason = "the program was ended while it ran";
             ending::requeue(&context, &mut changes, &rows, reason, None, &report).await?;
         } else {
             // The task went on without it; only its own row is left open.
@@ -102,11 +124,26 @@ async fn put_back(
     Err(Trouble::Contended(attempt.task.to_string()))
 }
 
+/// Says where the work of an attempt is that cannot say it itself any more.
+pub(super) async fn left_behind(shop: &Shop, attempt: &Attempt) -> Result<Report, Trouble> {
+    let key = PreserveKey {
+        build: attempt.build,
+        task: attempt.task.clone(),
+        attempt: attempt.number,
+    };
+    let kept = shop.clone.kept(&key).await?;
+    Ok(Report {
+        preserve_ref: kept.map(|kept| kept.reference),
+        ..Report::default()
+    })
+}
+
 /// Frees locks whose attempt does not run any more.
 async fn free_orphans(shop: &Shop, context: &Context) -> Result<(), Trouble> {
     let query = Query::new().equal("state", LeaseState::Granted.as_str());
     for lease in context.store.list::<Lease>(query).await? {
-        if shop.signals.is_running(lease.holder.attempt) {
+        let holder = &lease.holder;
+        if !shop.crowd.was_ours(&holder.loop_name) || shop.signals.is_running(holder.attempt) {
             continue;
         }
         let mut changes = ChangeSet::new();

@@ -14,6 +14,7 @@ use tracing::warn;
 use super::Shop;
 use super::context::builds_in;
 use super::court::Court;
+use super::crowd::Turn;
 use super::trouble::Trouble;
 use super::{prime, publish, settle, verify};
 
@@ -21,6 +22,8 @@ use super::{prime, publish, settle, verify};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The pause when nothing has called for long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The pause while another process does the work on a build.
+const TURN_PAUSE: Duration = Duration::from_millis(200);
 /// The states in which a build has something to look after.
 const LOOKED_AFTER: [BuildState; 6] = [
     BuildState::Queued,
@@ -88,12 +91,14 @@ impl Chores {
 
     fn begin(
         &mut self,
+        shop: &Arc<Shop>,
         build: BuildId,
         work: impl Future<Output = Result<(), Trouble>> + Send + 'static,
     ) {
         if self.busy.insert(build) {
+            let shop = Arc::clone(shop);
             self.running.spawn(async move {
-                if let Err(trouble) = work.await {
+                if let Err(trouble) = in_turn(&shop, build, work).await {
                     warn!(build.id = %build, "work on build `{build}` failed and is tried again: {trouble}");
                     tokio::time::sleep(LONGEST_PAUSE).await;
                 }
@@ -103,31 +108,51 @@ impl Chores {
     }
 }
 
+/// Does the work unless another process is at it; then there is another look a little later.
+async fn in_turn(
+    shop: &Shop,
+    build: BuildId,
+    work: impl Future<Output = Result<(), Trouble>>,
+) -> Result<(), Trouble> {
+    match shop.crowd.turn(build)? {
+        Turn::Ours(_turn) => work.await,
+        Turn::Theirs => {
+            tokio::time::sleep(TURN_PAUSE).await;
+            Ok(())
+        }
+    }
+}
+
 async fn look(shop: &Arc<Shop>, context: &Context, chores: &mut Chores) -> Result<(), Trouble> {
     for build in builds_in(&context.store, &LOOKED_AFTER).await? {
         match need(&build) {
             Need::Nothing => {}
             Need::Ground => {
-                let (shop, context) = (Arc::clone(shop), context.clone());
+                let (work, shop, context) = (shop, Arc::clone(shop), context.clone());
                 let id = build.id;
-                chores.begin(id, async move { prime::prime(&shop, &context, id).await });
+                chores.begin(
+                    work,
+                    id,
+                    async move { prime::prime(&shop, &context, id).await },
+                );
             }
             Need::Check => {
-                let (shop, context) = (Arc::clone(shop), context.clone());
+                let (work, shop, context) = (shop, Arc::clone(shop), context.clone());
                 let id = build.id;
-                chores.begin(id, async move { verify::verify(&shop, &context, id).await });
+                chores.begin(work, id, async move {
+                    verify::verify(&shop, &context, id).await
+                });
             }
             Need::Settling => {
                 if let Err(trouble) = settle::settle(shop, context, build.id).await {
                     warn!(build.id = %build.id, "build `{}` could not be settled: {trouble}", build.id);
                 }
                 if build.head != build.published {
-                    let (shop, context) = (Arc::clone(shop), context.clone());
+                    let (work, shop, context) = (shop, Arc::clone(shop), context.clone());
                     let id = build.id;
-                    chores.begin(
-                        id,
-                        async move { publish::publish(&shop, &context, id).await },
-                    );
+                    chores.begin(work, id, async move {
+                        publish::publish(&shop, &context, id).await
+                    });
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::document::tasks_md::{self, Progress};
+use ropewalk_workspace::FileLock;
 use tracing::warn;
 
 use super::Shop;
@@ -14,7 +15,8 @@ use super::trouble::Trouble;
 
 /// Writes states and times into tasks.md; a folder without one, or with one that cannot be read, is left alone.
 pub(crate) async fn write(shop: &Shop, context: &Context, build: BuildId) -> Result<(), Trouble> {
-    let _alone = shop.task_files.lock().await;
+    // Two that write at once could leave what is older.
+    let _alone = FileLock::wait(&shop.state.join("tasks.lock")).await?;
     let Some(plan) = Plan::load(&context.store, build).await? else {
         return Ok(());
     };

@@ -284,6 +284,7 @@ impl House {
             prompts: Prompts::shipped().unwrap(),
             state: self.state(),
             options: self.options.clone(),
+            process: None,
         };
         Arc::new(BuildAgent::new(parts).unwrap())
     }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::wiring::{self, Host};
+use crate::wiring::{self, Crew, Host};
 
 /// What differs from the configuration.
 #[derive(Debug, Args)]
@@ -20,6 +20,11 @@ pub struct Up {
 impl Up {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
+        self.serve(Crew::Everyone, app).await
+    }
+
+    /// Runs the agents of `crew` until a signal.
+    pub(super) async fn serve(self, crew: Crew, app: &App) -> Result<(), CliError> {
         let flags = [("bus.transport", self.bus), ("store.location", self.store)];
         let settings: Vec<String> = flags
             .into_iter()
@@ -33,7 +38,7 @@ impl Up {
             project.config().bus.transport,
             project.state().display()
         );
-        let host = Host::start(project, &app.environment).await?;
+        let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
         app.output.note(&summary)?;
         host.stopped().await;
         app.output.note("stopping; a second signal stops at once")?;

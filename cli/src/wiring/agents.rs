@@ -21,8 +21,27 @@ use crate::error::CliError;
 use crate::project::Project;
 use crate::rehearse::{Person, Script};
 
+/// What an agent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Talks about ideas until they are complete.
+    Ideation,
+    /// Writes specifications.
+    Specification,
+    /// Builds what was approved.
+    Build,
+    /// Learns from what was built.
+    Improvement,
+    /// Watches tasks, waits and the other processes.
+    Monitor,
+    /// Decides what stands in the way of builds.
+    Pm,
+    /// Asks people, reminds them and takes their answers.
+    Questions,
+}
+
 /// Which agents a process runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Crew {
     /// All of them.
     Everyone,
@@ -30,6 +49,24 @@ pub enum Crew {
     Ideation,
     /// Those that writing a specification needs.
     Specification,
+    /// Those of these roles, beside other processes that run the same or other ones.
+    Roles(Vec<Role>),
+}
+
+impl Crew {
+    /// Returns whether other processes run agents on the same truth.
+    pub(super) const fn shares(&self) -> bool {
+        matches!(self, Self::Roles(_))
+    }
+
+    fn has(&self, role: Role) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Ideation => matches!(role, Role::Questions | Role::Ideation),
+            Self::Specification => matches!(role, Role::Questions | Role::Specification),
+            Self::Roles(roles) => roles.contains(&role),
+        }
+    }
 }
 
 /// What agents are made of.
@@ -38,25 +75,40 @@ pub(super) struct Parts<'a> {
     pub(super) environment: &'a Environment,
     pub(super) git: Git,
     pub(super) engine: Engine,
+    /// The number of this process, where others run on the same state.
+    pub(super) process: Option<u32>,
 }
 
 /// Makes the agents of `crew`.
-pub(super) async fn agents(crew: Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn Agent>>, CliError> {
+pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn Agent>>, CliError> {
     let shop = Shop::new(parts)?;
-    let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::new(QuestionService::new(shop.deadlines)?)];
-    if matches!(crew, Crew::Everyone | Crew::Ideation) {
+    let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
+    if crew.has(Role::Questions) {
+        agents.push(Arc::new(QuestionService::new(shop.deadlines)?));
+    }
+    if crew.has(Role::Ideation) {
         agents.push(Arc::new(shop.ideation()?));
     }
-    if crew == Crew::Ideation {
-        return Ok(agents);
+    let with_code = [Role::Specification, Role::Build, Role::Improvement];
+    if with_code.into_iter().any(|role| crew.has(role)) {
+        let repository = shop.clone_repository().await?;
+        if crew.has(Role::Specification) {
+            agents.push(Arc::new(shop.specification(&repository)?));
+        }
+        if crew.has(Role::Build) {
+            agents.push(Arc::new(shop.build(&repository)?));
+        }
+        if crew.has(Role::Improvement) {
+            agents.push(Arc::new(shop.improvement(&repository)?));
+        }
     }
-    let repository = shop.clone_repository().await?;
-    agents.push(Arc::new(shop.specification(&repository)?));
-    if crew == Crew::Everyone {
-        agents.push(Arc::new(shop.build(&repository)?));
-        agents.push(Arc::new(shop.improvement(&repository)?));
+    if crew.has(Role::Monitor) {
         agents.push(Arc::new(shop.monitor()?));
+    }
+    if crew.has(Role::Pm) {
         agents.push(Arc::new(shop.pm()?));
+    }
+    if *crew == Crew::Everyone {
         agents.extend(shop.person()?);
     }
     Ok(agents)
@@ -159,6 +211,7 @@ impl<'a> Shop<'a> {
             questions: self.templates.clone(),
             state: self.parts.project.state().to_owned(),
             options: BuildOptions::from_config(self.config(), self.deadlines),
+            process: self.parts.process,
         };
         Ok(BuildAgent::new(parts)?)
     }

@@ -1,5 +1,6 @@
 //! Lets a verb read and commit beside whatever process runs the agents.
 
+use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_bus::{Poker, Services as BusServices};
@@ -8,7 +9,7 @@ use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::{ComponentName, UserSlug};
 use ropewalk_store::{Location, Store};
 
-use super::{make_state, transport};
+use super::{make_state, processes, transport};
 use crate::error::CliError;
 use crate::project::Project;
 
@@ -74,7 +75,7 @@ impl Desk {
 
     /// Wakes the process that consumes; answers whether there is one.
     pub fn poke(&self) -> Result<bool, CliError> {
-        Ok(Poker::poke(self.project.state())?)
+        awake(self.project.state())
     }
 
     /// Wakes the process that consumes, or says that none runs.
@@ -118,6 +119,12 @@ impl Desk {
             self.pause().await;
         }
     }
+}
+
+/// Wakes the process that consumes from `state`; answers whether any does. Processes that share the deliveries hear of
+/// a commit from the database.
+pub(super) fn awake(state: &Path) -> Result<bool, CliError> {
+    Ok(Poker::poke(state)? || processes::any(state)?)
 }
 
 /// Opens the store of a project.

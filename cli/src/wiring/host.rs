@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_bus::{Poker, Services as BusServices};
+use ropewalk_bus::{Poker, Services as BusServices, Sharing};
 use ropewalk_config::Environment;
 use ropewalk_config::settings::ModelPolicy;
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
-use ropewalk_store::{InstanceLock, StartAt, Subscription};
+use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Subscription};
 use tracing::warn;
 
 use super::agents::{self, Crew, Parts};
+use super::processes::Place;
 use super::{backups, desk, make_state, models, retention, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
@@ -24,7 +25,7 @@ const DRAIN: Duration = Duration::from_secs(8);
 /// How long a broker may take for what is committed already.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// A process that runs agents; only one at a time on a state directory.
+/// A process that runs agents: the only one on a state directory, or one of several that share the work.
 pub struct Host {
     /// What every agent works with.
     pub services: Services,
@@ -33,7 +34,14 @@ pub struct Host {
     /// The project.
     pub project: Project,
     interrupts: Interrupts,
+    _right: Right,
+}
+
+/// What lets this process consume.
+struct Right {
     _lock: InstanceLock,
+    /// Where others do, too.
+    place: Option<Place>,
 }
 
 impl Host {
@@ -51,16 +59,16 @@ impl Host {
         let interrupts = Interrupts::start();
         let supervisor = Supervisor::new(interrupts.shutdown().clone());
         let begun = tokio::select! {
-            begun = Box::pin(begin(&project, environment, crew, &supervisor)) => begun,
+            begun = Box::pin(begin(&project, environment, &crew, &supervisor)) => begun,
             () = interrupts.requested() => Err(CliError::Cancelled),
         };
         match begun {
-            Ok((services, lock)) => Ok(Self {
+            Ok((services, right)) => Ok(Self {
                 services,
                 supervisor,
                 project,
                 interrupts,
-                _lock: lock,
+                _right: right,
             }),
             Err(error) => {
                 supervisor.shutdown().abort();
@@ -97,30 +105,40 @@ impl Host {
 async fn begin(
     project: &Project,
     environment: &Environment,
-    crew: Crew,
+    crew: &Crew,
     supervisor: &Supervisor,
-) -> Result<(Services, InstanceLock), CliError> {
+) -> Result<(Services, Right), CliError> {
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
     let location = desk::location(project)?;
+    if crew.shares() {
+        transport::check_shared(project)?;
+    }
     let models = models::models(project, environment, &clock)?;
     if let ModelPolicy::Warn(warning) = project.config().check_model_policy()? {
         warn!("{warning}");
     }
     let git = super::git(environment).await?;
     make_state(project.state())?;
-    let lock = InstanceLock::acquire_for(&location, project.state()).await?;
+    let right = enter(project, &location, crew).await?;
     let store = desk::open_store(project, &clock).await?;
     let bus_services = BusServices {
         clock: clock.clone(),
         ids: ids.clone(),
         supervisor: supervisor.clone(),
     };
-    let bus = transport::bus(project, environment, &store, bus_services).await?;
+    let place = right.place.as_ref();
+    let sharing = place.map(|place| Sharing::new(place.name(project.state())));
+    let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let engine = Engine::new(store.clone(), models, clock.clone())
         .with_budgets(ropewalk_agents::build::budgets(&project.config().budget));
+    let process = place.map(|place| place.number);
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()));
+    let registry = match process {
+        Some(number) => registry.numbered(number),
+        None => registry,
+    };
     let services = Services {
         store,
         bus,
@@ -135,12 +153,36 @@ async fn begin(
             environment,
             git,
             engine,
+            process,
         },
     )
     .await?;
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
-    Poker::listen(&services.bus, project.state(), supervisor)?;
+    if !crew.shares() {
+        Poker::listen(&services.bus, project.state(), supervisor)?;
+    }
+    keep_house(project, &services, supervisor);
+    Ok((services, right))
+}
+
+/// Takes the right to consume.
+async fn enter(project: &Project, location: &Location, crew: &Crew) -> Result<Right, CliError> {
+    let instance = if crew.shares() {
+        Instance::Sharing
+    } else {
+        Instance::Alone
+    };
+    let lock = InstanceLock::acquire_for(location, project.state(), instance).await?;
+    let place = match instance {
+        Instance::Alone => None,
+        Instance::Sharing => Some(Place::take(project.state())?),
+    };
+    Ok(Right { _lock: lock, place })
+}
+
+/// Begins to back up and to forget.
+fn keep_house(project: &Project, services: &Services, supervisor: &Supervisor) {
     backups::daily(
         services.store.clone(),
         project.state(),
@@ -153,7 +195,6 @@ async fn begin(
         services.clock.clone(),
         supervisor,
     );
-    Ok((services, lock))
 }
 
 /// Lets agents that are new to a project begin with its first event, so that what verbs recorded before the first

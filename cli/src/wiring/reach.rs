@@ -9,7 +9,7 @@ use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject, UserSlug};
 use ropewalk_store::{DeliveryFilter, DeliveryKey, DeliveryState, EventFilter, Query, Store};
 
-use super::desk::{LOOK, SOURCE};
+use super::desk::{LOOK, SOURCE, awake};
 use super::{Crew, Desk, Host};
 use crate::app::App;
 use crate::error::CliError;
@@ -63,7 +63,7 @@ impl Reach {
         // Without a state there is nothing to look into, and a look should not make one.
         if project.state().exists() {
             Box::pin(check_idea(app, idea)).await?;
-            if ropewalk_bus::Poker::poke(project.state())? {
+            if awake(project.state())? {
                 return Ok(Self::beside(Box::pin(Desk::open(project)).await?));
             }
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use ropewalk_bus::supervise::SupervisedServer;
 use ropewalk_bus::{
-    Auth, Bus, BusOptions, FirstConnection, JetStreamOptions, Services, StreamOptions,
+    Auth, Bus, BusOptions, FirstConnection, JetStreamOptions, Services, Sharing, StreamOptions,
     TransportOptions,
 };
-use ropewalk_config::settings::{BusSettings, Transport};
+use ropewalk_config::settings::{BusSettings, StoreLocation, Transport};
 use ropewalk_config::{Environment, Origin};
 use ropewalk_store::Store;
 use tokio::io::AsyncReadExt;
@@ -25,6 +25,7 @@ pub(super) async fn bus(
     environment: &Environment,
     store: &Store,
     services: Services,
+    sharing: Option<Sharing>,
 ) -> Result<Bus, CliError> {
     let transport = match &project.config().bus.transport {
         Transport::Embedded => TransportOptions::Embedded,
@@ -44,9 +45,27 @@ pub(super) async fn bus(
     };
     let options = BusOptions {
         tries: project.config().bus.tries,
+        sharing,
         ..BusOptions::default()
     };
     Ok(Bus::start(store.clone(), transport, services, options).await?)
+}
+
+/// Refuses to share the work where the truth or the bus is this process's own.
+pub(super) fn check_shared(project: &Project) -> Result<(), CliError> {
+    let config = project.config();
+    if config.store.location == StoreLocation::Sqlite {
+        let text = "`ropewalk agent` shares one store with other processes, and `store.location` is `sqlite`; name a PostgreSQL database in `ropewalk.toml` or with `--store postgres://…`";
+        return Err(CliError::refused("store", text));
+    }
+    if !matches!(config.bus.transport, Transport::NatsAt(_)) {
+        let text = format!(
+            "`ropewalk agent` shares one bus with other processes, and `bus.transport` is `{}`; name a NATS server in `ropewalk.toml` or with `--bus nats://…`",
+            config.bus.transport
+        );
+        return Err(CliError::refused("bus", text));
+    }
+    Ok(())
 }
 
 /// A broker that the configuration names is waited for, since events wait in the store; one that a person has just

@@ -33,7 +33,7 @@ fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
     let cases: &[(&str, &[&str])] = &[
         ("frobnicate", &["frobnicate", "ropewalk --help"]),
         ("build merge x", &["merge"]),
-        ("agent build", &["agent"]),
+        ("agent builder", &["builder"]),
         ("up --colour red", &["--colour"]),
         ("up --bus kafka", &["kafka", "nats://host:port"]),
         ("up --store redis", &["redis", "sqlite"]),

@@ -34,6 +34,25 @@ fn a_second_process_on_one_state_is_refused() {
 }
 
 #[test]
+fn agents_without_a_shared_store_or_bus_are_refused_and_told_what_to_name() {
+    let world = World::scripted();
+    let said = world.refused("agent build", 1);
+    assert!(
+        said.contains("`store.location` is `sqlite`") && said.contains("--store postgres://"),
+        "{said}"
+    );
+    let elsewhere = "agent build pm --store postgres://ada@127.0.0.1:1/habits";
+    let said = world.refused(elsewhere, 1);
+    assert!(
+        said.contains("`bus.transport` is `embedded`") && said.contains("--bus nats://"),
+        "{said}"
+    );
+    let said = world.refused(&format!("{elsewhere} --bus nats"), 1);
+    assert!(said.contains("`bus.transport` is `nats`"), "{said}");
+    assert!(!world.state().join("processes").exists());
+}
+
+#[test]
 fn a_message_that_came_before_the_first_start_is_answered() {
     let world = World::scripted();
     let text = "I walk every day and always forget where I have been; I want a list of my walks.";

@@ -6,10 +6,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_store::{
-    BackupError, EventFilter, InstanceLock, InstanceLockError, OpenError, Query, Store,
+    BackupError, EventFilter, Instance, InstanceLock, InstanceLockError, Location, OpenError,
+    Query, Store,
 };
 use ropewalk_tests::servers::PostgresServer;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use tempfile::TempDir;
 
 use crate::support::{Bench, changes};
 
@@ -153,14 +155,13 @@ async fn one_instance_consumes_from_a_database_wherever_it_runs() {
     let bench = Bench::postgres().await;
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let location = bench.location();
-    let first = InstanceLock::acquire_for(&location, here.path())
-        .await
-        .unwrap();
-    let again = InstanceLock::acquire_for(&location, here.path()).await;
+    let take = async |location: &Location, state: &TempDir| {
+        InstanceLock::acquire_for(location, state.path(), Instance::Alone).await
+    };
+    let first = take(&location, &here).await.unwrap();
+    let again = take(&location, &here).await;
     assert!(matches!(again, Err(InstanceLockError::Held { .. })));
-    let apart = InstanceLock::acquire_for(&location, there.path())
-        .await
-        .unwrap_err();
+    let apart = take(&location, &there).await.unwrap_err();
     let process = format!("ropewalk {}", std::process::id());
     assert!(
         matches!(&apart, InstanceLockError::Taken { holder, .. } if holder.contains(&process)),
@@ -168,19 +169,55 @@ async fn one_instance_consumes_from_a_database_wherever_it_runs() {
     );
     let other = Bench::postgres().await;
     let elsewhere = tempfile::tempdir().unwrap();
-    InstanceLock::acquire_for(&other.location(), elsewhere.path())
-        .await
-        .unwrap();
+    take(&other.location(), &elsewhere).await.unwrap();
     drop(first);
     let free = async {
-        while InstanceLock::acquire_for(&location, there.path())
-            .await
-            .is_err()
-        {
+        loop {
+            let taken = take(&location, &there).await;
+            if let Ok(lock) = taken {
+                break lock;
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, free).await.unwrap();
+    drop(tokio::time::timeout(PATIENCE, free).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_share_a_database_or_one_has_it_alone_wherever_they_run() {
+    let bench = Bench::postgres().await;
+    let states = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let location = bench.location();
+    let take = async |number: usize, instance| {
+        InstanceLock::acquire_for(&location, states[number].path(), instance).await
+    };
+    let sharing = [
+        take(0, Instance::Sharing).await.unwrap(),
+        take(0, Instance::Sharing).await.unwrap(),
+        take(1, Instance::Sharing).await.unwrap(),
+    ];
+    let refused = take(0, Instance::Alone).await.unwrap_err();
+    assert!(matches!(refused, InstanceLockError::Shared), "{refused}");
+    let refused = take(2, Instance::Alone).await.unwrap_err();
+    assert!(
+        matches!(refused, InstanceLockError::Taken { .. }),
+        "{refused}"
+    );
+    drop(sharing);
+    let alone = async {
+        loop {
+            if let Ok(lock) = take(2, Instance::Alone).await {
+                break lock;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _alone = tokio::time::timeout(PATIENCE, alone).await.unwrap();
+    let refused = take(0, Instance::Sharing).await.unwrap_err();
+    assert!(
+        matches!(refused, InstanceLockError::Taken { .. }),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

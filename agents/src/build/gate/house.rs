@@ -25,7 +25,7 @@ use crate::build::trouble::Trouble;
 /// So much of a command's output is kept as evidence.
 const OUTPUT_BYTES: usize = 16 * 1024;
 /// Checkouts beside those of the loops, for whole-build checks and for other processes on the same state.
-const SPARE_CHECKOUTS: usize = 8;
+const SPARE_CHECKOUTS: usize = 56;
 /// So many test runs of parents, and so many gates of base commits, are remembered.
 const REMEMBERED: usize = 256;
 

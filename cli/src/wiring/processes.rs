@@ -1,0 +1,85 @@
+//! Numbers the processes that run agents on one state directory at the same time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ropewalk_workspace::FileLock;
+
+use crate::error::CliError;
+
+/// The most processes on one state directory.
+const MOST: u32 = 64;
+
+/// The number of this process among those that run: the lowest free one, held to its end.
+///
+/// Whoever is given a number knows that the process that had it before is gone, and sets right what that one left.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) number: u32,
+    _lock: FileLock,
+}
+
+impl Place {
+    /// Takes the lowest free number on `state`.
+    pub(super) fn take(state: &Path) -> Result<Self, CliError> {
+        let directory = directory(state);
+        fs::create_dir_all(&directory).map_err(|error| CliError::file(&directory, &error))?;
+        for number in 1..=MOST {
+            if let Some(lock) = FileLock::take(&file(state, number))? {
+                return Ok(Self {
+                    number,
+                    _lock: lock,
+                });
+            }
+        }
+        let text = format!(
+            "{MOST} processes run on `{}` already; stop one first",
+            state.display()
+        );
+        Err(CliError::refused("running", text))
+    }
+
+    /// Returns the name under which this process shares deliveries.
+    pub(super) fn name(&self, state: &Path) -> String {
+        format!("{}#{}", state.display(), self.number)
+    }
+}
+
+/// Returns whether any numbered process runs on `state`.
+pub(super) fn any(state: &Path) -> Result<bool, CliError> {
+    for number in 1..=MOST {
+        let file = file(state, number);
+        if file.exists() && FileLock::take(&file)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn directory(state: &Path) -> PathBuf {
+    state.join("processes")
+}
+
+fn file(state: &Path, number: u32) -> PathBuf {
+    directory(state).join(format!("{number}.lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_the_lowest_free_number_until_it_ends() {
+        let state = tempfile::tempdir().unwrap();
+        assert!(!any(state.path()).unwrap());
+        let first = Place::take(state.path()).unwrap();
+        let second = Place::take(state.path()).unwrap();
+        assert_eq!((first.number, second.number), (1, 2));
+        assert_ne!(first.name(state.path()), second.name(state.path()));
+        drop(first);
+        assert!(any(state.path()).unwrap());
+        assert_eq!(Place::take(state.path()).unwrap().number, 1);
+        drop(second);
+        assert!(!any(state.path()).unwrap());
+    }
+}
