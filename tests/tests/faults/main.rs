@@ -25,3 +25,4 @@ mod leases;
 mod processes;
 mod seams;
 mod storage;
+mod team;

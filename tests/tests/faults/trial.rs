@@ -137,7 +137,11 @@ impl Project {
 
     /// Checks that the whole build happened, once.
     pub(crate) async fn check(&self) -> anyhow::Result<()> {
-        let store = store(self.path()).await?;
+        self.check_in(store(self.path()).await?).await
+    }
+
+    /// Checks the same in a store that lies elsewhere.
+    pub(crate) async fn check_in(&self, store: Store) -> anyhow::Result<()> {
         let tasks: Vec<String> = (1..=TASKS).map(|number| format!("T-{number:03}")).collect();
         let commits = landed(&self.repository(), "build/habits")?;
         let commits: Vec<String> = commits.into_iter().map(|commit| commit.task).collect();
