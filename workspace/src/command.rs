@@ -2,6 +2,7 @@
 
 mod capture;
 mod group;
+mod orphans;
 pub(crate) mod process;
 
 use std::ffi::OsString;
@@ -11,6 +12,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
+use orphans::OWNER;
+pub use orphans::end_orphans;
 use process::Invocation;
 
 /// The output kept per stream when the specification says nothing else.
@@ -167,12 +170,22 @@ pub enum CommandError {
 #[derive(Debug, Clone)]
 pub struct CommandRunner {
     environment: Environment,
+    owner: Option<String>,
 }
 
 impl CommandRunner {
     /// Makes a runner whose children see `environment` and what their specification adds.
     pub fn new(environment: Environment) -> Self {
-        Self { environment }
+        Self {
+            environment,
+            owner: None,
+        }
+    }
+
+    /// Names whose commands these are, so that [`end_orphans`] finds them when this process was killed.
+    pub fn owned_by(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
     }
 
     /// Runs `spec` to its end; when `cancel` fires or the future is dropped, the whole process group dies.
@@ -207,6 +220,7 @@ impl CommandRunner {
                 .iter()
                 .chain(&spec.environment)
                 .cloned()
+                .chain(self.owner.iter().map(|owner| (OWNER.into(), owner.into())))
                 .collect(),
             timeout: spec.timeout,
             output_limit_bytes: spec.output_limit_bytes,

@@ -27,7 +27,7 @@ pub mod source;
 
 pub use clone::{LocalClone, LocalCloneOptions};
 pub use command::{
-    CommandError, CommandOutput, CommandRunner, CommandSpec, CommandStatus, Program,
+    CommandError, CommandOutput, CommandRunner, CommandSpec, CommandStatus, Program, end_orphans,
 };
 pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit};
 pub use environment::Environment;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ropewalk_workspace::{
     CommandError, CommandOutput, CommandRunner, CommandSpec, CommandStatus, Environment,
+    end_orphans,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -197,5 +198,31 @@ async fn a_daemon_that_left_the_group_does_not_hold_the_runner() -> anyhow::Resu
         (CommandStatus::Exited(0), "done\n")
     );
     assert!(begun.elapsed() < Duration::from_secs(5));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_killed_owner_left_is_ended_and_nothing_else() -> anyhow::Result<()> {
+    for (owner, seconds) in [("gone/state#1", "98771"), ("other/state#1", "98772")] {
+        let spec = CommandSpec::shell(
+            format!("setsid sh -c 'sleep {seconds} & sleep {seconds}' & sleep 0.2"),
+            std::env::temp_dir(),
+        );
+        let runner = runner().owned_by(owner);
+        assert!(
+            runner
+                .run(&spec, &CancellationToken::new())
+                .await?
+                .succeeded()
+        );
+        // What left the group of its command is out of reach of the runner.
+        assert_eq!(alive(seconds)?, 2);
+    }
+    let ended = end_orphans(|owner| owner.starts_with("gone/state#")).await;
+    assert_eq!(ended, 3, "two that sleep, and the shell that waits");
+    assert!(all_gone("98771").await?);
+    assert_eq!(alive("98772")?, 2);
+    assert_eq!(end_orphans(|owner| owner == "other/state#1").await, 3);
+    assert!(all_gone("98772").await?);
     Ok(())
 }

@@ -122,7 +122,8 @@ impl Cluster {
             ..JetStreamOptions::new(urls.join(","), ProjectName::parse(project)?)
         };
         let transport = TransportOptions::JetStream(options);
-        let running = Running::start(world.store().await?, transport, world.options.clone()).await?;
+        let running =
+            Running::start(world.store().await?, transport, world.options.clone()).await?;
         status(&running, |status| *status == TransportStatus::Up).await?;
         Ok(running)
     }

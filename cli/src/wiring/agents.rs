@@ -17,6 +17,7 @@ use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_workspace::{CommandRunner, Git, Identity, LocalClone, LocalCloneOptions};
 use tracing::warn;
 
+use super::processes;
 use crate::error::CliError;
 use crate::project::Project;
 use crate::rehearse::{Person, Script};
@@ -203,10 +204,11 @@ impl<'a> Shop<'a> {
 
     fn build(&self, repository: &LocalClone) -> Result<BuildAgent, CliError> {
         let environment = super::child_environment(self.parts.environment);
+        let owner = processes::name(self.parts.project.state(), self.parts.process);
         let parts = BuildParts {
             engine: self.parts.engine.clone(),
             clone: repository.clone(),
-            runner: CommandRunner::new(environment),
+            runner: CommandRunner::new(environment).owned_by(owner),
             prompts: self.prompts.clone(),
             questions: self.templates.clone(),
             state: self.parts.project.state().to_owned(),

@@ -14,7 +14,7 @@ use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Subscription};
 use tracing::warn;
 
 use super::agents::{self, Crew, Parts};
-use super::processes::Place;
+use super::processes::{self, Place};
 use super::{backups, desk, make_state, models, retention, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
@@ -134,6 +134,7 @@ async fn begin(
     let engine = Engine::new(store.clone(), models, clock.clone())
         .with_budgets(ropewalk_agents::build::budgets(&project.config().budget));
     let process = place.map(|place| place.number);
+    processes::end_orphans(project.state(), process).await;
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()));
     let registry = match process {
         Some(number) => registry.numbered(number),

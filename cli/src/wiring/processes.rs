@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ropewalk_workspace::FileLock;
+use tracing::warn;
 
 use crate::error::CliError;
 
@@ -41,7 +42,25 @@ impl Place {
 
     /// Returns the name under which this process shares deliveries.
     pub(super) fn name(&self, state: &Path) -> String {
-        format!("{}#{}", state.display(), self.number)
+        name(state, Some(self.number))
+    }
+}
+
+/// Names a process that runs on `state`, by its number or as the only one.
+pub(super) fn name(state: &Path, number: Option<u32>) -> String {
+    format!("{}#{}", state.display(), number.unwrap_or_default())
+}
+
+/// Ends the commands that processes which are gone have left: those that had our number, or all if we are the only one.
+pub(super) async fn end_orphans(state: &Path, number: Option<u32>) {
+    let (ours, any) = (name(state, number), format!("{}#", state.display()));
+    let ended = ropewalk_workspace::end_orphans(|owner| match number {
+        Some(_) => owner == ours,
+        None => owner.starts_with(&any),
+    });
+    let ended = ended.await;
+    if ended > 0 {
+        warn!("ended {ended} commands that a process which was killed had left");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Processes that are killed, stopped, started twice, or short of files.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 
-use crate::picture::{events_of, store};
+use crate::picture::{events_of, git, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{start, stop, until_events, until_ready};
 use crate::trial::{UNTIL_FAULT, approved, count, end_of, scatter};
@@ -127,4 +127,55 @@ async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
     }
     println!("{kills} kills in {builds} builds: 0 lost, 0 doubled");
     Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_a_killed_process_left_is_ended_by_the_next() -> anyhow::Result<()> {
+    let project = approved()?;
+    let go_on = project.path().join("go-on");
+    // It leaves its process group, and its shell waits for it.
+    let gate = format!(
+        "[[gate.commands]]\nname = \"slow\"\ncommand = \"test -e {} || setsid --wait sleep 97531\"\n",
+        go_on.display()
+    );
+    std::fs::write(project.repository().join("ropewalk.toml"), gate)?;
+    git(&project.repository(), &["add", "-A"])?;
+    let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
+    let commit = [&identity[..], &["commit", "-q", "-m", "Slow the gate"]].concat();
+    git(&project.repository(), &commit)?;
+    let mut up = start(&project.runner, &["up"])?;
+    let began = Instant::now();
+    while sleepers()?.is_empty() {
+        ensure!(
+            began.elapsed() < UNTIL_FAULT,
+            "no gate runs: {}",
+            project.said()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    up.0.kill()?;
+    end_of(&mut up, UNTIL_FAULT).await?;
+    let left = sleepers()?;
+    ensure!(!left.is_empty(), "the command ended with its starter");
+    std::fs::write(&go_on, "")?;
+    project.finish_and_check().await?;
+    assert_eq!(
+        sleepers()?,
+        Vec::<String>::new(),
+        "left by the killed process"
+    );
+    Ok(())
+}
+
+/// Lists the processes that sleep for the gate of the test above.
+fn sleepers() -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if line.starts_with(b"sleep\x0097531\0") {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(found)
 }
