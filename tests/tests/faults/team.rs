@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,7 @@ struct Team {
     project: Project,
     store: Store,
     // Ended after everything that uses them.
-    _postgres: PostgresServer,
+    postgres: PostgresServer,
     _nats: NatsServer,
 }
 
@@ -92,7 +93,7 @@ impl Team {
         Ok(Self {
             project,
             store,
-            _postgres: postgres,
+            postgres,
             _nats: nats,
         })
     }
@@ -202,15 +203,17 @@ fn is_of_build(rule: &Value) -> bool {
     rule["agent"] == "build"
 }
 
+/// Lets a task last long enough for something to happen to it.
+fn slowly(_: &Path, rule: &mut Value) {
+    if is_of_build(rule) {
+        rule["reply"]["delay_ms"] = json!(400);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_build_processes_share_a_build_and_the_death_of_one_doubles_nothing()
 -> anyhow::Result<()> {
-    let team = Team::new(|_, rule| {
-        if is_of_build(rule) {
-            rule["reply"]["delay_ms"] = json!(400);
-        }
-    })
-    .await?;
+    let team = Team::new(slowly).await?;
     let others = team.start(&OTHERS, "monitor-1").await?;
     let mut doomed = team.start(&["agent", "build"], "loop-2-1").await?;
     let second = team.start(&["agent", "build"], "loop-3-1").await?;
@@ -242,6 +245,33 @@ async fn two_build_processes_share_a_build_and_the_death_of_one_doubles_nothing(
         .collect();
     assert_eq!(landed, BTreeSet::from(["loop-2-1", "loop-3-1"]));
     team.finish([second, third, others]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_goes_on_while_its_database_server_crashes_again_and_again() -> anyhow::Result<()> {
+    let mut team = Team::new(slowly).await?;
+    let others = team.start(&OTHERS, "monitor-1").await?;
+    let builder = team.start(&["agent", "build"], "loop-2-1").await?;
+    for completed in [1, 3, 6, 9] {
+        team.until("progress", async || {
+            // A connection that broke is told of once.
+            let events = team.events("task.completed").await.unwrap_or_default();
+            Ok((events.len() >= completed).then_some(()))
+        })
+        .await?;
+        team.postgres.kill();
+        let port = team.postgres.port();
+        let reached = TcpStream::connect(("127.0.0.1", port));
+        ensure!(reached.is_err(), "the server still answers");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        team.postgres.restart()?;
+    }
+    team.until("the whole build", async || {
+        let events = team.events("build.completed").await.unwrap_or_default();
+        Ok((events.len() == 1).then_some(()))
+    })
+    .await?;
+    team.finish([builder, others]).await
 }
 
 /// Says that `task` is meant for `to`.
