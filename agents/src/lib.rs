@@ -15,4 +15,5 @@ mod model_question;
 pub mod monitor;
 pub mod places;
 pub mod pm;
+mod question;
 pub mod specification;

@@ -137,6 +137,7 @@ impl ModelQuestion {
             default: self.default,
             consequential: self.consequential || self.kind == QuestionKind::Confirming,
             about,
+            topic: None,
             idea: Some(idea.clone()),
         }
     }

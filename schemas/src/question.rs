@@ -72,6 +72,9 @@ pub struct Question {
     pub consequential: bool,
     /// What waits for the answer.
     pub about: About,
+    /// What of it, where several questions of one trigger may be open about it: the budget, the check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
     /// The idea it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idea: Option<Slug>,

@@ -18,6 +18,7 @@ use super::decide::counts::Standing;
 use super::decide::failure::recommended;
 use super::land::LandError;
 use super::trouble::Trouble;
+use crate::question::asking;
 
 /// So much of an error goes into a question; the whole lies in the evidence.
 const ERROR_LETTERS: usize = 1_500;
@@ -168,7 +169,11 @@ pub(crate) async fn budget_exceeded(
         },
         None => About::Build { build: build.id },
     };
-    put(shop, context, changes, build, about, draft).await
+    let asking = Asking {
+        topic: Some(exceeded.scope.clone()),
+        ..asking(draft, about, Some(&build.idea))
+    };
+    put_about(shop, context, changes, asking).await
 }
 
 /// Asks what to do about a branch that could not be merged.
@@ -194,6 +199,7 @@ pub(crate) async fn landing_refused(
     put(shop, context, changes, build, about, draft).await
 }
 
+/// Puts a question about a build, or about one of its tasks.
 pub(crate) async fn put(
     shop: &Shop,
     context: &Context,
@@ -202,18 +208,22 @@ pub(crate) async fn put(
     about: About,
     draft: QuestionDraft,
 ) -> Result<Option<QuestionId>, Trouble> {
-    let asking = Asking {
-        kind: draft.kind,
-        trigger: draft.trigger.as_str().to_owned(),
-        text: draft.text,
-        context: draft.context,
-        choices: draft.choices,
-        free_text: draft.free_text,
-        default: draft.default,
-        consequential: draft.consequential,
-        about,
-        idea: Some(build.idea.clone()),
-    };
+    put_about(
+        shop,
+        context,
+        changes,
+        asking(draft, about, Some(&build.idea)),
+    )
+    .await
+}
+
+/// Puts a question that says itself what it is about.
+pub(crate) async fn put_about(
+    shop: &Shop,
+    context: &Context,
+    changes: &mut ChangeSet,
+    asking: Asking,
+) -> Result<Option<QuestionId>, Trouble> {
     let asked = questions::ask(changes, context, &shop.options.deadlines, asking).await?;
     Ok(match asked {
         Asked::Open(question) => Some(question),

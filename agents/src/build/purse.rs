@@ -16,7 +16,7 @@ use ropewalk_store::{ChangeSet, CommitError, Versioned};
 use super::Shop;
 use super::ask;
 use super::context::{CONFLICTS, Plan, of_build};
-use super::decide::purse::{Reply, is_about, is_over, reply};
+use super::decide::purse::{Reply, is_over, reply};
 use super::ending::{self, Report, Rows};
 use super::settle::{enter, go};
 use super::trouble::Trouble;
@@ -178,7 +178,7 @@ async fn scope_of(
     let scopes = waits(context, build).await?.into_iter();
     Ok(scopes
         .map(|(scope, _)| scope)
-        .find(|scope| is_about(&question.text, scope)))
+        .find(|scope| question.topic.as_ref() == Some(scope)))
 }
 
 fn raise(shop: &Shop, scope: &str, percent: u64, by: &str) -> Raise {
@@ -250,7 +250,7 @@ async fn pass_on(context: &Context, build: &mut Build, scope: &str) -> Result<()
     let open = ask::open_questions(context, build.id).await?;
     let next = open.iter().find(|question| {
         let of_build = matches!(question.about, About::Build { .. });
-        of_build && is_of_budget(question) && !is_about(&question.text, scope)
+        of_build && is_of_budget(question) && question.topic.as_deref() != Some(scope)
     });
     build.question = next.map(|question| question.id);
     Ok(())
@@ -330,7 +330,8 @@ pub(crate) async fn new_day(context: &Context, plan: &Plan) -> Result<Option<Cha
     let mut changes = ChangeSet::new();
     let mut after = plan.build.record.clone();
     go_on(context, &mut changes, plan, &mut after, &scope).await?;
-    let asked = |question: &Question| is_of_budget(question) && is_about(&question.text, &scope);
+    let asked =
+        |question: &Question| is_of_budget(question) && question.topic.as_ref() == Some(&scope);
     ask::close(
         context,
         &mut changes,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::questions::Asking;
 use ropewalk_schemas::attempt::{Evidence, Level};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::QuestionAnswered;
@@ -13,11 +14,12 @@ use ropewalk_store::{ChangeSet, Query};
 
 use super::Shop;
 use super::act::control;
-use super::ask::{self, put};
+use super::ask::{self, put, put_about};
 use super::context::{self};
-use super::decide::answer::and;
+use super::decide::answer::with_addition;
 use super::decide::validation::{Asked, Vulnerability, asked, recommended};
 use super::trouble::Trouble;
+use crate::question::asking;
 
 /// Asks what the result of a whole-build check gives people to decide; returns the question that holds the build.
 pub(crate) async fn ask_people(
@@ -33,7 +35,11 @@ pub(crate) async fn ask_people(
         let (trigger, values) = values(&asked);
         let draft = shop.questions.render(trigger, &values)?;
         let about = About::Build { build: build.id };
-        let question = put(shop, context, changes, build, about, draft).await?;
+        let asking = Asking {
+            topic: name(&asked).cloned(),
+            ..asking(draft, about, Some(&build.idea))
+        };
+        let question = put_about(shop, context, changes, asking).await?;
         if matches!(asked, Asked::Vulnerability(_) | Asked::Failures { .. }) {
             holding = holding.or(question);
         }
@@ -160,7 +166,6 @@ pub(crate) async fn level_chosen(
 /// with the last one the build is checked again. Anything else is told, since landed work is only changed by another
 /// revision.
 pub(crate) async fn answered(
-    shop: &Shop,
     context: &Context,
     build: BuildId,
     answer: &QuestionAnswered,
@@ -177,7 +182,7 @@ pub(crate) async fn answered(
     let by = &answer.answered_by;
     if answer.answer.starts_with("Accept the risk") {
         let holes = holes(context, &row).await?;
-        let Some(check) = asked_about(shop, context, answer.question_id, &holes).await? else {
+        let Some(check) = asked_about(context, answer.question_id, &holes).await? else {
             return Ok(changes);
         };
         after.accepted.push(check);
@@ -197,7 +202,7 @@ pub(crate) async fn answered(
             "you chose: {}; `ropewalk spec revise {}` asks for it",
             answer.answer, row.spec
         );
-        after.reason = Some(and(row.reason.as_deref(), &told));
+        after.reason = Some(with_addition(row.reason.as_deref(), &told));
     }
     changes.update(&row, &after);
     Ok(changes)
@@ -227,22 +232,14 @@ const fn name(asked: &Asked) -> Option<&String> {
     }
 }
 
-/// Names the check whose finding a question tells.
+/// Names the check whose finding a question tells, if that was found when the build was last checked.
 async fn asked_about(
-    shop: &Shop,
     context: &Context,
     question: QuestionId,
     holes: &[Asked],
 ) -> Result<Option<String>, Trouble> {
-    let key = question.to_string();
-    let Some(question) = context.store.get::<Question>(&key).await? else {
-        return Ok(None);
-    };
-    for hole in holes {
-        let (trigger, values) = values(hole);
-        if shop.questions.render(trigger, &values)?.text == question.text {
-            return Ok(name(hole).cloned());
-        }
-    }
-    Ok(None)
+    let question = context.store.get::<Question>(&question.to_string()).await?;
+    let check = question.and_then(|question| question.record.topic);
+    let is_found = |check: &String| holes.iter().any(|hole| name(hole) == Some(check));
+    Ok(check.filter(is_found))
 }

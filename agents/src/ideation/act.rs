@@ -27,6 +27,7 @@ use super::reply::{self, Reply};
 use super::{IdeationOptions, conversation, decide, folder, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
+use crate::question::asking;
 
 /// Where an answer comes from when the person just went on talking.
 const CHAT: &str = "chat";
@@ -261,21 +262,11 @@ impl<'a> Turn<'a> {
             .render(Trigger::ProblemStatementVague, &values)
             .map_err(AgentError::permanent)?;
         let text = draft.text.clone();
-        self.ask(Asking {
-            kind: draft.kind,
-            trigger: draft.trigger.as_str().to_owned(),
-            text: draft.text,
-            context: draft.context,
-            choices: draft.choices,
-            free_text: draft.free_text,
-            default: draft.default,
-            consequential: draft.consequential,
-            about: About::Session {
-                session: self.session.id,
-            },
-            idea: Some(self.session.idea.clone()),
-        })
-        .await?;
+        let about = About::Session {
+            session: self.session.id,
+        };
+        self.ask(asking(draft, about, Some(&self.session.idea)))
+            .await?;
         if self.session.waiting_for.is_some() {
             self.speak(&text);
         }

@@ -8,13 +8,10 @@ mod estate;
 mod ring;
 mod stuck;
 
-use ropewalk_config::QuestionDraft;
-use ropewalk_orchestrator::questions::Asking;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::{DecisionMade, Verdict};
-use ropewalk_schemas::question::About;
-use ropewalk_schemas::{BuildId, Event, Payload, RepoPath, Slug, Subject, TaskId};
+use ropewalk_schemas::{BuildId, Event, Payload, RepoPath, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
 use super::PmOptions;
@@ -68,20 +65,4 @@ fn decided(
 /// Returns the context in which events belong to the chain of `build`.
 fn of_build(context: &Context, build: &Build) -> Context {
     context.for_claim(build.correlation_id, build.priority)
-}
-
-/// Returns the question of a filled-in template.
-fn asking(draft: QuestionDraft, about: About, idea: &Slug) -> Asking {
-    Asking {
-        kind: draft.kind,
-        trigger: draft.trigger.as_str().to_owned(),
-        text: draft.text,
-        context: draft.context,
-        choices: draft.choices,
-        free_text: draft.free_text,
-        default: draft.default,
-        consequential: draft.consequential,
-        about,
-        idea: Some(idea.clone()),
-    }
 }

@@ -23,6 +23,7 @@ use super::{SpecificationOptions, lessons, order, price, prompt};
 use crate::failure;
 use crate::idea_folder::{SPEC, TASKS};
 use crate::model_question::ModelQuestion;
+use crate::question::asking;
 
 /// The answer that approves.
 const YES: &str = "Yes, start building!";
@@ -389,23 +390,18 @@ fn whether_to_build(
         .templates
         .render(Trigger::SpecComplete, &values.into())
         .map_err(AgentError::permanent)?;
+    let context = format!(
+        "{}\nRevision {}, hash {}, expected cost {}.",
+        draft.context,
+        revision.number,
+        revision.hash,
+        told(price)
+    );
+    let about = About::Specification { spec: spec.id };
     Ok(Asking {
-        kind: draft.kind,
-        trigger: draft.trigger.as_str().to_owned(),
-        text: draft.text,
-        context: format!(
-            "{}\nRevision {}, hash {}, expected cost {}.",
-            draft.context,
-            revision.number,
-            revision.hash,
-            told(price)
-        ),
-        choices: draft.choices,
-        free_text: draft.free_text,
-        default: draft.default,
+        context,
         consequential: true,
-        about: About::Specification { spec: spec.id },
-        idea: Some(spec.idea.clone()),
+        ..asking(draft, about, Some(&spec.idea))
     })
 }
 

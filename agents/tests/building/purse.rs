@@ -187,17 +187,18 @@ fn poor(rules: &str) -> House {
 }
 
 /// Asks about the whole build.
-async fn ask_about(open: &Open, build: BuildId, trigger: &str, text: &str) -> QuestionId {
+async fn ask_about(open: &Open, build: BuildId, trigger: &str, topic: Option<&str>) -> QuestionId {
     let asking = Asking {
         kind: QuestionKind::Blocking,
         trigger: trigger.to_owned(),
-        text: text.to_owned(),
+        text: "Shall it go on?".to_owned(),
         context: String::new(),
         choices: Vec::new(),
         free_text: true,
         default: None,
         consequential: true,
         about: About::Build { build },
+        topic: topic.map(str::to_owned),
         idea: None,
     };
     let mut changes = ChangeSet::new();
@@ -210,8 +211,7 @@ async fn ask_about(open: &Open, build: BuildId, trigger: &str, text: &str) -> Qu
 }
 
 async fn ask_for_more(open: &Open, build: BuildId, scope: &str) -> QuestionId {
-    let text = format!("The budget {scope} is used up while building habits: 9 of 8.");
-    ask_about(open, build, "budget_exceeded", &text).await
+    ask_about(open, build, "budget_exceeded", Some(scope)).await
 }
 
 /// Lets the whole build wait for a budget, as an attempt that meets its end does.
@@ -247,7 +247,7 @@ async fn a_new_day_ends_only_what_its_budget_asked() {
         .await;
     let yesterday = "day/1999-12-31";
     let of_budget = ask_for_more(&open, build.id, yesterday).await;
-    let of_branch = ask_about(&open, build.id, "branch_moved", "Whose branch is it?").await;
+    let of_branch = ask_about(&open, build.id, "branch_moved", None).await;
     use_up(&open, build.id, yesterday, of_branch).await;
     let (build, _) = open.until(spec, |build, _| build.exhausted.is_none()).await;
     assert_eq!(build.question, Some(of_branch));

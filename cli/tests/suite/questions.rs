@@ -30,6 +30,7 @@ fn question(number: u8, kind: QuestionKind, default: bool, consequential: bool) 
         default: default.then(|| "yes".to_owned()),
         consequential,
         about: About::Nothing,
+        topic: None,
         idea: None,
         state: QuestionState::Pending,
         answer: None,

@@ -33,6 +33,8 @@ pub struct Asking {
     pub consequential: bool,
     /// What waits for the answer.
     pub about: About,
+    /// What of it, where several questions of one trigger may be open about it.
+    pub topic: Option<String>,
     /// The idea it is about.
     pub idea: Option<Slug>,
 }
@@ -106,7 +108,8 @@ async fn earlier(
     Ok(same
         .into_iter()
         .map(|question| question.record)
-        .filter(|question| question.about == asking.about && question.text == asking.text)
+        .filter(|question| question.about == asking.about && question.topic == asking.topic)
+        .filter(|question| question.text == asking.text)
         .filter(|question| match question.state {
             QuestionState::Pending => true,
             QuestionState::Answered | QuestionState::Defaulted => {
@@ -139,6 +142,7 @@ fn question(context: &Context, deadlines: &Deadlines, asking: Asking) -> Questio
         default: asking.default,
         consequential: asking.consequential,
         about: asking.about,
+        topic: asking.topic,
         idea: asking.idea,
         state: QuestionState::Pending,
         answer: None,

@@ -227,6 +227,7 @@ pub(super) mod tests {
             default: None,
             consequential: false,
             about: About::Nothing,
+            topic: None,
             idea: None,
             state: QuestionState::Pending,
             answer: None,

@@ -31,6 +31,7 @@ pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> Asking {
         default: (kind == QuestionKind::Clarifying).then(|| "No".to_owned()),
         consequential,
         about: About::Nothing,
+        topic: None,
         idea: None,
     }
 }

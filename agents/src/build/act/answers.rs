@@ -14,7 +14,9 @@ use super::{control, wishes};
 use crate::build::Shop;
 use crate::build::ask;
 use crate::build::context;
-use crate::build::decide::answer::{BranchFate, Consent, TaskReply, and, consent, task_reply};
+use crate::build::decide::answer::{
+    BranchFate, Consent, TaskReply, consent, task_reply, with_addition,
+};
 use crate::build::land::{self, LandRequest};
 use crate::build::purse;
 use crate::build::settle::enter;
@@ -46,7 +48,7 @@ pub(super) async fn answered(
         (
             Some(Trigger::SecurityVulnerability | Trigger::MultipleFailures),
             About::Build { build },
-        ) => verdicts::answered(shop, context, *build, answer).await,
+        ) => verdicts::answered(context, *build, answer).await,
         (
             Some(
                 Trigger::MilestoneReached
@@ -231,7 +233,7 @@ async fn finished(
     let after = Build {
         question: None,
         reason: match told {
-            Some(told) => Some(and(row.reason.as_deref(), &told)),
+            Some(told) => Some(with_addition(row.reason.as_deref(), &told)),
             None => row.reason.clone(),
         },
         ..row.record.clone()

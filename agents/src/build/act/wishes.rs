@@ -11,7 +11,7 @@ use ropewalk_store::ChangeSet;
 use super::control;
 use crate::build::Shop;
 use crate::build::context;
-use crate::build::decide::answer::{Wish, and};
+use crate::build::decide::answer::{Wish, with_addition};
 use crate::build::trouble::Trouble;
 
 /// What the next attempt is told of a task that is to be done in a simpler way.
@@ -74,7 +74,7 @@ async fn tell(
     if let Some(row) = context::build(&context.store, build).await? {
         let told = told(&row);
         let after = Build {
-            reason: Some(and(row.reason.as_deref(), &told)),
+            reason: Some(with_addition(row.reason.as_deref(), &told)),
             ..row.record.clone()
         };
         changes.update(&row, &after);

@@ -101,7 +101,7 @@ impl Wish {
 }
 
 /// Adds what was told to the reason of a build.
-pub fn and(reason: Option<&str>, told: &str) -> String {
+pub fn with_addition(reason: Option<&str>, told: &str) -> String {
     match reason {
         Some(reason) if reason.contains(told) => reason.to_owned(),
         Some(reason) => format!("{reason}; {told}"),
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn what_is_told_is_told_once() {
-        assert_eq!(and(None, "new"), "new");
-        assert_eq!(and(Some("old"), "new"), "old; new");
-        assert_eq!(and(Some("old; new"), "new"), "old; new");
+        assert_eq!(with_addition(None, "new"), "new");
+        assert_eq!(with_addition(Some("old"), "new"), "old; new");
+        assert_eq!(with_addition(Some("old; new"), "new"), "old; new");
     }
 
     #[test]

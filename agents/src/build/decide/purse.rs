@@ -26,11 +26,6 @@ pub fn reply(text: &str) -> Reply {
     }
 }
 
-/// Returns whether a question of this text asks about the budget `scope`.
-pub fn is_about(text: &str, scope: &str) -> bool {
-    text.split_whitespace().any(|word| word == scope)
-}
-
 /// Returns whether the budget `scope` is that of a day that has passed.
 pub fn is_over(scope: &str, now: DateTime<Utc>) -> bool {
     scope
@@ -53,14 +48,6 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(reply(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_question_is_about_the_budget_that_it_names_in_full() {
-        let text = "The budget build/12 is used up while building habits: 9 of 8.";
-        for (scope, expected) in [("build/12", true), ("build/1", false), ("build", false)] {
-            assert_eq!(is_about(text, scope), expected, "{scope}");
         }
     }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::questions::{self, Asking};
+use ropewalk_orchestrator::questions;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::question::About;
 use ropewalk_store::{ChangeSet, Query};
 
 use crate::improvement::ImprovementOptions;
+use crate::question::asking;
 
 /// So much of the top lesson is told.
 const LESSON_LETTERS: usize = 300;
@@ -45,18 +46,7 @@ pub(super) async fn summary(
     ]);
     let draft = options.templates.render(Trigger::WeeklySummary, &values);
     let draft = draft.map_err(AgentError::permanent)?;
-    let asking = Asking {
-        kind: draft.kind,
-        trigger: draft.trigger.as_str().to_owned(),
-        text: draft.text,
-        context: draft.context,
-        choices: draft.choices,
-        free_text: draft.free_text,
-        default: draft.default,
-        consequential: draft.consequential,
-        about: About::Nothing,
-        idea: None,
-    };
+    let asking = asking(draft, About::Nothing, None);
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)
 }

@@ -11,9 +11,9 @@ use ropewalk_schemas::task::{ChangeRequestState, TaskState};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::ChangeSet;
 
-use super::asking;
 use crate::pm::decide::{self, ChangeReply, Claimant};
 use crate::pm::{PmOptions, context};
+use crate::question::asking;
 
 /// Asks a person, unless the file goes to the build that asks by its priority alone.
 pub(super) async fn requested(
@@ -48,7 +48,11 @@ pub(super) async fn requested(
         build: build.id,
         task: request.task_id.clone(),
     };
-    let asking = asking(draft.map_err(AgentError::permanent)?, about, &build.idea);
+    let asking = asking(
+        draft.map_err(AgentError::permanent)?,
+        about,
+        Some(&build.idea),
+    );
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)
 }

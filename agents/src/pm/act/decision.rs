@@ -10,8 +10,8 @@ use ropewalk_schemas::question::{About, Choice};
 use ropewalk_schemas::{EventPattern, Subject};
 use ropewalk_store::{ChangeSet, EventFilter};
 
-use super::asking;
 use crate::pm::{PmOptions, context};
+use crate::question::asking;
 
 /// What brings a build that failed back to life.
 const RESUME: &str = "Try again";
@@ -122,7 +122,7 @@ async fn put(
     let mut asking = asking(
         draft.map_err(AgentError::permanent)?,
         decision.about,
-        &build.idea,
+        Some(&build.idea),
     );
     asking.choices = decision
         .options

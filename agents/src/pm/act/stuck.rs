@@ -10,10 +10,11 @@ use ropewalk_schemas::question::About;
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::ChangeSet;
 
-use super::{asking, decided, of_build};
+use super::{decided, of_build};
 use crate::pm::context::{self, Running};
 use crate::pm::decide::{self, Stuck};
 use crate::pm::{PmOptions, STUCK};
+use crate::question::asking;
 
 /// Begins to look after a stuck task, and says so once.
 pub(super) async fn raised(
@@ -167,7 +168,7 @@ async fn ask(
         task: running.task.id.clone(),
     };
     let draft = draft.map_err(AgentError::permanent)?;
-    let asking = asking(draft, about, &running.build.idea);
+    let asking = asking(draft, about, Some(&running.build.idea));
     questions::ask(changes, context, &options.deadlines, asking).await?;
     Ok(())
 }
