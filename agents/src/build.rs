@@ -47,7 +47,7 @@ use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
 use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{CommandRunner, LocalClone, SlotPool};
 
-use crowd::Crowd;
+use crowd::{Crowd, SPARE_CHECKOUTS};
 use gate::house::{GateHouse, GateParts};
 pub use options::{BuildOptions, budgets};
 use signals::Signals;
@@ -72,8 +72,6 @@ const TAKES: &[&str] = &[
 ];
 /// How many deliveries are handled at once; each one is short.
 const IN_FLIGHT: usize = 16;
-/// Slots beside those of the loops, for other processes on the same state.
-const SPARE_CHECKOUTS: usize = 56;
 
 /// What the agent is made of.
 pub struct BuildParts {

@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::ids::ComponentName;
 use crate::state::states;
 
+/// How the names of build loops begin, and of no other component.
+pub const LOOP_PREFIX: &str = "loop-";
+
+impl ComponentName {
+    /// Returns whether it names a build loop.
+    pub fn is_loop(&self) -> bool {
+        self.as_str().starts_with(LOOP_PREFIX)
+    }
+}
+
 states! {
     /// Says what an agent does.
     AgentState ("agent") {

@@ -1,27 +1,30 @@
 //! Lets several processes build on one state directory: what bears whose name, and what one of them does for all.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use ropewalk_schemas::agent::LOOP_PREFIX;
 use ropewalk_schemas::{BuildId, ComponentName, InvalidId};
-use ropewalk_workspace::{FileLock, GitError};
+use ropewalk_workspace::FileLock;
 
 use super::trouble::Trouble;
 
-/// How the names of build loops begin.
-const LOOP: &str = "loop";
 /// So many builds may have long work done on them at once, over all processes.
-const TURNS: u128 = 64;
+const DUTIES: u128 = 64;
+/// Checkouts beside those of the own loops, for the loops of other processes on the same state and for checks of whole
+/// builds. One is made when it is first needed, so that a generous bound costs nothing.
+pub(crate) const SPARE_CHECKOUTS: usize = 56;
 
 /// The processes on a state directory, as one of them sees them.
 #[derive(Debug)]
 pub(crate) struct Crowd {
     /// The number of this process; `None` when it is the only one.
     process: Option<u32>,
-    directory: PathBuf,
+    duties: PathBuf,
 }
 
 /// The right to do long work on a build.
-pub(crate) enum Turn {
+pub(crate) enum Duty {
     /// It is this process's until this is dropped.
     Ours(Option<FileLock>),
     /// Another process is at it.
@@ -33,15 +36,15 @@ impl Crowd {
     pub(crate) fn new(process: Option<u32>, state: &Path) -> Self {
         Self {
             process,
-            directory: state.join("processes"),
+            duties: state.join("duties"),
         }
     }
 
     /// Names a loop of this process.
     pub(crate) fn loop_name(&self, number: usize) -> Result<ComponentName, InvalidId> {
         ComponentName::parse(&match self.process {
-            None => format!("{LOOP}-{number}"),
-            Some(process) => format!("{LOOP}-{process}-{number}"),
+            None => format!("{LOOP_PREFIX}{number}"),
+            Some(process) => format!("{LOOP_PREFIX}{process}-{number}"),
         })
     }
 
@@ -61,23 +64,23 @@ impl Crowd {
     /// Returns whether a loop was one of an earlier process in the place of this one, which is gone.
     pub(crate) fn was_ours(&self, loop_name: &ComponentName) -> bool {
         self.process.is_none_or(|process| {
-            let ours = format!("{LOOP}-{process}-");
+            let ours = format!("{LOOP_PREFIX}{process}-");
             loop_name.as_str().starts_with(&ours)
         })
     }
 
     /// Asks for the long work on a build, which one process at a time does.
-    pub(crate) fn turn(&self, build: BuildId) -> Result<Turn, Trouble> {
+    pub(crate) fn duty(&self, build: BuildId) -> Result<Duty, Trouble> {
         if self.is_alone() {
-            return Ok(Turn::Ours(None));
+            return Ok(Duty::Ours(None));
         }
-        let number = build.0.as_u128() % TURNS;
-        let lock = self.lock(&format!("turn-{number}.lock"))?;
-        Ok(lock.map_or(Turn::Theirs, |lock| Turn::Ours(Some(lock))))
-    }
-
-    fn lock(&self, name: &str) -> Result<Option<FileLock>, GitError> {
-        FileLock::take(&self.directory.join(name))
+        fs::create_dir_all(&self.duties).map_err(|source| Trouble::File {
+            path: self.duties.display().to_string(),
+            source,
+        })?;
+        let number = build.0.as_u128() % DUTIES;
+        let lock = FileLock::take(&self.duties.join(format!("{number}.lock")))?;
+        Ok(lock.map_or(Duty::Theirs, |lock| Duty::Ours(Some(lock))))
     }
 }
 

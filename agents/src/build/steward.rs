@@ -14,7 +14,7 @@ use tracing::warn;
 use super::Shop;
 use super::context::builds_in;
 use super::court::Court;
-use super::crowd::Turn;
+use super::crowd::Duty;
 use super::trouble::Trouble;
 use super::{prime, publish, settle, verify};
 
@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The pause when nothing has called for long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The pause while another process does the work on a build.
-const TURN_PAUSE: Duration = Duration::from_millis(200);
+const DUTY_PAUSE: Duration = Duration::from_millis(200);
 /// The states in which a build has something to look after.
 const LOOKED_AFTER: [BuildState; 6] = [
     BuildState::Queued,
@@ -98,7 +98,7 @@ impl Chores {
         if self.busy.insert(build) {
             let shop = Arc::clone(shop);
             self.running.spawn(async move {
-                if let Err(trouble) = in_turn(&shop, build, work).await {
+                if let Err(trouble) = on_duty(&shop, build, work).await {
                     warn!(build.id = %build, "work on build `{build}` failed and is tried again: {trouble}");
                     tokio::time::sleep(LONGEST_PAUSE).await;
                 }
@@ -109,15 +109,15 @@ impl Chores {
 }
 
 /// Does the work unless another process is at it; then there is another look a little later.
-async fn in_turn(
+async fn on_duty(
     shop: &Shop,
     build: BuildId,
     work: impl Future<Output = Result<(), Trouble>>,
 ) -> Result<(), Trouble> {
-    match shop.crowd.turn(build)? {
-        Turn::Ours(_turn) => work.await,
-        Turn::Theirs => {
-            tokio::time::sleep(TURN_PAUSE).await;
+    match shop.crowd.duty(build)? {
+        Duty::Ours(_duty) => work.await,
+        Duty::Theirs => {
+            tokio::time::sleep(DUTY_PAUSE).await;
             Ok(())
         }
     }

@@ -18,8 +18,6 @@ use ropewalk_store::{Query, ReadError, Store, Versioned, attempt_key, task_key};
 
 use super::decide::{Claimant, Load, StuckReply, stuck_reply};
 
-/// How the names of build loops begin.
-const LOOP: &str = "loop-";
 /// The states of an attempt that runs.
 const RUNNING: [AttemptState; 3] = [
     AttemptState::Working,
@@ -182,7 +180,7 @@ pub(super) async fn estate(
     down_after: Duration,
     now: DateTime<Utc>,
 ) -> Result<Option<Estate>, ReadError> {
-    if !dead.as_str().starts_with(LOOP) {
+    if !dead.is_loop() {
         return Ok(None);
     }
     let lives = |component: &Component| {
@@ -190,11 +188,7 @@ pub(super) async fn estate(
         !component.stopped && silent < down_after
     };
     let components = store.list::<Component>(Query::new()).await?;
-    let loops = || {
-        components
-            .iter()
-            .filter(|row| row.name.as_str().starts_with(LOOP))
-    };
+    let loops = || components.iter().filter(|row| row.name.is_loop());
     if loops().any(|row| row.name == *dead && lives(row)) {
         return Ok(None);
     }

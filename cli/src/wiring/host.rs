@@ -129,7 +129,8 @@ async fn begin(
         supervisor: supervisor.clone(),
     };
     let place = right.place.as_ref();
-    let sharing = place.map(|place| Sharing::new(place.name(project.state())));
+    let sharing =
+        place.map(|place| Sharing::new(processes::name(project.state(), Some(place.number))));
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let engine = Engine::new(store.clone(), models, clock.clone())
         .with_budgets(ropewalk_agents::build::budgets(&project.config().budget));

@@ -39,11 +39,6 @@ impl Place {
         );
         Err(CliError::refused("running", text))
     }
-
-    /// Returns the name under which this process shares deliveries.
-    pub(super) fn name(&self, state: &Path) -> String {
-        name(state, Some(self.number))
-    }
 }
 
 /// Names a process that runs on `state`, by its number or as the only one.
@@ -94,7 +89,6 @@ mod tests {
         let first = Place::take(state.path()).unwrap();
         let second = Place::take(state.path()).unwrap();
         assert_eq!((first.number, second.number), (1, 2));
-        assert_ne!(first.name(state.path()), second.name(state.path()));
         drop(first);
         assert!(any(state.path()).unwrap());
         assert_eq!(Place::take(state.path()).unwrap().number, 1);

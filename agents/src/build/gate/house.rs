@@ -19,13 +19,12 @@ use tokio_util::sync::CancellationToken;
 use super::checks::{Gate, GateCheck};
 use super::counts;
 use super::judge::{Observed, Ruling, rule};
+use crate::build::crowd::SPARE_CHECKOUTS;
 use crate::build::ending::bounded;
 use crate::build::trouble::Trouble;
 
 /// So much of a command's output is kept as evidence.
 const OUTPUT_BYTES: usize = 16 * 1024;
-/// Checkouts beside those of the loops, for whole-build checks and for other processes on the same state.
-const SPARE_CHECKOUTS: usize = 56;
 /// So many test runs of parents, and so many gates of base commits, are remembered.
 const REMEMBERED: usize = 256;
 

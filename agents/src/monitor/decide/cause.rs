@@ -14,8 +14,6 @@ use super::WatchedTask;
 pub const STUCK: &str = "stuck/";
 /// Begins the cause of a silent component.
 pub const COMPONENT: &str = "component/";
-/// How the names of build loops begin.
-const LOOP: &str = "loop-";
 /// Begins the cause of a ring of waits, as the bus names it.
 pub const DEADLOCK: &str = "deadlock/";
 
@@ -103,9 +101,8 @@ impl Cause {
     /// Describes the silent components of one process: one message to people, and an event for each loop, whose work
     /// others take; `None` when there are none.
     pub(super) fn down(silent: &[&Component], now: DateTime<Utc>) -> Option<Self> {
-        let is_loop = |component: &Component| component.name.as_str().starts_with(LOOP);
         let mut silent = silent.to_vec();
-        silent.sort_by_key(|component| (!is_loop(component), component.name.as_str()));
+        silent.sort_by_key(|component| (!component.name.is_loop(), component.name.as_str()));
         let first = silent.first()?;
         let seconds = |component: &Component| {
             u64::try_from((now - component.last_seen).num_seconds()).unwrap_or_default()
@@ -122,7 +119,7 @@ impl Cause {
         let told = silent
             .iter()
             .enumerate()
-            .filter(|(place, component)| *place == 0 || is_loop(component));
+            .filter(|(place, component)| *place == 0 || component.name.is_loop());
         Some(Self {
             key: format!("{COMPONENT}{}", first.name),
             severity: Severity::Error,
