@@ -1,13 +1,12 @@
 //! Landing a build in a branch of the user: after the builds that it builds on, and checked once.
 
-use std::time::Duration;
-
 use ropewalk_agents::build::land::{LandError, LandRequest, Way};
 use ropewalk_schemas::build::{Build, BuildState, Followed};
 use ropewalk_schemas::{BuildId, SpecId};
 use serde_json::{Value, json};
 
-use crate::house::{House, Open, PATIENCE, writes};
+use crate::house::{House, Open, writes};
+use crate::meeting::MeetingGate;
 
 fn create(id: &str, file: &str) -> Value {
     json!([{
@@ -112,30 +111,19 @@ async fn who_lands_a_follower_too_early_is_told_of_the_revision_that_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_gate_saw_of_a_merge_is_kept_though_the_build_changed_meanwhile() {
-    let signals = tempfile::tempdir().unwrap();
-    let (began, hold) = (signals.path().join("began"), signals.path().join("hold"));
-    let gate = format!(
-        "[[gate.commands]]\nname = \"meet\"\ncommand = \"touch {}; while [ -e {} ]; do sleep 0.02; done\"\n",
-        began.display(),
-        hold.display()
-    );
-    let house = House::new(&three_files()).with_files(&[("ropewalk.toml", &gate)]);
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file("true", "true");
+    let house = House::new(&three_files()).with_files(&[("ropewalk.toml", &project_file)]);
     let open = house.open().await;
     let (spec, build) = built(&open, create("T-1", "a.txt")).await;
     std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
     open.git(&["add", "."]);
     open.git(&["commit", "-q", "-m", "other work"]);
-    std::fs::write(&hold, "").unwrap();
-    std::fs::remove_file(&began).unwrap();
+    gate.hold();
     open.answer_about_build("Merge it").await;
-    let checking = async {
-        while !began.exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, checking).await.unwrap();
+    gate.until_begun(1).await;
     open.change_build(build.id, |_| {}).await;
-    std::fs::remove_file(&hold).unwrap();
+    gate.release();
     let (build, _) = open.until(spec, |build, _| build.merged.is_some()).await;
     let merge = build.merged.unwrap();
     let seen = open.evidence(build.id).await;

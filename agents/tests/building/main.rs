@@ -19,6 +19,7 @@ mod landing;
 mod liars;
 mod lifecycle;
 mod listener;
+mod meeting;
 mod merging;
 mod milestones;
 mod people;

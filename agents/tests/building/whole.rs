@@ -8,21 +8,20 @@ use ropewalk_schemas::task::WaitReason;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::json;
 
-use crate::house::{House, PATIENCE, request, writes};
+use crate::house::{House, request, writes};
+use crate::meeting::MeetingGate;
 use crate::script::{append, steps};
 use crate::two_builds::{land, update};
-
-/// A gate that needs a while for what it makes.
-const SLOW: &str = r#"
-[[gate.commands]]
-name = "make"
-command = "mkdir -p $CARGO_TARGET_DIR && touch $CARGO_TARGET_DIR/made && sleep 1.2 && test -e $CARGO_TARGET_DIR/made"
-"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_checks_of_one_build_leave_each_others_products_alone() {
     let rules = writes("T-1", "a.txt", "T-1\n", None);
-    let house = House::new(&rules).with_files(&[("ropewalk.toml", SLOW)]);
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file(
+        "mkdir -p $CARGO_TARGET_DIR && touch $CARGO_TARGET_DIR/made",
+        "test -e $CARGO_TARGET_DIR/made",
+    );
+    let house = House::new(&rules).with_files(&[("ropewalk.toml", &project_file)]);
     let open = house.open().await;
     let spec = open.approve(json!([update("T-1", "a.txt")])).await;
     let (build, _) = open.ended(spec).await;
@@ -46,11 +45,22 @@ async fn two_checks_of_one_build_leave_each_others_products_alone() {
         by: "ada".to_owned(),
     };
     let (main, stable) = (into("main"), into("stable"));
-    let later = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+    gate.hold();
+    let first = async {
+        let outcome = lander.land(&open.context, &main).await;
+        // Only now, that the first has tidied up, does the second look for what it made.
+        gate.release();
+        outcome
+    };
+    let second = async {
+        gate.until_begun(1).await;
         lander.land(&open.context, &stable).await
     };
-    let (first, second) = tokio::join!(lander.land(&open.context, &main), later);
+    let meeting = async {
+        gate.until_begun(2).await;
+        gate.let_go(1);
+    };
+    let (first, second, ()) = tokio::join!(first, second, meeting);
     assert_eq!(first.unwrap().way, Way::Merge);
     assert_eq!(second.unwrap().way, Way::Merge);
     open.close().await;
@@ -58,20 +68,15 @@ async fn two_checks_of_one_build_leave_each_others_products_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_ends_the_check_of_a_head_that_is_joined() {
-    let signals = tempfile::tempdir().unwrap();
-    let (began, hold) = (signals.path().join("began"), signals.path().join("hold"));
-    let gate = format!(
-        "[[gate.commands]]\nname = \"meet\"\ncommand = \"touch {}; while [ -e {} ]; do sleep 0.02; done\"\n",
-        began.display(),
-        hold.display()
-    );
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file("true", "true");
     let script = [
         steps("A", &[append("A", "a.ts")]),
         steps("B", &[append("B", "a.ts")]),
     ];
     let house = House::new(&script.concat())
         .with(|options| options.lease = Duration::from_hours(9))
-        .with_files(&[("a.ts", "a\n"), ("ropewalk.toml", &gate)]);
+        .with_files(&[("a.ts", "a\n"), ("ropewalk.toml", &project_file)]);
     let open = house.open().await;
     let first = open.approve(json!([update("A", "a.ts")])).await;
     let (one, _) = open.ended(first).await;
@@ -83,15 +88,9 @@ async fn a_stop_ends_the_check_of_a_head_that_is_joined() {
                 .any(|task| task.waiting_for == Some(WaitReason::Owner))
         })
         .await;
-    std::fs::write(&hold, "").unwrap();
-    std::fs::remove_file(&began).unwrap();
+    gate.hold();
     land(&open, &house, &one).await;
-    let checking = async {
-        while !began.exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, checking).await.unwrap();
+    gate.until_begun(1).await;
     let stop = Payload::BuildStop(request(two.id));
     open.emit(Subject::build(two.id), stop).await;
     let (two, _) = open.ended(second).await;
