@@ -5,6 +5,7 @@
 //! tree leaves nothing to prune, and a command in the tree has no repository to damage.
 
 mod changes;
+mod hold;
 mod index;
 mod stamps;
 mod survey;
@@ -19,9 +20,10 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_schemas::CommitId;
 
-use crate::{FileLock, GitError, LocalClone};
+use crate::{GitError, LocalClone};
 
 pub(crate) use changes::Change;
+use hold::Hold;
 use stamps::Stamps;
 pub(crate) use survey::Survey;
 use sweep::Tracked;
@@ -38,14 +40,14 @@ pub(crate) struct Checkout {
     index: PathBuf,
     base: Option<CommitId>,
     stamps: Stamps,
-    _lock: FileLock,
+    _hold: Hold,
 }
 
 impl Checkout {
     /// Takes the checkout in `home`; `None` when somebody has it.
-    pub(crate) fn take(clone: &LocalClone, home: &Path) -> Result<Option<Self>, GitError> {
+    pub(crate) async fn take(clone: &LocalClone, home: &Path) -> Result<Option<Self>, GitError> {
         fs::create_dir_all(home).map_err(GitError::files(home))?;
-        let Some(lock) = FileLock::take(&home.join("lock"))? else {
+        let Some(hold) = Hold::take(home).await? else {
             return Ok(None);
         };
         let base = fs::read_to_string(home.join("base"))
@@ -58,7 +60,7 @@ impl Checkout {
             index: home.join("index"),
             base,
             stamps: Stamps::probe(home),
-            _lock: lock,
+            _hold: hold,
         }))
     }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Environment;
 use orphans::OWNER;
 pub use orphans::end_orphans;
+pub(crate) use orphans::end_orphans_in;
 use process::Invocation;
 
 /// The output kept per stream when the specification says nothing else.

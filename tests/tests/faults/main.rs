@@ -15,6 +15,7 @@ mod project;
 mod running;
 
 mod ledger;
+mod sleepy;
 mod trial;
 
 mod broker;

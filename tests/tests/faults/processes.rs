@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
+use nix::sys::signal::{Signal, kill};
 
-use crate::picture::{events_of, git, store};
+use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{Running, start, stop, until_events, until_ready};
-use crate::trial::{UNTIL_FAULT, approved, count, end_of, scatter};
+use crate::sleepy::SleepyGate;
+use crate::trial::{UNTIL_FAULT, approved, count, end_of, pause, scatter};
 
 /// Waits until more than `before` tasks were started; false when the build has ended instead.
 async fn until_started(project: &Project, up: &mut Running, before: usize) -> anyhow::Result<bool> {
@@ -151,52 +153,33 @@ async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_a_killed_process_left_is_ended_by_the_next() -> anyhow::Result<()> {
+async fn soak_a_process_that_was_paused_goes_on() -> anyhow::Result<()> {
     let project = approved()?;
-    let go_on = project.path().join("go-on");
-    // It leaves its process group, and its shell waits for it.
-    let gate = format!(
-        "[[gate.commands]]\nname = \"slow\"\ncommand = \"test -e {} || setsid --wait sleep 97531\"\n",
-        go_on.display()
-    );
-    std::fs::write(project.repository().join("ropewalk.toml"), gate)?;
-    git(&project.repository(), &["add", "-A"])?;
-    let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-    let commit = [&identity[..], &["commit", "-q", "-m", "Slow the gate"]].concat();
-    git(&project.repository(), &commit)?;
     let mut up = start(&project.runner, &["up"])?;
-    let began = Instant::now();
-    while sleepers()?.is_empty() {
-        ensure!(
-            began.elapsed() < UNTIL_FAULT,
-            "no gate runs: {}",
-            project.said()
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    up.0.kill()?;
-    end_of(&mut up, UNTIL_FAULT).await?;
-    let left = sleepers()?;
-    ensure!(!left.is_empty(), "the command ended with its starter");
-    std::fs::write(&go_on, "")?;
-    project.finish_and_check().await?;
-    assert_eq!(
-        sleepers()?,
-        Vec::<String>::new(),
-        "left by the killed process"
-    );
-    Ok(())
+    until_events(project.path(), &mut up, "task.started", 2).await?;
+    kill(up.pid()?, Signal::SIGSTOP)?;
+    tokio::time::sleep(pause(3)?).await;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", up.pid()?))?;
+    ensure!(stat.contains(") T "), "it was not paused: {stat}");
+    kill(up.pid()?, Signal::SIGCONT)?;
+    until_events(project.path(), &mut up, "build.completed", 1)
+        .await
+        .with_context(|| project.said())?;
+    stop(&mut up).await?;
+    project.finish_and_check().await
 }
 
-/// Lists the processes that sleep for the gate of the test above.
-fn sleepers() -> anyhow::Result<Vec<String>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let entry = entry?;
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if line.starts_with(b"sleep\x0097531\0") {
-            found.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    Ok(found)
+#[tokio::test]
+async fn a_command_that_a_killed_process_left_is_ended_by_the_next() -> anyhow::Result<()> {
+    let project = approved()?;
+    let gate = SleepyGate::of(&project, 97531)?;
+    let mut up = start(&project.runner, &["up"])?;
+    gate.until_asleep().await.with_context(|| project.said())?;
+    up.0.kill()?;
+    end_of(&mut up, UNTIL_FAULT).await?;
+    ensure!(gate.sleeps(), "the command ended with its starter");
+    gate.wake()?;
+    project.finish_and_check().await?;
+    ensure!(!gate.sleeps(), "it still sleeps");
+    Ok(())
 }

@@ -24,8 +24,10 @@ use ropewalk_tests::servers::{NatsServer, PostgresServer};
 use serde_json::{Value, json};
 
 use crate::picture::git;
-use crate::project::{LINES, PATIENCE, Project, identity};
+use crate::project::{PATIENCE, Project};
 use crate::running::{Running, start, stop};
+use crate::sleepy::SleepyGate;
+use crate::trial::pause;
 
 /// The roles beside `build`.
 const OTHERS: [&str; 7] = [
@@ -80,14 +82,7 @@ impl Team {
             change(project.path(), rule);
         }
         fs::write(&script, rules.to_string())?;
-        project.verb(
-            &["idea", "new", "I want to track habits", "--slug", "habits"],
-            "",
-        )?;
-        let chat = ["idea", "chat", "habits"];
-        project.runner.run_with_input(&chat, LINES, PATIENCE)?;
-        let (id, hash) = identity(&project.verb(&["spec", "generate", "habits"], "")?)?;
-        project.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
+        project.approve()?;
         let location = Location::parse(&postgres.url(), project.path())?;
         let store = Store::open(&location, Clock::system()).await?;
         Ok(Self {
@@ -147,6 +142,17 @@ impl Team {
         self.until(event_type, async || {
             let events = self.events(event_type).await?;
             Ok((events.len() >= count).then_some(events))
+        })
+        .await
+    }
+
+    /// Waits until a loop works on a task.
+    async fn at_work(&self, loop_name: &str) -> anyhow::Result<Attempt> {
+        self.until("a task of the loop", async || {
+            let query = Query::new().equal("state", AttemptState::Working.as_str());
+            let running = self.store.list::<Attempt>(query).await?;
+            let theirs = |row: &&Attempt| row.loop_name.as_str() == loop_name;
+            Ok(running.iter().map(|row| &row.record).find(theirs).cloned())
         })
         .await
     }
@@ -225,13 +231,7 @@ async fn two_build_processes_share_a_build_and_the_death_of_one_doubles_nothing(
     ensure!(said.contains("ropewalk agent"), "{said}");
 
     team.until_events("task.completed", 3).await?;
-    team.until("a task of the one to be killed", async || {
-        let query = Query::new().equal("state", AttemptState::Working.as_str());
-        let running = team.store.list::<Attempt>(query).await?;
-        let theirs = |row: &&Attempt| row.loop_name.as_str() == "loop-2-1";
-        Ok(running.iter().map(|row| &row.record).find(theirs).cloned())
-    })
-    .await?;
+    team.at_work("loop-2-1").await?;
     kill(doomed.pid()?, Signal::SIGKILL)?;
     doomed.0.wait()?;
     // Whoever comes next takes its place, and sets right at once what it left.
@@ -245,6 +245,50 @@ async fn two_build_processes_share_a_build_and_the_death_of_one_doubles_nothing(
         .collect();
     assert_eq!(landed, BTreeSet::from(["loop-2-1", "loop-3-1"]));
     team.finish([second, third, others]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_works_in_a_checkout_beside_a_command_that_a_killed_process_left_there()
+-> anyhow::Result<()> {
+    let team = Team::new(|_, _| {}).await?;
+    let gate = SleepyGate::of(&team.project, 86_421)?;
+    let others = team.start(&OTHERS, "monitor-1").await?;
+    let mut doomed = team.start(&["agent", "build"], "loop-2-1").await?;
+    gate.until_asleep().await?;
+    gate.wake()?;
+    // It is there before the other one dies, and so does not take its number.
+    let second = team.start(&["agent", "build"], "loop-3-1").await?;
+    kill(doomed.pid()?, Signal::SIGKILL)?;
+    doomed.0.wait()?;
+    ensure!(gate.sleeps(), "the command ended with its starter");
+    team.until_reviewed().await?;
+    ensure!(!gate.sleeps(), "it still sleeps");
+    team.finish([second, others]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn soak_a_process_that_was_paused_finds_its_work_done_by_another() -> anyhow::Result<()> {
+    let team = Team::new(slowly).await?;
+    let others = team.start(&OTHERS, "monitor-1").await?;
+    let paused = team.start(&["agent", "build"], "loop-2-1").await?;
+    let second = team.start(&["agent", "build"], "loop-3-1").await?;
+    let attempt = team.at_work("loop-2-1").await?;
+    kill(paused.pid()?, Signal::SIGSTOP)?;
+    // In `./check` as long as its locks live, and a while more.
+    tokio::time::sleep(pause(2 * u32::try_from(LEASE_SECONDS)?)?).await;
+    team.until("the end of its attempt", async || {
+        let row = team.store.get::<Attempt>(&attempt.id.to_string()).await?;
+        Ok(row.filter(|row| row.state == AttemptState::Interrupted))
+    })
+    .await?;
+    let landed = team.until("its task, landed by the other", async || {
+        let query = Query::new().equal("state", AttemptState::Landed.as_str());
+        let landed = team.store.list::<Attempt>(query).await?;
+        Ok(landed.into_iter().find(|row| row.task == attempt.task))
+    });
+    assert_eq!(landed.await?.loop_name.as_str(), "loop-3-1");
+    kill(paused.pid()?, Signal::SIGCONT)?;
+    team.finish([paused, second, others]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -38,6 +38,12 @@ pub(crate) fn count(variable: &str, usually: u32) -> anyhow::Result<u32> {
     }
 }
 
+/// Returns how long something stands still: `usually` in `./check`, what the environment says in `./check --soak`.
+pub(crate) fn pause(usually: u32) -> anyhow::Result<Duration> {
+    let seconds = count("ROPEWALK_SOAK_PAUSE_SECONDS", usually)?;
+    Ok(Duration::from_secs(seconds.into()))
+}
+
 /// Returns a time below `limit` that looks random and is the same in every run.
 pub(crate) fn scatter(number: u32, limit: Duration) -> Duration {
     let hash = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -78,14 +84,7 @@ fn template() -> anyhow::Result<PathBuf> {
         fs::remove_dir_all(&place)?;
     }
     let project = Project::new()?;
-    project.verb(
-        &["idea", "new", "I want to track habits", "--slug", "habits"],
-        "",
-    )?;
-    let chat = ["idea", "chat", "habits"];
-    project.runner.run_with_input(&chat, LINES, PATIENCE)?;
-    let (id, hash) = identity(&project.verb(&["spec", "generate", "habits"], "")?)?;
-    project.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
+    project.approve()?;
     copy(project.path(), &place)?;
     Ok(place)
 }
@@ -102,6 +101,19 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 impl Project {
+    /// Chats the idea into a specification and approves it.
+    pub(crate) fn approve(&self) -> anyhow::Result<()> {
+        self.verb(
+            &["idea", "new", "I want to track habits", "--slug", "habits"],
+            "",
+        )?;
+        let chat = ["idea", "chat", "habits"];
+        self.runner.run_with_input(&chat, LINES, PATIENCE)?;
+        let (id, hash) = identity(&self.verb(&["spec", "generate", "habits"], "")?)?;
+        self.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
+        Ok(())
+    }
+
     /// Runs `up` with a failpoint until the process aborts there; fails when it does not come to that.
     pub(crate) async fn crash_at(&self, plan: &str, more: &[&str]) -> anyhow::Result<()> {
         let arguments = [&["up"], more].concat();

@@ -1,9 +1,11 @@
 //! Ends commands whose starter was killed before it could.
 //!
-//! Each child carries the name of its owner in its environment, which all that it starts inherits, also what left its
-//! process group. Where there is no `/proc` nothing is found.
+//! Each child carries the name of its owner and the directory that it began in in its environment, which all that it
+//! starts inherits, also what left its process group. Where there is no `/proc` nothing is found.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use nix::unistd::Pid;
 
 /// Names the owner in the environment of a child.
 pub(super) const OWNER: &str = "ROPEWALK_OWNER";
+/// Names the directory that a child began in.
+pub(super) const DIRECTORY: &str = "ROPEWALK_DIRECTORY";
 
 /// How often the table of processes is gone through: one that was just forked is seen the next time.
 const ROUNDS: u32 = 20;
@@ -22,9 +26,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// To be called by whoever has taken over what the owner had, before it starts commands of its own.
 pub async fn end_orphans(is_gone: impl Fn(&str) -> bool) -> usize {
+    end(OWNER, |owner| owner.to_str().is_some_and(&is_gone)).await
+}
+
+/// Kills every process that began in `directory` or below, and what it started; returns how many that were.
+///
+/// To be called by whoever alone may work there, before it does.
+pub(crate) async fn end_orphans_in(directory: &Path) -> usize {
+    end(DIRECTORY, |began| Path::new(began).starts_with(directory)).await
+}
+
+async fn end(variable: &str, is_orphan: impl Fn(&OsStr) -> bool) -> usize {
     let mut ended = std::collections::HashSet::new();
     for _ in 0..ROUNDS {
-        let found = orphans(&is_gone);
+        let found = orphans(variable, &is_orphan);
         if found.is_empty() {
             break;
         }
@@ -38,7 +53,7 @@ pub async fn end_orphans(is_gone: impl Fn(&str) -> bool) -> usize {
     ended.len()
 }
 
-fn orphans(is_gone: &impl Fn(&str) -> bool) -> Vec<Pid> {
+fn orphans(variable: &str, is_orphan: &impl Fn(&OsStr) -> bool) -> Vec<Pid> {
     let Ok(table) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -50,18 +65,17 @@ fn orphans(is_gone: &impl Fn(&str) -> bool) -> Vec<Pid> {
             .parse()
             .ok()
             .map(Pid::from_raw)?;
-        let owner = owner(&entry.path())?;
-        (process != ours && is_gone(&owner)).then_some(process)
+        let environment = fs::read(entry.path().join("environ")).ok()?;
+        let value = value_of(&environment, variable)?;
+        (process != ours && is_orphan(value)).then_some(process)
     });
     processes.collect()
 }
 
-/// Reads the owner of a process; none for those of others and those that have ended.
-fn owner(process: &Path) -> Option<String> {
-    let environment = fs::read(process.join("environ")).ok()?;
-    let owner = environment.split(|byte| *byte == 0).find_map(|variable| {
-        let value = variable.strip_prefix(OWNER.as_bytes())?;
-        value.strip_prefix(b"=")
-    })?;
-    String::from_utf8(owner.to_vec()).ok()
+/// Reads a variable of a process; none where it has ended or is somebody else's.
+fn value_of<'a>(environment: &'a [u8], variable: &str) -> Option<&'a OsStr> {
+    environment.split(|byte| *byte == 0).find_map(|pair| {
+        let value = pair.strip_prefix(variable.as_bytes())?;
+        value.strip_prefix(b"=").map(OsStr::from_bytes)
+    })
 }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
 use super::group::Group;
+use super::orphans::DIRECTORY;
 use super::{CommandError, CommandStatus};
 
 /// How long a group may take to end after it was asked to.
@@ -126,6 +127,7 @@ fn command(invocation: &Invocation<'_>) -> Command {
                 .iter()
                 .map(|(name, value)| (name, value)),
         )
+        .env(DIRECTORY, invocation.directory)
         .stdin(if invocation.stdin.is_some() {
             Stdio::piped()
         } else {

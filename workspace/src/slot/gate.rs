@@ -32,7 +32,7 @@ impl GatePool {
     pub async fn acquire(&self, commit: &CommitId) -> Result<CleanCheckout, SlotError> {
         for number in 1..=self.capacity {
             let home = self.directory.join(number.to_string());
-            if let Some(checkout) = Checkout::take(&self.clone, &home)? {
+            if let Some(checkout) = Checkout::take(&self.clone, &home).await? {
                 let mut clean = CleanCheckout {
                     target: home.join("target"),
                     checkout,

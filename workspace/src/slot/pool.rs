@@ -70,7 +70,7 @@ impl SlotPool {
         now: DateTime<Utc>,
     ) -> Result<Option<(Checkout, Option<RecoveredWork>)>, SlotError> {
         let home = self.directory.join(number.to_string());
-        let Some(checkout) = Checkout::take(&self.clone, &home)? else {
+        let Some(checkout) = Checkout::take(&self.clone, &home).await? else {
             return Ok(None);
         };
         let left_by = fs::read_to_string(mark_path(&checkout)).ok();

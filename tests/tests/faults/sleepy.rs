@@ -1,0 +1,82 @@
+//! A gate that sleeps until it is woken, so that there is time to kill whoever runs it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::picture::git;
+use crate::project::Project;
+use crate::trial::UNTIL_FAULT;
+
+/// The gate, and what its runs sleep.
+pub(crate) struct SleepyGate {
+    /// Runs that begin when it is there do not sleep.
+    woken: PathBuf,
+    /// The command line of the sleep.
+    line: Vec<u8>,
+}
+
+impl SleepyGate {
+    /// Commits the gate to the repository of `project`; no other test of this run may sleep just so many seconds.
+    pub(crate) fn of(project: &Project, seconds: u32) -> anyhow::Result<Self> {
+        let woken = project.path().join("woken");
+        let seconds = format!("{seconds}.{}", std::process::id());
+        // It leaves its process group, and its shell waits for it.
+        let gate = format!(
+            "[[gate.commands]]\nname = \"slow\"\ncommand = \"test -e {} || setsid --wait sleep {seconds}\"\n",
+            woken.display()
+        );
+        let repository = project.repository();
+        fs::write(repository.join("ropewalk.toml"), gate)?;
+        git(&repository, &["add", "-A"])?;
+        let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
+        let commit = [&identity[..], &["commit", "-q", "-m", "Slow the gate"]].concat();
+        git(&repository, &commit)?;
+        Ok(Self {
+            woken,
+            line: format!("sleep\0{seconds}\0").into_bytes(),
+        })
+    }
+
+    /// Waits until a run of it sleeps.
+    pub(crate) async fn until_asleep(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !self.sleeps() {
+            ensure!(began.elapsed() < UNTIL_FAULT, "no gate runs");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// Lets the runs that begin from now on pass at once; those that sleep go on sleeping.
+    pub(crate) fn wake(&self) -> anyhow::Result<()> {
+        Ok(fs::write(&self.woken, "")?)
+    }
+
+    /// Returns whether a run of it still sleeps.
+    pub(crate) fn sleeps(&self) -> bool {
+        !self.sleepers().is_empty()
+    }
+
+    fn sleepers(&self) -> Vec<Pid> {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let sleepers = processes.filter_map(|entry| {
+            let process = entry.file_name().to_str()?.parse().ok()?;
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            (line == self.line).then_some(Pid::from_raw(process))
+        });
+        sleepers.collect()
+    }
+}
+
+impl Drop for SleepyGate {
+    fn drop(&mut self) {
+        for process in self.sleepers() {
+            kill(process, Signal::SIGKILL).ok();
+        }
+    }
+}
