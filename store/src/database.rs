@@ -16,7 +16,7 @@ use crate::error::LocationError;
 use crate::location::Server;
 use crate::value::Value;
 
-pub(crate) use fault::{Fault, fault, is_lost};
+pub(crate) use fault::{Fault, Superseded, fault, is_lost, superseded};
 pub(crate) use postgres::PostgresDatabase;
 pub(crate) use sqlite::SqliteDatabase;
 

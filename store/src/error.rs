@@ -125,6 +125,10 @@ pub enum CommitError {
         "the database cannot be reached ({0}); see that its server runs, load again and try again"
     )]
     Unreachable(String),
+    /// Another process has taken the right to consume while the server was out of reach; this one has to stop. When
+    /// the connection broke in the middle of a commit, the change set may be written all the same.
+    #[error("another `ropewalk` ({0}) has taken over the database; this one has to stop")]
+    Superseded(String),
     /// Another process held the database for too long.
     #[error("the database is busy with another process; try again")]
     Busy,

@@ -1,15 +1,19 @@
 //! Lets one process at a time consume from a state directory, or several that share the deliveries; others may read and
 //! write beside them.
 
+mod session;
+
 use std::fs::{File, OpenOptions, TryLockError};
+use std::future::Future;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use crate::database::{Connection, Database};
-use crate::dialect::{Purpose, Statement, lock_name};
+use tokio::sync::watch;
+
+use crate::database::Database;
 use crate::error::LocationError;
 use crate::location::{Location, Server};
-use crate::value::Value;
+pub(crate) use session::{Right, Session};
 
 /// Whether others may consume at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +28,27 @@ pub enum Instance {
 const SHARED: &str = "shared";
 
 /// The right to consume, held until it is dropped or the process ends, however it ends.
+///
+/// On a server the lock lasts as long as the session that took it, and a server that is restarted forgets it. Therefore
+/// [`Store::open_holding`](crate::Store::open_holding) makes that session the one in which the process commits, and
+/// each session that follows it takes the lock before anything is committed there: between the end of one session and
+/// the next this process commits nothing. What it does meanwhile outside the database, such as a command of a build or
+/// a push, goes on; what becomes of that is fenced when it is to be landed. If somebody else was faster,
+/// this process can never commit again, and [`InstanceLock::lost`] says so: at once where the server closes the
+/// connection, otherwise with the next commit.
 #[derive(Debug)]
 pub struct InstanceLock {
     _file: File,
     /// Where the database is on a server, which other machines reach too.
-    _session: Option<Connection>,
+    server: Option<OnServer>,
+}
+
+#[derive(Debug)]
+struct OnServer {
+    database: String,
+    /// Until a store takes it over.
+    session: Option<Session>,
+    taken_by: watch::Receiver<Option<String>>,
 }
 
 /// Says why the lock was not given.
@@ -46,6 +66,17 @@ pub enum InstanceLockError {
     /// A process on this or another machine consumes from the same database.
     #[error("another `ropewalk` ({holder}) already consumes from `{database}`; stop it first")]
     Taken {
+        /// The server.
+        database: String,
+        /// What the server says of that process.
+        holder: String,
+    },
+    /// Another process has taken the lock of the database while this one had no session there.
+    #[error(
+        "another `ropewalk` ({holder}) has taken over `{database}` while it was out of reach; \
+         stop that one before this one is started again"
+    )]
+    Lost {
         /// The server.
         database: String,
         /// What the server says of that process.
@@ -84,28 +115,76 @@ impl InstanceLock {
     pub fn acquire(state: &Path) -> Result<Self, InstanceLockError> {
         Ok(Self {
             _file: lock_file(state, Instance::Alone)?,
-            _session: None,
+            server: None,
         })
     }
 
     /// Takes the lock of `state` and, where the database lies on a server, that of the database; never waits.
-    ///
-    /// The lock of a database lasts as long as its connection: a server that is restarted forgets it.
     pub async fn acquire_for(
         location: &Location,
         state: &Path,
         instance: Instance,
     ) -> Result<Self, InstanceLockError> {
         let file = lock_file(state, instance)?;
-        let session = match location {
+        let server = match location {
             Location::Sqlite(_) => None,
             Location::Postgres(server) => Some(take(server, instance).await?),
         };
         Ok(Self {
             _file: file,
-            _session: session,
+            server,
         })
     }
+
+    /// Waits until another process has taken the lock; for ever where none can.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let taken_by = self.server.as_ref().map(|server| server.taken_by.clone());
+        async move {
+            if let Some(mut taken_by) = taken_by
+                && taken_by.wait_for(Option::is_some).await.is_ok()
+            {
+                return;
+            }
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Says that another process has taken the lock, if one has.
+    pub fn taken(&self) -> Option<InstanceLockError> {
+        let server = self.server.as_ref()?;
+        let holder = server.taken_by.borrow().clone()?;
+        Some(InstanceLockError::Lost {
+            database: server.database.clone(),
+            holder,
+        })
+    }
+
+    /// Hands over the session that holds the lock of the database.
+    pub(crate) fn hand_over(&mut self) -> Option<Session> {
+        self.server.as_mut()?.session.take()
+    }
+}
+
+async fn take(server: &Server, instance: Instance) -> Result<OnServer, InstanceLockError> {
+    let failed = |source| InstanceLockError::Server {
+        database: server.to_string(),
+        source,
+    };
+    let database = Database::postgres(server)?;
+    let mut connection = database.connect(false).await.map_err(failed)?;
+    let mut right = Right::new(instance);
+    let refused = right.take(&mut connection).await.map_err(failed)?;
+    if let Some(holder) = refused {
+        return Err(InstanceLockError::Taken {
+            database: server.to_string(),
+            holder: holder.map_or_else(|| process(None), |holder| holder.name),
+        });
+    }
+    Ok(OnServer {
+        database: server.to_string(),
+        taken_by: right.watch(),
+        session: Some(Session { connection, right }),
+    })
 }
 
 fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError> {
@@ -150,46 +229,6 @@ fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError
         .and_then(|()| writeln!(file, "{holder}"))
         .map_err(unreachable)?;
     Ok(file)
-}
-
-async fn take(server: &Server, instance: Instance) -> Result<Connection, InstanceLockError> {
-    let failed = |source| InstanceLockError::Server {
-        database: server.to_string(),
-        source,
-    };
-    let database = Database::postgres(server)?;
-    let mut session = database.connect(false).await.map_err(failed)?;
-    let lock = lock_name(Purpose::Consume);
-    let function = match instance {
-        Instance::Alone => "pg_try_advisory_lock",
-        Instance::Sharing => "pg_try_advisory_lock_shared",
-    };
-    let attempt = Statement::new(&format!("SELECT {function}({lock})"));
-    let rows = session.fetch(attempt).await.map_err(failed)?;
-    if rows.into_iter().flatten().next() == Some(Value::Integer(1)) {
-        return Ok(session);
-    }
-    let holder = session.fetch(holder()).await.map_err(failed)?;
-    let holder = holder.into_iter().flatten().next();
-    Err(InstanceLockError::Taken {
-        database: server.to_string(),
-        holder: holder
-            .and_then(Value::into_text)
-            .unwrap_or_else(|| process(None)),
-    })
-}
-
-/// Returns a select of who holds the lock.
-fn holder() -> Statement {
-    // A lock with two numbers is listed with both of them taken for positive.
-    Statement::new(&format!(
-        "SELECT application_name || COALESCE(' on ' || host(client_addr), '') \
-         FROM pg_locks JOIN pg_stat_activity USING (pid) \
-         WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
-         AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-         AND classid::bigint = {} AND objid::bigint = hashtext(current_schema())::bigint & 4294967295",
-        Purpose::Consume as i32
-    ))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::database::{Connection, Database};
 use crate::dialect::Statement;
 use crate::error::OpenError;
 use crate::location::Location;
+use crate::lock::{InstanceLock, Right};
 use crate::store::Store;
 use crate::writer;
 
@@ -20,7 +21,20 @@ impl Store {
     pub async fn open(location: &Location, clock: Clock) -> Result<Self, OpenError> {
         match location {
             Location::Sqlite(path) => sqlite::open(path, clock).await,
-            Location::Postgres(server) => postgres::open(server, clock).await,
+            Location::Postgres(server) => postgres::open(server, clock, None).await,
+        }
+    }
+
+    /// Opens the database as [`Store::open`] does, for the process that holds `lock`: on a server it commits only in
+    /// sessions that hold the lock of the database.
+    pub async fn open_holding(
+        location: &Location,
+        clock: Clock,
+        lock: &mut InstanceLock,
+    ) -> Result<Self, OpenError> {
+        match location {
+            Location::Sqlite(path) => sqlite::open(path, clock).await,
+            Location::Postgres(server) => postgres::open(server, clock, lock.hand_over()).await,
         }
     }
 }
@@ -28,10 +42,11 @@ impl Store {
 async fn start(
     database: Database,
     connection: Connection,
+    right: Option<Right>,
     clock: Clock,
 ) -> Result<Store, sqlx::Error> {
     let tasks = Supervisor::new(Shutdown::new());
-    writer::start(database, connection, clock, tasks).await
+    writer::start(database, connection, right, clock, tasks).await
 }
 
 /// How the tables of a database compare with those that this version knows.

@@ -17,11 +17,13 @@ use std::sync::Arc;
 use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::ComponentName;
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tracing::warn;
 
 use crate::database::{Connection, Database};
 use crate::error::CommitError;
 use crate::events::{Committed, Subscription};
 use crate::feed::{FEED_CAPACITY, Told};
+use crate::lock::Right;
 use crate::retention::{Step, Stepped};
 use crate::store::Store;
 use crate::submission::Submission;
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Unsubscribe(ComponentName, Reply),
     Forget(Step, oneshot::Sender<Result<Stepped, CommitError>>),
     Damaged(String),
+    /// The server has closed a connection of this process.
+    Disconnected,
     Close(oneshot::Sender<()>),
 }
 
@@ -69,10 +73,11 @@ struct Writer {
     damage: Option<String>,
 }
 
-/// Starts the writer of a store on a connection whose tables are up to date.
+/// Starts the writer of a store on a connection whose tables are up to date, and that holds `right` if there is one.
 pub(crate) async fn start(
     database: Database,
     connection: Connection,
+    right: Option<Right>,
     clock: Clock,
     tasks: Supervisor,
 ) -> Result<Store, sqlx::Error> {
@@ -85,12 +90,16 @@ pub(crate) async fn start(
         feed: feed.downgrade(),
         tasks: tasks.clone(),
     };
-    let link = Link::new(database.clone(), connection);
+    let link = Link::new(database.clone(), connection).holding(right);
     let (checkpoints, listening) = match &database {
         Database::Sqlite(_) => (Some(checkpoint::start(&database, &tasks).await?), None),
         Database::Postgres(server) => {
-            let feed = feed.downgrade();
-            let listening = listen::start(server.clone(), link.id(), feed, &tasks).await?;
+            let tell = listen::Tell {
+                own: link.id(),
+                feed: feed.downgrade(),
+                writer: store.commands.downgrade(),
+            };
+            let listening = listen::start(server.clone(), tell, &tasks).await?;
             (None, Some(listening))
         }
     };
@@ -202,6 +211,12 @@ impl Writer {
                 self.damage = Some(finding);
                 return;
             }
+            Command::Disconnected => {
+                if let Err(problem) = self.link.keep_right().await {
+                    warn!("the right to consume is not held: {problem}");
+                }
+                return;
+            }
             Command::Commit(..) | Command::Close(_) => return,
         };
         ropewalk_runtime::failpoint!("store.subscribe.after");
@@ -222,7 +237,7 @@ impl Writer {
                 Command::Forget(_, reply) => {
                     reply.send(Err(CommitError::Closing)).unwrap_or_default();
                 }
-                Command::Damaged(_) => {}
+                Command::Damaged(_) | Command::Disconnected => {}
                 Command::Close(reply) => reply.send(()).unwrap_or_default(),
             }
         }
@@ -230,7 +245,7 @@ impl Writer {
             checkpoints.stop().await;
         }
         if let Err(problem) = self.link.close().await {
-            tracing::warn!("the database did not close cleanly: {problem}");
+            warn!("the database did not close cleanly: {problem}");
         }
         if let Some(reply) = reply {
             reply.send(()).unwrap_or_default();

@@ -127,8 +127,8 @@ pub(super) fn awake(state: &Path) -> Result<bool, CliError> {
     Ok(Poker::poke(state)? || processes::any(state)?)
 }
 
-/// Opens the store of a project.
-pub(super) async fn open_store(project: &Project, clock: &Clock) -> Result<Store, CliError> {
+/// Opens the store of a project beside whoever consumes.
+async fn open_store(project: &Project, clock: &Clock) -> Result<Store, CliError> {
     let location = location(project)?;
     make_state(project.state())?;
     Ok(Store::open(&location, clock.clone()).await?)

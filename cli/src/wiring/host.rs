@@ -10,8 +10,8 @@ use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
-use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Subscription};
-use tracing::warn;
+use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
+use tracing::{error, warn};
 
 use super::agents::{self, Crew, Parts};
 use super::processes::{self, Place};
@@ -34,12 +34,12 @@ pub struct Host {
     /// The project.
     pub project: Project,
     interrupts: Interrupts,
-    _right: Right,
+    right: Right,
 }
 
 /// What lets this process consume.
 struct Right {
-    _lock: InstanceLock,
+    lock: InstanceLock,
     /// Where others do, too.
     place: Option<Place>,
 }
@@ -68,7 +68,7 @@ impl Host {
                 supervisor,
                 project,
                 interrupts,
-                _right: right,
+                right,
             }),
             Err(error) => {
                 supervisor.shutdown().abort();
@@ -84,7 +84,7 @@ impl Host {
         Context::new(&self.services, source)
     }
 
-    /// Waits until a signal or a crash asks for the end.
+    /// Waits until a signal, a crash or the loss of the lock asks for the end.
     pub async fn stopped(&self) {
         self.interrupts.requested().await;
     }
@@ -97,6 +97,10 @@ impl Host {
         let drained = self.supervisor.drain(DRAIN).await;
         let closed = self.services.store.close().await;
         drained?;
+        // Nothing could be closed in order then, either.
+        if let Some(taken) = self.right.lock.taken() {
+            return Err(taken.into());
+        }
         closed?;
         self.interrupts.outcome()
     }
@@ -121,8 +125,9 @@ async fn begin(
     }
     let git = super::git(environment).await?;
     make_state(project.state())?;
-    let right = enter(project, &location, crew).await?;
-    let store = desk::open_store(project, &clock).await?;
+    let mut right = enter(project, &location, crew).await?;
+    let store = Store::open_holding(&location, clock.clone(), &mut right.lock).await?;
+    watch(&right.lock, supervisor);
     let bus_services = BusServices {
         clock: clock.clone(),
         ids: ids.clone(),
@@ -180,7 +185,21 @@ async fn enter(project: &Project, location: &Location, crew: &Crew) -> Result<Ri
         Instance::Alone => None,
         Instance::Sharing => Some(Place::take(project.state())?),
     };
-    Ok(Right { _lock: lock, place })
+    Ok(Right { lock, place })
+}
+
+/// Stops the work of this process when another one has taken its right; none of it could be committed any more.
+fn watch(lock: &InstanceLock, supervisor: &Supervisor) {
+    let (lost, shutdown) = (lock.lost(), supervisor.shutdown().clone());
+    supervisor.spawn("instance-lock", async move {
+        tokio::select! {
+            () = shutdown.soft().cancelled() => {}
+            () = lost => {
+                error!("another process has taken over the database, stopping");
+                shutdown.begin();
+            }
+        }
+    });
 }
 
 /// Begins to back up and to forget.

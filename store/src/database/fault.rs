@@ -17,8 +17,29 @@ pub(crate) enum Fault {
     NotADatabase,
     /// The connection broke, or none can be made now; its transaction is undone unless it was about to commit.
     Lost,
+    /// Another process has taken the right to consume.
+    Superseded,
     /// Anything else, such as a statement that is refused.
     Other,
+}
+
+/// Says that another process has taken the right to consume, which this one had; it is named.
+#[derive(Debug, thiserror::Error)]
+#[error("another `ropewalk` ({0}) has taken over the database")]
+pub(crate) struct Superseded(pub(crate) String);
+
+impl From<Superseded> for sqlx::Error {
+    fn from(superseded: Superseded) -> Self {
+        Self::Configuration(Box::new(superseded))
+    }
+}
+
+/// Returns who has taken the right to consume, where an error says so.
+pub(crate) fn superseded(problem: &sqlx::Error) -> Option<&Superseded> {
+    match problem {
+        sqlx::Error::Configuration(source) => source.downcast_ref(),
+        _ => None,
+    }
 }
 
 /// Returns what an error means.
@@ -37,6 +58,7 @@ pub(crate) fn fault(problem: &sqlx::Error) -> Fault {
         | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::WorkerCrashed => Fault::Lost,
+        other if superseded(other).is_some() => Fault::Superseded,
         _ => Fault::Other,
     }
 }

@@ -83,6 +83,8 @@ impl PostgresDatabase {
         let channel = name.and_then(Value::into_text).unwrap_or_default();
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(&channel).await?;
+        // The end of a connection is told at once, not when there is another.
+        listener.eager_reconnect(false);
         Ok(listener)
     }
 

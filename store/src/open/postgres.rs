@@ -9,6 +9,7 @@ use crate::database::{Connection, Database};
 use crate::dialect::{Purpose, Statement, lock_name};
 use crate::error::OpenError;
 use crate::location::Server;
+use crate::lock::Session;
 use crate::store::Store;
 
 /// The oldest version whose language has all that is used.
@@ -20,13 +21,20 @@ const WRITER_KEPT: TimeDelta = TimeDelta::days(30);
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
 
 /// Opens the schema that the address leads to, and makes its tables if they are not there.
-pub(super) async fn open(server: &Server, clock: Clock) -> Result<Store, OpenError> {
+pub(super) async fn open(
+    server: &Server,
+    clock: Clock,
+    session: Option<Session>,
+) -> Result<Store, OpenError> {
     let database = Database::postgres(server)?;
     let storage = |source| OpenError::Storage {
         database: server.to_string(),
         source,
     };
-    let mut connection = database.connect(false).await.map_err(storage)?;
+    let (mut connection, right) = match session {
+        Some(Session { connection, right }) => (connection, Some(right)),
+        None => (database.connect(false).await.map_err(storage)?, None),
+    };
     let lacking = lacking(&mut connection).await.map_err(storage)?;
     if let Some(reason) = lacking {
         return Err(OpenError::Unfit {
@@ -44,7 +52,9 @@ pub(super) async fn open(server: &Server, clock: Clock) -> Result<Store, OpenErr
     opening(&mut connection, "pg_advisory_unlock")
         .await
         .map_err(storage)?;
-    start(database, connection, clock).await.map_err(storage)
+    start(database, connection, right, clock)
+        .await
+        .map_err(storage)
 }
 
 async fn opening(connection: &mut Connection, function: &str) -> Result<(), sqlx::Error> {

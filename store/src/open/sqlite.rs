@@ -41,7 +41,7 @@ pub(super) async fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> 
         }
     }
     migrate(&mut connection, path, &clock).await?;
-    let store = start(database, connection, clock)
+    let store = start(database, connection, None, clock)
         .await
         .map_err(|source| refused(path, source))?;
     if beside {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use crate::database::{Fault, fault, is_lost};
+use crate::database::{Fault, fault, is_lost, superseded};
 use crate::error::CommitError;
 use crate::events::Committed;
 use crate::reader;
@@ -143,12 +143,15 @@ impl Writer {
 
 /// Says in words of this crate why the database refused.
 pub(crate) fn translate(problem: sqlx::Error) -> CommitError {
+    if let Some(by) = superseded(&problem) {
+        return CommitError::Superseded(by.0.clone());
+    }
     match fault(&problem) {
         Fault::NoSpace => CommitError::NoSpace,
         Fault::ReadOnly => CommitError::ReadOnly,
         Fault::Busy => CommitError::Busy,
         Fault::Damaged | Fault::NotADatabase => CommitError::Damaged(problem.to_string()),
         Fault::Lost => CommitError::Unreachable(problem.to_string()),
-        Fault::Other => CommitError::Storage(Arc::new(problem)),
+        Fault::Superseded | Fault::Other => CommitError::Storage(Arc::new(problem)),
     }
 }

@@ -8,6 +8,7 @@ use tracing::{debug, info};
 
 use crate::database::{Connection, Database, Row, is_lost};
 use crate::dialect::{self, Dialect, Statement};
+use crate::lock::Right;
 
 /// How often a server that cannot be reached is tried before whoever waits is answered.
 const TRIES: u32 = 60;
@@ -29,6 +30,8 @@ pub(crate) enum Written {
 pub(crate) struct Link {
     database: Database,
     pub(crate) connection: Connection,
+    /// What every session of a process that consumes has to hold.
+    right: Option<Right>,
     /// Names this writer among all that write to the database.
     id: String,
     /// Counts its transactions.
@@ -40,10 +43,26 @@ impl Link {
         Self {
             database,
             connection,
+            right: None,
             // A name, which has to be another one in each process even where time stands still.
             id: Ids::system(Clock::system()).next().to_string(),
             batch: 0,
         }
+    }
+
+    /// Lets every session hold `right`, which the present one does already.
+    pub(crate) fn holding(mut self, right: Option<Right>) -> Self {
+        self.right = right;
+        self
+    }
+
+    /// Sees to it that there is a session, if it has to hold something.
+    pub(crate) async fn keep_right(&mut self) -> Result<(), sqlx::Error> {
+        if self.right.is_some() {
+            self.ready().await?;
+            self.roll_back().await;
+        }
+        Ok(())
     }
 
     /// Returns the name that other processes know this writer by.
@@ -165,7 +184,7 @@ impl Link {
     pub(crate) async fn mend(&mut self) -> Result<(), sqlx::Error> {
         let mut tried = 1;
         loop {
-            match self.database.connect(false).await {
+            match self.connect().await {
                 Ok(connection) => {
                     self.connection = connection;
                     return Ok(());
@@ -175,6 +194,18 @@ impl Link {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Connects, and takes the right to consume there before anything is committed.
+    async fn connect(&mut self) -> Result<Connection, sqlx::Error> {
+        if let Some(right) = &self.right {
+            right.check()?;
+        }
+        let mut connection = self.database.connect(false).await?;
+        if let Some(right) = &mut self.right {
+            right.take_again(&mut connection).await?;
+        }
+        Ok(connection)
     }
 
     /// Ends the connection; nobody will ask any more what became of its transactions.

@@ -5,20 +5,38 @@ use std::time::Duration;
 use ropewalk_runtime::Supervisor;
 use sqlx::postgres::PgListener;
 use tokio::sync::broadcast::WeakSender;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 use crate::database::PostgresDatabase;
 use crate::feed::Told;
+use crate::writer::Command;
 
 /// How long a server that cannot be listened to is left alone.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Who is told, and of what not.
+pub(crate) struct Tell {
+    /// The name of the writer of this process, which tells of its commits by itself.
+    pub(crate) own: String,
+    pub(crate) feed: WeakSender<Told>,
+    pub(crate) writer: mpsc::WeakSender<Command>,
+}
+
+impl Tell {
+    /// Tells the writer that its connection may be gone as well.
+    fn disconnected(&self) {
+        if let Some(writer) = self.writer.upgrade() {
+            // A writer that has too much to do notices by itself.
+            writer.try_send(Command::Disconnected).unwrap_or_default();
+        }
+    }
+}
+
 /// Begins to listen, before anything can be missed; ends when what it returns is dropped.
 pub(crate) async fn start(
     database: PostgresDatabase,
-    own: String,
-    feed: WeakSender<Told>,
+    tell: Tell,
     tasks: &Supervisor,
 ) -> Result<oneshot::Sender<()>, sqlx::Error> {
     let listener = database.listen().await?;
@@ -26,30 +44,30 @@ pub(crate) async fn start(
     tasks.spawn("store-listen", async move {
         tokio::select! {
             _ = ended => {}
-            () = listen(&database, listener, &own, &feed) => {}
+            () = listen(&database, listener, &tell) => {}
         }
     });
     Ok(end)
 }
 
-async fn listen(
-    database: &PostgresDatabase,
-    mut listener: PgListener,
-    own: &str,
-    feed: &WeakSender<Told>,
-) {
+async fn listen(database: &PostgresDatabase, mut listener: PgListener, tell: &Tell) {
     loop {
         match listener.try_recv().await {
-            // What this process commits, its own writer tells.
-            Ok(Some(notice)) if notice.payload() == own => continue,
-            Ok(_) => {}
-            Err(problem) => {
-                warn!("the database does not tell of other processes: {problem}");
+            Ok(Some(notice)) if notice.payload() == tell.own => continue,
+            Ok(Some(_)) => {}
+            lost => {
+                if let Err(problem) = lost {
+                    warn!("the database does not tell of other processes: {problem}");
+                }
+                tell.disconnected();
                 listener = listen_again(database).await;
+                tell.disconnected();
             }
         }
         // Without a connection for a while, something may have been missed.
-        let Some(feed) = feed.upgrade() else { return };
+        let Some(feed) = tell.feed.upgrade() else {
+            return;
+        };
         feed.send(Told::Elsewhere).unwrap_or_default();
     }
 }

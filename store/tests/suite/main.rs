@@ -17,6 +17,8 @@ mod crashes;
 #[cfg(test)]
 mod deliveries;
 #[cfg(test)]
+mod instance;
+#[cfg(test)]
 mod leases;
 #[cfg(test)]
 mod opening;

@@ -26,4 +26,5 @@ mod leases;
 mod processes;
 mod seams;
 mod storage;
+mod takeover;
 mod team;
