@@ -146,6 +146,7 @@ impl BuildAgent {
                     loops,
                     gate: options.gate.clone(),
                     validation_timeout: options.validation_timeout,
+                    package_managers: options.package_managers.clone(),
                 }),
                 engine,
                 clone,

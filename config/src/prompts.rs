@@ -192,7 +192,7 @@ mod tests {
                     "validation": {"command": "cargo test", "expected": "exit 0"},
                 },
                 "gotchas": [{"text": "mind the gap"}], "idea_context": "Habits.",
-                "failures": failures, "guidance": ["try less"], "resumed": true,
+                "failures": failures, "guidance": ["try less"], "resumed": true, "packages": "`npm ci` was run.",
             }),
             Prompt::Improvement => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",

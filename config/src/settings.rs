@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use agents::{
     BudgetSettings, BuildSettings, GateCommand, GateSettings, KnowledgeSettings, LevelSeconds,
-    MonitorSettings, PmSettings, QuestionSettings, SpecificationSettings, StuckMinutes,
-    ValidationSettings,
+    MonitorSettings, PackageManager, PmSettings, QuestionSettings, SpecificationSettings,
+    StuckMinutes, ValidationSettings,
 };
 pub use models::{
     InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings, Sandbox,

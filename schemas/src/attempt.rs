@@ -253,7 +253,10 @@ pub struct Evidence {
     /// The requirements that the commit is for.
     #[serde(default)]
     pub requirements: Vec<RequirementId>,
-    /// Every command that ran.
+    /// The installs of packages that came before the checks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub installs: Vec<CheckRun>,
+    /// Every check that ran.
     #[serde(default)]
     pub checks: Vec<CheckRun>,
     /// The checks of the gate that were not run: of a deeper level, or after one that did not hold.

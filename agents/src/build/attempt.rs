@@ -2,9 +2,11 @@
 
 mod grants;
 mod keeper;
+mod packages;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ropewalk_engine::llm::ModelError;
@@ -35,6 +37,7 @@ use super::trouble::Trouble;
 pub(crate) use super::prompt::Lesson;
 use grants::Grants;
 use keeper::Pulse;
+use packages::Packages;
 
 /// How an attempt ended.
 pub(crate) enum Ending {
@@ -184,9 +187,6 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
     };
     let mut slot = work.shop.slots.acquire(&key, now).await?;
     slot.move_to(work.base(), now).await?;
-    if let Some(kept) = &claim.task.resume_from {
-        lay_out(work, &slot, kept).await?;
-    }
     if !start(work).await? {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
@@ -206,8 +206,16 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
 }
 
 async fn in_slot(work: &Work<'_>, slot: &mut Slot, report: &mut Report) -> Result<Ending, Trouble> {
-    let bench = bench(work, slot)?;
-    match ask(work, &bench, report).await? {
+    let Some(packages) = packages::install(work, slot).await? else {
+        return Ok(Ending::Interrupted(
+            "it was ended during an install".to_owned(),
+        ));
+    };
+    if let Some(kept) = &work.claim.task.resume_from {
+        lay_out(work, slot, kept).await?;
+    }
+    let bench = bench(work, slot, &packages)?;
+    match ask(work, &bench, packages, report).await? {
         Asked::Done => {}
         Asked::Ended(ending) => return Ok(ending),
     }
@@ -271,6 +279,7 @@ pub(crate) fn fault_of(seen: run::Seen) -> Fault {
         changed: seen.changed,
         protected: seen.protected,
         quota_back: None,
+        installable: seen.installable,
         evidence: Some(seen.evidence),
     }
 }
@@ -375,22 +384,20 @@ pub(crate) async fn committed(context: &Context, changes: ChangeSet) -> Result<b
 }
 
 /// Opens the tools of the attempt.
-fn bench(work: &Work<'_>, slot: &Slot) -> Result<Workbench, Trouble> {
+fn bench(work: &Work<'_>, slot: &Slot, packages: &Packages) -> Result<Workbench, Trouble> {
     let state = &work.shop.state;
     let attempt = &work.claim.attempt;
-    let target = state
-        .join("work")
-        .join(attempt.loop_name.as_str())
-        .join("target");
     let text = |value: OsString| value.to_string_lossy().into_owned();
     let mut variables: Vec<(String, String)> = slot
         .variables()
         .into_iter()
+        .chain(packages.variables.iter().cloned())
         .map(|(name, value)| (text(name), text(value)))
         .collect();
     for (name, value) in house::quiet_variables() {
         variables.push((name.to_owned(), value.to_owned()));
     }
+    let target = target_directory(work);
     variables.push(("CARGO_TARGET_DIR".to_owned(), text(target.into())));
     Ok(Workbench::open(WorkbenchOptions {
         root: slot.root().to_owned(),
@@ -403,17 +410,30 @@ fn bench(work: &Work<'_>, slot: &Slot) -> Result<Workbench, Trouble> {
     })?)
 }
 
+/// Returns the directory for what cargo builds in the attempts of a loop.
+fn target_directory(work: &Work<'_>) -> PathBuf {
+    let of_loop = work.claim.attempt.loop_name.as_str();
+    work.shop.state.join("work").join(of_loop).join("target")
+}
+
 /// What came of asking the model.
 enum Asked {
     Done,
     Ended(Ending),
 }
 
-async fn ask(work: &Work<'_>, bench: &Workbench, report: &mut Report) -> Result<Asked, Trouble> {
+async fn ask(
+    work: &Work<'_>,
+    bench: &Workbench,
+    packages: Packages,
+    report: &mut Report,
+) -> Result<Asked, Trouble> {
     let claim = work.claim;
     let shop = work.shop;
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
-    let background = Background::load(&shop.clone, base, work.base(), &claim.build.idea).await?;
+    let mut background =
+        Background::load(&shop.clone, base, work.base(), &claim.build.idea).await?;
+    background.packages = packages.told;
     let gotchas = super::lessons::gather(work, report).await?;
     let tools = build_tools(bench).map_err(|error| Trouble::Missing(error.to_string()))?;
     let job = prompt::job(

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod classify;
 pub mod counts;
 pub mod failure;
+pub mod install;
 pub mod order;
 pub mod purse;
 pub mod readiness;

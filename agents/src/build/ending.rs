@@ -43,6 +43,8 @@ pub(crate) struct Fault {
     pub(crate) protected: Vec<String>,
     /// When the provider said its quota is back.
     pub(crate) quota_back: Option<DateTime<Utc>>,
+    /// Whether packages can be installed for what was checked.
+    pub(crate) installable: bool,
     /// What the gate saw, if it came so far.
     pub(crate) evidence: Option<Evidence>,
 }
@@ -56,6 +58,7 @@ impl Fault {
             changed: Vec::new(),
             protected: Vec::new(),
             quota_back: None,
+            installable: false,
             evidence: None,
         }
     }
@@ -145,6 +148,7 @@ async fn failure_changes(
     let happened = Happened {
         failure: &failure,
         quota_back: fault.quota_back,
+        installable: fault.installable,
         now: context.now(),
         jitter: context.ids.fraction(),
     };
@@ -181,14 +185,8 @@ async fn failure_changes(
     } else {
         AttemptState::Interrupted
     };
-    end_attempt(
-        &context,
-        &mut changes,
-        rows,
-        state,
-        counts.then_some(failure.clone()),
-        report,
-    );
+    let told = counts.then_some(failure.clone());
+    end_attempt(&context, &mut changes, rows, state, told, report);
     if let Some(evidence) = &fault.evidence {
         changes.put(evidence);
     }

@@ -3,6 +3,7 @@
 pub mod checks;
 pub mod counts;
 pub(crate) mod house;
+pub(crate) mod install;
 pub mod judge;
 pub(crate) mod run;
 pub mod scope;

@@ -228,6 +228,7 @@ impl Lander {
                 loops: options.loops,
                 gate: options.gate.clone(),
                 validation_timeout: options.validation_timeout,
+                package_managers: options.package_managers.clone(),
             }),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_config::Config;
-use ropewalk_config::settings::BudgetSettings;
+use ropewalk_config::settings::{BudgetSettings, PackageManager};
 use ropewalk_engine::{Allowance, Budgets};
 use ropewalk_orchestrator::questions::Deadlines;
 
@@ -24,6 +24,8 @@ pub struct BuildOptions {
     pub check_rings: bool,
     /// What bounds the tries of a task.
     pub tries: Limits,
+    /// Who may install packages; what installs come to is bounded by `tries`.
+    pub package_managers: Vec<PackageManager>,
     /// When a build gives up.
     pub stop: StopLimits,
     /// The gate of base commits that have no project file.
@@ -54,6 +56,7 @@ impl Default for BuildOptions {
             silent_after: Duration::from_secs(90),
             check_rings: true,
             tries: Limits::default(),
+            package_managers: Vec::new(),
             stop: StopLimits::default(),
             gate: Gate::default(),
             validation_timeout: Duration::from_mins(15),
@@ -78,13 +81,13 @@ impl BuildOptions {
             lease: seconds(build.lease_seconds),
             silent_after: seconds(config.monitor.component_down_seconds),
             check_rings: build.check_rings,
-            // Installing stays off while commands do not run in a sandbox, whatever `build.installs` allows.
             tries: Limits {
                 tries: build.tries,
                 rebases: build.rebases,
-                installs: 0,
+                installs: build.installs,
                 ..Limits::default()
             },
+            package_managers: build.package_managers.clone(),
             stop: StopLimits {
                 max_failed: build.max_failed as usize,
                 critical_phases: build.critical_phases.clone(),

@@ -29,6 +29,8 @@ pub(crate) struct Background {
     pub(crate) conventions: Option<String>,
     /// What the idea is about.
     pub(crate) idea: String,
+    /// What came of installing packages in the checkout, if that was tried.
+    pub(crate) packages: Option<String>,
 }
 
 impl Background {
@@ -56,6 +58,7 @@ impl Background {
             conventions: conventions
                 .map(|text| cut(&String::from_utf8_lossy(&text), CONVENTION_LETTERS)),
             idea: cut(&String::from_utf8_lossy(&text), IDEA_LETTERS),
+            packages: None,
         })
     }
 }
@@ -141,6 +144,7 @@ fn task_values(task: &Task, background: &Background, gotchas: &[String]) -> Valu
         "idea_context": background.idea,
         "failures": failures,
         "guidance": task.guidance,
+        "packages": background.packages,
         "resumed": task.resume_from.is_some(),
     })
 }

@@ -119,6 +119,12 @@ impl House {
         self
     }
 
+    /// Finds programs in `programs` first.
+    pub(crate) fn with_programs(mut self, programs: PathBuf) -> Self {
+        self.programs = Some(programs);
+        self
+    }
+
     /// Adds monitor and PM to the agents.
     pub(crate) fn watched(mut self) -> Self {
         self.watched = true;

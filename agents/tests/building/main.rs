@@ -15,6 +15,7 @@ mod forty_tasks;
 mod gate;
 mod giving_up;
 mod house;
+mod installs;
 mod landing;
 mod liars;
 mod lifecycle;

@@ -29,6 +29,8 @@ pub struct BuildSettings {
     pub time_limit_minutes: u32,
     /// Counted tries of a task.
     pub tries: u32,
+    /// Who may install the packages that a task misses; nobody installs any where the list is empty.
+    pub package_managers: Vec<PackageManager>,
     /// Dependency installs of a task.
     pub installs: u32,
     /// Rebases of a task.
@@ -39,6 +41,16 @@ pub struct BuildSettings {
     pub check_rings: bool,
     /// Model calls in one attempt.
     pub turns: u32,
+}
+
+/// A package manager that a build may run, by command lines that no model writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PackageManager {
+    /// For `package.json`.
+    Npm,
+    /// For `requirements.txt`.
+    Pip,
 }
 
 /// What every candidate must pass beside its own validation.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use ropewalk_schemas::CommitId;
 
 use super::{SlotError, ceiling};
-use crate::checkout::Checkout;
-use crate::{GitError, LocalClone};
+use crate::checkout::{Change, Checkout};
+use crate::{ChangedFile, GitError, LocalClone};
 
 /// The clean checkouts of a state directory, in `gates/<number>`.
 #[derive(Debug, Clone)]
@@ -63,6 +63,12 @@ impl CleanCheckout {
     /// Returns the commit that is checked out.
     pub fn commit(&self) -> Option<&CommitId> {
         self.checkout.base()
+    }
+
+    /// Lists what is not ignored and differs from the commit, in path order.
+    pub async fn changed_files(&self) -> Result<Vec<ChangedFile>, SlotError> {
+        let (changes, _) = self.checkout.look(&[]).await?;
+        Ok(changes.iter().map(Change::public).collect())
     }
 
     /// Returns the directory of the checkout.

@@ -23,7 +23,7 @@ pub struct Limits {
     pub tries: u32,
     /// Rebases onto a head that changed the same lines.
     pub rebases: u32,
-    /// Installs of missing packages; 0 while commands do not run in a sandbox.
+    /// Installs of missing packages, where a package manager may install them.
     pub installs: u32,
     /// The first pause before a transient failure is tried again.
     pub backoff: Duration,
@@ -36,7 +36,7 @@ impl Default for Limits {
         Self {
             tries: 3,
             rebases: 2,
-            installs: 0,
+            installs: 2,
             backoff: Duration::from_secs(5),
             backoff_cap: Duration::from_mins(5),
         }
@@ -140,6 +140,8 @@ pub struct Happened<'a> {
     pub failure: &'a Failure,
     /// When the provider said its quota is back.
     pub quota_back: Option<DateTime<Utc>>,
+    /// Whether a package manager that is allowed finds its manifest beside what was checked.
+    pub installable: bool,
     /// Now.
     pub now: DateTime<Utc>,
     /// A random fraction, so that tasks do not come back together.
@@ -180,7 +182,9 @@ pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
                 }
             }
         }
-        Remedy::Install if task.installs < limits.installs => Answer::InstallAndRetry,
+        Remedy::Install if happened.installable && task.installs < limits.installs => {
+            Answer::InstallAndRetry
+        }
         Remedy::Rebase if task.rebases < limits.rebases => Answer::RebaseAndRetry,
         Remedy::Quota => Answer::WaitQuota {
             until: happened.quota_back.unwrap_or(happened.now + QUOTA_REST),
@@ -197,9 +201,10 @@ pub const fn recommended(class: FailureClass) -> &'static str {
         FailureClass::NoProgress => {
             "Nothing new is to be expected of the same approach: give guidance, or skip it."
         }
-        FailureClass::MissingDependency | FailureClass::ToolMissing => {
-            "Install what is missing, then retry it."
+        FailureClass::MissingDependency => {
+            "Allow its package manager in `build.package_managers`, or put what is missing where the gate finds it; then retry it."
         }
+        FailureClass::ToolMissing => "Install what is missing, then retry it.",
         FailureClass::SandboxDenied => {
             "Allow what the sandbox refused if it is right, then retry it; else skip it."
         }

@@ -234,6 +234,7 @@ mod tests {
             findings: Vec::new(),
             level: Some(Level::Standard),
             requirements: Vec::new(),
+            installs: Vec::new(),
             checks,
             not_run: Vec::new(),
             at: noon(),

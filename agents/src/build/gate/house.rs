@@ -1,12 +1,13 @@
 //! Holds what gates run in: clean checkouts, the command runner, turns to use the machine, and the commands to run.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ropewalk_config::PROJECT_FILE;
-use ropewalk_config::settings::GateSettings;
+use ropewalk_config::settings::{GateSettings, PackageManager};
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, TestCounts, Verdict};
 use ropewalk_schemas::task::Expectation;
@@ -20,6 +21,7 @@ use super::checks::{Gate, GateCheck};
 use super::counts;
 use super::judge::{Observed, Ruling, rule};
 use crate::build::crowd::SPARE_CHECKOUTS;
+use crate::build::decide::install::Install;
 use crate::build::ending::bounded;
 use crate::build::trouble::Trouble;
 
@@ -40,20 +42,23 @@ pub(crate) struct GateParts {
     pub gate: Gate,
     /// How long the validation of a task may take.
     pub validation_timeout: Duration,
+    /// Who may install packages.
+    pub package_managers: Vec<PackageManager>,
 }
 
 /// Where gates are run.
 pub(crate) struct GateHouse {
     pub(crate) clone: LocalClone,
     pub(crate) validation_timeout: Duration,
+    pub(crate) package_managers: Vec<PackageManager>,
     runner: CommandRunner,
     pool: GatePool,
     /// Gate runs at once; more of them would only slow each other down.
     turns: Semaphore,
     gate: Arc<Gate>,
     gates: Mutex<HashMap<CommitId, Arc<Gate>>>,
-    /// What the tests of a tree showed, by tree and command, where no evidence says it.
-    parents: Mutex<HashMap<(String, String), TestCounts>>,
+    /// What the tests of parents showed, where no evidence says it.
+    parents: Mutex<HashMap<ParentTests, TestCounts>>,
 }
 
 impl GateHouse {
@@ -64,6 +69,7 @@ impl GateHouse {
             turns: Semaphore::new(parts.loops + 1),
             clone: parts.clone,
             validation_timeout: parts.validation_timeout,
+            package_managers: parts.package_managers,
             runner: parts.runner,
             gate: Arc::new(parts.gate),
             gates: Mutex::default(),
@@ -105,37 +111,62 @@ impl GateHouse {
         gates.get(base).cloned()
     }
 
-    /// Returns what the tests of a tree showed, if they were run there.
-    pub(crate) fn parent_tests(&self, tree: &str, command: &str) -> Option<TestCounts> {
-        let key = (tree.to_owned(), command.to_owned());
+    /// Returns what the tests of a parent showed, if they were run there.
+    pub(crate) fn parent_tests(&self, key: &ParentTests) -> Option<TestCounts> {
         let parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
-        parents.get(&key).cloned()
+        parents.get(key).cloned()
     }
 
-    /// Remembers what the tests of a tree showed.
-    pub(crate) fn keep_parent_tests(&self, tree: &str, command: &str, tests: TestCounts) {
+    /// Remembers what the tests of a parent showed.
+    pub(crate) fn keep_parent_tests(&self, key: ParentTests, tests: TestCounts) {
         let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
         if parents.len() >= REMEMBERED {
             parents.clear();
         }
-        parents.insert((tree.to_owned(), command.to_owned()), tests);
+        parents.insert(key, tests);
     }
 
-    /// Runs one command; none when it was ended from outside.
+    /// Runs a check on a clean checkout and notes what it finds; none when it was ended from outside.
     pub(crate) async fn execute(
         &self,
-        clean: &CleanCheckout,
+        turn: &Turn<'_>,
         target: &Path,
         check: &Check<'_>,
         cancel: &CancellationToken,
         findings: &mut Findings,
     ) -> Result<Option<CheckRun>, Trouble> {
-        let mut spec = CommandSpec::shell(check.command, clean.root()).with_timeout(check.timeout);
-        spec.environment = clean.variables();
+        let place = Place {
+            directory: turn.clean.root(),
+            variables: &turn.variables,
+            target,
+        };
+        let Some((run, ruling)) = self.run(&place, check, cancel).await? else {
+            return Ok(None);
+        };
+        match ruling {
+            Ruling::Holds | Ruling::Cancelled => {}
+            Ruling::Fails { class, finding } => {
+                findings.fail(class, format!("{finding}: {}", check.command), &run.output);
+            }
+            Ruling::Held { finding } => findings.hold(finding),
+        }
+        Ok(Some(run))
+    }
+
+    /// Runs one command and judges it; none when it was ended from outside.
+    pub(crate) async fn run(
+        &self,
+        place: &Place<'_>,
+        check: &Check<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<(CheckRun, Ruling)>, Trouble> {
+        let mut spec =
+            CommandSpec::shell(check.command, place.directory).with_timeout(check.timeout);
+        spec.environment = place.variables.to_vec();
         for (name, value) in quiet_variables() {
             spec = spec.with_variable(name, value);
         }
-        spec = spec.with_variable("CARGO_TARGET_DIR", target);
+        spec = spec.with_variable("CARGO_TARGET_DIR", place.target);
         let output = self.runner.run(&spec, cancel).await?;
         // What a test runner says last matters most, and it says it on standard output.
         let text = format!("{}\n{}", output.stderr.trim_end(), output.stdout.trim_end());
@@ -146,19 +177,11 @@ impl GateHouse {
             output: &text,
             tests: tests.as_ref(),
         };
-        match rule(check.name, observed, check.expected) {
-            Ruling::Holds => {}
-            Ruling::Cancelled => return Ok(None),
-            Ruling::Fails { class, finding } => {
-                findings.add(class, format!("{finding}: {}", check.command));
-                findings.output.clone_from(&text);
-            }
-            Ruling::Held { finding } => {
-                findings.held = true;
-                findings.add(FailureClass::ToolMissing, finding);
-            }
+        let ruling = rule(check.name, observed, check.expected);
+        if ruling == Ruling::Cancelled {
+            return Ok(None);
         }
-        Ok(Some(CheckRun {
+        let run = CheckRun {
             name: check.name.to_owned(),
             level: check.level,
             kind: check.kind,
@@ -170,8 +193,27 @@ impl GateHouse {
             duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
             tests,
             output: bounded(&text, OUTPUT_BYTES),
-        }))
+        };
+        Ok(Some((run, ruling)))
     }
+}
+
+/// Tests that were run on the tree of a parent, with these packages beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ParentTests {
+    pub(crate) tree: String,
+    pub(crate) command: String,
+    pub(crate) installs: Vec<Install>,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) directory: &'a Path,
+    /// What it sees beside the variables that keep tools quiet.
+    pub(crate) variables: &'a [(OsString, OsString)],
+    /// The directory for what cargo builds.
+    pub(crate) target: &'a Path,
 }
 
 /// A command to run and what it must show.
@@ -213,6 +255,18 @@ impl Findings {
         self.lines.push(line);
     }
 
+    /// Notes what a command showed, with what it wrote.
+    pub(crate) fn fail(&mut self, class: FailureClass, line: String, output: &str) {
+        self.add(class, line);
+        output.clone_into(&mut self.output);
+    }
+
+    /// Notes that a command could not run.
+    pub(crate) fn hold(&mut self, line: String) {
+        self.held = true;
+        self.add(FailureClass::ToolMissing, line);
+    }
+
     pub(crate) fn is_clean(&self) -> bool {
         self.lines.is_empty()
     }
@@ -238,6 +292,8 @@ impl Findings {
 /// A clean checkout, and the turn to use the machine for it.
 pub(crate) struct Turn<'a> {
     pub(crate) clean: CleanCheckout,
+    /// What its commands see of the checkout.
+    pub(crate) variables: Vec<(OsString, OsString)>,
     _permit: Option<tokio::sync::SemaphorePermit<'a>>,
 }
 
@@ -248,6 +304,7 @@ impl<'a> Turn<'a> {
         let permit = house.turns.acquire().await.ok();
         let clean = house.pool.acquire(commit).await?;
         Ok(Self {
+            variables: clean.variables(),
             clean,
             _permit: permit,
         })

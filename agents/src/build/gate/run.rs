@@ -7,16 +7,17 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::{Action, Task};
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, ContentHash, RepoPath, RequirementId};
+use ropewalk_schemas::{AttemptId, CommitId, ContentHash, RepoPath, RequirementId};
 use ropewalk_store::Query;
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 use tokio_util::sync::CancellationToken;
 
 use super::checks::{Gate, GateCheck, Spent};
-use super::house::{Check, Findings, GateHouse, Turn};
+use super::house::{Check, Findings, GateHouse, ParentTests, Turn};
 use super::judge::{Observed, Ruling, rule};
-use super::{scope, stubs, tamper, weakened};
+use super::{install, scope, stubs, tamper, weakened};
 use crate::build::decide::answer::{Consent, consent};
+use crate::build::decide::install::Install;
 use crate::build::trouble::Trouble;
 
 /// The name of a task's own check in the evidence.
@@ -44,6 +45,8 @@ pub(crate) struct Seen {
     pub(crate) protected: Vec<String>,
     /// The changed files, each with a hash of what it holds now, so that two tries can be told from each other.
     pub(crate) changed: Vec<String>,
+    /// Whether packages can be installed for it.
+    pub(crate) installable: bool,
 }
 
 /// Checks a candidate; none when it was ended from outside.
@@ -61,40 +64,28 @@ pub(crate) async fn candidate(
     let gate = house.gate_at(candidate.base).await?;
     let mut verdict = Findings::default();
     let looked = inspect(house, &gate, context, candidate, &changed, &mut verdict).await?;
-    let mut runs = Vec::new();
+    let mut ran = Ran::default();
+    let mut installs = found(house, candidate.commit, candidate.task).await?;
     if verdict.is_clean() {
-        let checks = checks(house, &gate, candidate.task);
-        let known = passed_before(context, candidate.task.build, &tree).await?;
-        let Some(ran) = run_all(
+        let job = Job {
             house,
+            context,
             candidate,
-            &gate,
-            &known,
-            &checks,
+            checks: checks(house, &gate, candidate.task),
             cancel,
-            &mut verdict,
-        )
-        .await?
-        else {
+        };
+        let known = passed_before(&job, &tree, &installs).await?;
+        let Some(all) = run_all(&job, &gate, known, &installs, &mut verdict).await? else {
             return Ok(None);
         };
-        runs = ran;
+        ran = all;
         let shrinking = changed.iter().any(|file| file.kind != ChangeKind::Added);
-        if verdict.is_clean() && shrinking {
-            let done = compare(
-                house,
-                context,
-                candidate,
-                &checks,
-                &runs,
-                cancel,
-                &mut verdict,
-            )
-            .await?;
-            if !done {
-                return Ok(None);
-            }
+        if verdict.is_clean() && shrinking && !compare(&job, &ran.checks, &mut verdict).await? {
+            return Ok(None);
         }
+    }
+    if verdict.class == Some(FailureClass::MissingDependency) && candidate.task.installs == 0 {
+        installs = install::found_at(house, candidate.commit, [candidate.task]).await?;
     }
     let evidence = Evidence {
         build: candidate.task.build,
@@ -107,8 +98,9 @@ pub(crate) async fn candidate(
         findings: verdict.lines.clone(),
         level: gate.named(gate.task_level),
         requirements: required(candidate.task),
-        not_run: not_run(&gate, gate.task_level, &runs),
-        checks: runs,
+        not_run: not_run(&gate, gate.task_level, &ran.checks),
+        installs: ran.installs,
+        checks: ran.checks,
         at: context.now(),
     };
     Ok(Some(Seen {
@@ -116,7 +108,32 @@ pub(crate) async fn candidate(
         error: verdict.error(),
         protected: looked.protected,
         changed: looked.changed,
+        installable: !installs.is_empty(),
     }))
+}
+
+/// Lists the installs that a task asks for at a commit: those of a round in which something was missing before.
+async fn found(house: &GateHouse, commit: &CommitId, task: &Task) -> Result<Vec<Install>, Trouble> {
+    if task.installs == 0 {
+        return Ok(Vec::new());
+    }
+    install::found_at(house, commit, [task]).await
+}
+
+/// What the commands of a gate are run for.
+struct Job<'a> {
+    house: &'a GateHouse,
+    context: &'a Context,
+    candidate: &'a Candidate<'a>,
+    checks: Vec<Check<'a>>,
+    cancel: &'a CancellationToken,
+}
+
+/// What ran.
+#[derive(Default)]
+struct Ran {
+    installs: Vec<CheckRun>,
+    checks: Vec<CheckRun>,
 }
 
 /// What the difference alone shows, beside findings.
@@ -285,36 +302,32 @@ pub(crate) fn not_run(gate: &Gate, level: Level, runs: &[CheckRun]) -> Vec<Strin
     left.chain(deeper).collect()
 }
 
-/// Runs the commands until one does not hold; none when it was ended from outside.
+/// Installs what is to be installed and runs the commands until one does not hold; none when it was ended from outside.
 async fn run_all(
-    house: &GateHouse,
-    candidate: &Candidate<'_>,
+    job: &Job<'_>,
     gate: &Gate,
-    known: &BTreeMap<String, CheckRun>,
-    checks: &[Check<'_>],
-    cancel: &CancellationToken,
+    known: Known,
+    installs: &[Install],
     findings: &mut Findings,
-) -> Result<Option<Vec<CheckRun>>, Trouble> {
-    let reusable = |check: &Check<'_>| {
-        known
-            .get(check.command)
-            .filter(|run| still_holds(run, check))
-            .cloned()
-    };
-    let mut runs = Vec::new();
+) -> Result<Option<Ran>, Trouble> {
+    let mut ran = Ran::default();
     let mut checkout = None;
     let mut spent = Spent::default();
-    for check in checks {
-        if let Some(run) = reusable(check) {
-            runs.push(CheckRun {
-                name: check.name.to_owned(),
-                level: check.level,
-                ..run
-            });
+    for check in &job.checks {
+        if let Some(run) = known.holds(check) {
+            ran.checks.push(run);
             continue;
         }
         if checkout.is_none() {
-            checkout = Some(Turn::take(house, candidate.commit).await?);
+            let turn = prepared(job, job.candidate.commit, installs, findings).await?;
+            let Some((turn, installed)) = turn else {
+                return Ok(None);
+            };
+            checkout = Some(turn);
+            ran.installs = installed;
+            if !findings.is_clean() {
+                break;
+            }
         }
         let Some(turn) = &checkout else { continue };
         let target = turn.clean.target_directory().to_owned();
@@ -322,35 +335,74 @@ async fn run_all(
             timeout: spent.left(gate, check.level, check.timeout),
             ..*check
         };
-        let ran = house.execute(&turn.clean, &target, &check, cancel, findings);
-        let Some(run) = ran.await? else {
+        let run = job
+            .house
+            .execute(turn, &target, &check, job.cancel, findings);
+        let Some(run) = run.await? else {
             return Ok(None);
         };
         spent.add(check.level, Duration::from_millis(run.duration_ms));
-        runs.push(run);
+        ran.checks.push(run);
         if !findings.is_clean() {
             break;
         }
     }
-    Ok(Some(runs))
+    if checkout.is_none() {
+        ran.installs = known.installs;
+    }
+    Ok(Some(ran))
 }
 
-/// Returns the runs of this very tree that held, by command.
-async fn passed_before(
-    context: &Context,
-    build: BuildId,
-    tree: &str,
-) -> Result<BTreeMap<String, CheckRun>, Trouble> {
+/// Takes a clean checkout with its packages; none when it was ended from outside.
+async fn prepared<'a>(
+    job: &Job<'a>,
+    commit: &CommitId,
+    installs: &[Install],
+    findings: &mut Findings,
+) -> Result<Option<(Turn<'a>, Vec<CheckRun>)>, Trouble> {
+    let mut turn = Turn::take(job.house, commit).await?;
+    let installed = install::in_turn(job.house, &mut turn, installs, job.cancel, findings).await?;
+    Ok(installed.map(|installed| (turn, installed)))
+}
+
+/// The runs of a tree that held, with the installs that came before them.
+#[derive(Default)]
+struct Known {
+    installs: Vec<CheckRun>,
+    checks: BTreeMap<String, CheckRun>,
+}
+
+impl Known {
+    /// Returns the run of a check that need not be run again.
+    fn holds(&self, check: &Check<'_>) -> Option<CheckRun> {
+        let run = self.checks.get(check.command)?;
+        still_holds(run, check).then(|| CheckRun {
+            name: check.name.to_owned(),
+            level: check.level,
+            ..run.clone()
+        })
+    }
+}
+
+/// Returns the runs of this very tree, beside the same installs, that held.
+async fn passed_before(job: &Job<'_>, tree: &str, installs: &[Install]) -> Result<Known, Trouble> {
     let query = Query::new()
-        .equal("build", build.to_string())
+        .equal("build", job.candidate.task.build.to_string())
         .equal("tree", tree)
         .equal("verdict", "passed");
-    let evidence = context.store.list::<Evidence>(query).await?;
-    Ok(evidence
-        .into_iter()
-        .flat_map(|evidence| evidence.record.checks)
-        .map(|run| (run.command.clone(), run))
-        .collect())
+    let mut known = Known::default();
+    for evidence in job.context.store.list::<Evidence>(query).await? {
+        let evidence = evidence.into_inner();
+        if !install::are_of(&evidence.installs, installs) {
+            continue;
+        }
+        known.installs = evidence.installs;
+        let runs = evidence.checks.into_iter();
+        known
+            .checks
+            .extend(runs.map(|run| (run.command.clone(), run)));
+    }
+    Ok(known)
 }
 
 fn still_holds(run: &CheckRun, check: &Check<'_>) -> bool {
@@ -368,41 +420,47 @@ fn still_holds(run: &CheckRun, check: &Check<'_>) -> bool {
 
 /// Compares the tests with those of the parent; false when it was ended from outside.
 async fn compare(
-    house: &GateHouse,
-    context: &Context,
-    candidate: &Candidate<'_>,
-    checks: &[Check<'_>],
+    job: &Job<'_>,
     runs: &[CheckRun],
-    cancel: &CancellationToken,
     findings: &mut Findings,
 ) -> Result<bool, Trouble> {
-    let tree = house.clone.tree_of(candidate.parent).await?;
-    let known = passed_before(context, candidate.task.build, &tree).await?;
+    let (house, parent) = (job.house, job.candidate.parent);
+    let tree = house.clone.tree_of(parent).await?;
+    let installs = found(house, parent, job.candidate.task).await?;
+    let known = passed_before(job, &tree, &installs).await?;
     let mut checkout = None;
-    for (check, run) in checks.iter().zip(runs) {
+    for (check, run) in job.checks.iter().zip(runs) {
         if run.tests.is_none() && !looks_like_tests(check.command) {
             continue;
         }
-        let kept = known.get(check.command);
+        let key = ParentTests {
+            tree: tree.clone(),
+            command: check.command.to_owned(),
+            installs: installs.clone(),
+        };
+        let kept = known.checks.get(check.command);
         let cached = kept
             .map(|run| run.tests.clone().unwrap_or_default())
-            .or_else(|| house.parent_tests(&tree, check.command));
+            .or_else(|| house.parent_tests(&key));
         let before = if let Some(tests) = cached {
             tests
         } else {
+            // How the parent fares is no finding about the candidate.
+            let mut ignored = Findings::default();
             if checkout.is_none() {
-                checkout = Some(Turn::take(house, candidate.parent).await?);
+                let Some((turn, _)) = prepared(job, parent, &installs, &mut ignored).await? else {
+                    return Ok(false);
+                };
+                checkout = Some(turn);
             }
             let Some(turn) = &checkout else { continue };
             let target = turn.clean.target_directory().to_owned();
-            // How the parent fares is no finding about the candidate.
-            let mut ignored = Findings::default();
             let ran = house
-                .execute(&turn.clean, &target, check, cancel, &mut ignored)
+                .execute(turn, &target, check, job.cancel, &mut ignored)
                 .await?;
             let Some(ran) = ran else { return Ok(false) };
             let tests = ran.tests.unwrap_or_default();
-            house.keep_parent_tests(&tree, check.command, tests.clone());
+            house.keep_parent_tests(key, tests.clone());
             tests
         };
         let now = run.tests.clone().unwrap_or_default();

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::checks::{Gate, Spent};
 use super::house::{Check, Findings, GateHouse, Turn};
+use super::install;
 use super::run::{not_run, required};
 use crate::build::trouble::Trouble;
 
@@ -35,33 +36,37 @@ pub(crate) async fn check(
     let build = whole.build;
     let gate = house.gate_at(build.base.as_ref()).await?;
     let level = whole.level.unwrap_or(gate.build_level);
-    let turn = Turn::take(house, whole.commit).await?;
+    let mut turn = Turn::take(house, whole.commit).await?;
     // Beside the checkout, which is this check's alone: others may check the same build meanwhile.
     let target = turn.clean.target_directory().with_file_name("cold");
     clear(&target)?;
     let mut findings = Findings::default();
+    // What one of the tasks landed with, the whole needs too.
+    let with_packages = landed(whole.tasks).filter(|task| task.installs > 0);
+    let installs = install::found_at(house, whole.commit, with_packages).await?;
+    let installed = install::in_turn(house, &mut turn, &installs, cancel, &mut findings).await?;
+    let Some(installed) = installed else {
+        return Ok(None);
+    };
     let mut runs: Vec<CheckRun> = Vec::new();
-    let mut spent = Spent::default();
-    for check in checks(house, &gate, level, whole.tasks) {
-        // A person answers for what such a check found; it is listed as not run.
-        if check.kind == Some(CheckKind::Security)
-            && build.accepted.iter().any(|name| name == check.name)
-        {
-            continue;
-        }
-        let check = Check {
-            timeout: spent.left(&gate, check.level, check.timeout),
-            ..check
+    if findings.is_clean() {
+        let site = Site {
+            house,
+            turn: &turn,
+            target: &target,
+            gate: &gate,
         };
-        let ran = house.execute(&turn.clean, &target, &check, cancel, &mut findings);
-        let Some(run) = ran.await? else {
-            clear(&target)?;
-            return Ok(None);
-        };
-        spent.add(check.level, Duration::from_millis(run.duration_ms));
-        runs.push(run);
+        let ran = run(
+            &site,
+            &checks(house, &gate, level, whole),
+            cancel,
+            &mut findings,
+        )
+        .await;
+        clear(&target)?;
+        let Some(ran) = ran? else { return Ok(None) };
+        runs = ran;
     }
-    clear(&target)?;
     Ok(Some(Evidence {
         build: build.id,
         task: None,
@@ -74,9 +79,44 @@ pub(crate) async fn check(
         level: gate.named(level),
         requirements: landed_requirements(whole.tasks),
         not_run: not_run(&gate, level, &runs),
+        installs: installed,
         checks: runs,
         at: whole.now,
     }))
+}
+
+/// Where the whole is checked.
+struct Site<'a> {
+    house: &'a GateHouse,
+    turn: &'a Turn<'a>,
+    target: &'a Path,
+    gate: &'a Gate,
+}
+
+/// Runs every check, whatever the others show; none when it was ended from outside.
+async fn run(
+    site: &Site<'_>,
+    checks: &[Check<'_>],
+    cancel: &CancellationToken,
+    findings: &mut Findings,
+) -> Result<Option<Vec<CheckRun>>, Trouble> {
+    let mut runs = Vec::new();
+    let mut spent = Spent::default();
+    for check in checks {
+        let check = Check {
+            timeout: spent.left(site.gate, check.level, check.timeout),
+            ..*check
+        };
+        let ran = site
+            .house
+            .execute(site.turn, site.target, &check, cancel, findings);
+        let Some(run) = ran.await? else {
+            return Ok(None);
+        };
+        spent.add(check.level, Duration::from_millis(run.duration_ms));
+        runs.push(run);
+    }
+    Ok(Some(runs))
 }
 
 /// As [`check`], where nobody ends it from outside.
@@ -108,10 +148,19 @@ fn checks<'a>(
     house: &GateHouse,
     gate: &'a Gate,
     level: Level,
-    tasks: &'a [Task],
+    whole: &Whole<'a>,
 ) -> Vec<Check<'a>> {
-    let mut checks: Vec<Check<'a>> = gate.up_to(level).map(Check::from).collect();
-    for task in landed(tasks) {
+    // A person answers for what such a check found; it is listed as not run.
+    let is_accepted = |check: &Check<'_>| {
+        check.kind == Some(CheckKind::Security)
+            && whole.build.accepted.iter().any(|name| name == check.name)
+    };
+    let mut checks: Vec<Check<'a>> = gate
+        .up_to(level)
+        .map(Check::from)
+        .filter(|check| !is_accepted(check))
+        .collect();
+    for task in landed(whole.tasks) {
         let validation = &task.block.validation;
         let known = checks.iter().any(|check| {
             check.command == validation.command && check.expected == Some(&validation.expected)

@@ -250,7 +250,8 @@ impl Link {
 
 impl From<&Evidence> for Seen {
     fn from(evidence: &Evidence) -> Self {
-        let checks = evidence.checks.iter().map(|run| Ran {
+        let runs = evidence.installs.iter().chain(&evidence.checks);
+        let checks = runs.map(|run| Ran {
             name: run.name.clone(),
             command: run.command.clone(),
             exit_code: run.exit_code,

@@ -8,6 +8,7 @@ fn decide(task: &Task, class: Class, error: &str) -> Answer {
     let happened = Happened {
         failure: &failure,
         quota_back: None,
+        installable: false,
         now: noon(),
         jitter: 1.0,
     };
@@ -108,22 +109,22 @@ fn every_other_class_has_its_row() {
 
 #[test]
 fn installing_is_off_unless_allowed_and_then_bounded() {
-    let limits = Limits {
-        installs: 2,
-        ..Limits::default()
-    };
     let missing = failure(Class::MissingDependency, "x");
     let mut task = task("T-1", TaskState::Working, &[]);
     for installs in 0..3 {
-        task.installs = installs;
-        let happened = Happened {
-            failure: &missing,
-            quota_back: None,
-            now: noon(),
-            jitter: 0.0,
-        };
-        let allowed = answer(&task, &happened, &limits) == Answer::InstallAndRetry;
-        assert_eq!(allowed, installs < 2);
+        for installable in [false, true] {
+            task.installs = installs;
+            let happened = Happened {
+                failure: &missing,
+                quota_back: None,
+                installable,
+                now: noon(),
+                jitter: 0.0,
+            };
+            let follows = answer(&task, &happened, &Limits::default());
+            let installed = follows == Answer::InstallAndRetry;
+            assert_eq!(installed, installable && installs < 2);
+        }
     }
 }
 
@@ -181,7 +182,7 @@ fn told(answer: &Answer) -> String {
 }
 
 /// Plays one failure of `class` after the other until the task does not go on by itself.
-fn row(class: Class, same: bool, limits: &Limits) -> Vec<String> {
+fn row(class: Class, same: bool, installable: bool) -> Vec<String> {
     let mut task = task("T-1", TaskState::Working, &[]);
     let mut answers = Vec::new();
     while answers.len() < LONGEST {
@@ -190,10 +191,11 @@ fn row(class: Class, same: bool, limits: &Limits) -> Vec<String> {
         let happened = Happened {
             failure: &failure,
             quota_back: None,
+            installable,
             now: noon(),
             jitter: 1.0,
         };
-        let answer = answer(&task, &happened, limits);
+        let answer = answer(&task, &happened, &Limits::default());
         answers.push(told(&answer));
         match answer {
             Answer::RebaseAndRetry => task.rebases += 1,
@@ -209,10 +211,6 @@ fn row(class: Class, same: bool, limits: &Limits) -> Vec<String> {
 }
 
 fn table() -> String {
-    let with_installs = Limits {
-        installs: 2,
-        ..Limits::default()
-    };
     let mut lines = vec![
         "# What follows each failure of a class, one after the other in one round. Written by"
             .to_owned(),
@@ -221,11 +219,11 @@ fn table() -> String {
     ];
     for class in CLASSES {
         for (same, label) in [(false, "another error each time"), (true, "the same error")] {
-            let answers = row(class, same, &Limits::default()).join("; ");
+            let answers = row(class, same, false).join("; ");
             lines.push(format!("{} | {label} | {answers}", named(class)));
         }
     }
-    let answers = row(Class::MissingDependency, false, &with_installs).join("; ");
+    let answers = row(Class::MissingDependency, false, true).join("; ");
     lines.push(format!("MISSING_DEPENDENCY | installs allowed | {answers}"));
     lines.push(String::new());
     lines.join("\n")
