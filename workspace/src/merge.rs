@@ -1,6 +1,6 @@
 //! Brings a commit into a branch of the user's repository, on the word of a person, and nothing else into it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
@@ -125,7 +125,7 @@ impl LocalClone {
             .settings(&LOCAL_TRANSFER)
             .timeout(TRANSFER_TIMEOUT);
         let output = self.git().try_run(call).await?;
-        if output.code == 0 {
+        if output.code == 0 || self.has(&place, branch, commit).await? {
             return Ok(());
         }
         let answer = output.line();
@@ -139,6 +139,15 @@ impl LocalClone {
             branch: branch.to_owned(),
             reason,
         })
+    }
+
+    /// Says that `branch` of a repository has `commit` already, beside commits that the clone knows.
+    async fn has(&self, place: &Path, branch: &str, commit: &CommitId) -> Result<bool, GitError> {
+        let Some(tip) = self.branch_at(place, branch).await? else {
+            return Ok(false);
+        };
+        let known = self.resolve(tip.as_str()).await?.is_some();
+        Ok(known && self.is_ancestor(commit, &tip).await?)
     }
 
     /// Finds the directory of a remote; only its address is read from the user's settings.

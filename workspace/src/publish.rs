@@ -1,5 +1,7 @@
 //! Gives the user's repository a branch by compare-and-swap, and touches nothing else in it.
 
+use std::path::Path;
+
 use ropewalk_schemas::CommitId;
 
 use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
@@ -144,12 +146,21 @@ impl LocalClone {
 
     /// Returns where `branch` of the user's repository is.
     pub async fn user_branch(&self, branch: &str) -> Result<Option<CommitId>, GitError> {
+        self.branch_at(&self.user().path, branch).await
+    }
+
+    /// Returns where `branch` of a repository on this machine is.
+    pub(crate) async fn branch_at(
+        &self,
+        place: &Path,
+        branch: &str,
+    ) -> Result<Option<CommitId>, GitError> {
         let reference = format!("refs/heads/{branch}");
         let call = self
             .call(["ls-remote", "--refs"])
             .argument(format!("--upload-pack={}", Git::server("upload-pack")))
             .argument("--")
-            .argument(&self.user().path)
+            .argument(place)
             .argument(&reference)
             .settings(&LOCAL_TRANSFER);
         let output = self.git().run(call).await?;

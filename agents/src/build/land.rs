@@ -264,7 +264,8 @@ impl Lander {
         Ok(landed)
     }
 
-    /// Finds the branch that an earlier landing is sent on from; it has that landing, or is refused.
+    /// Finds what is sent on of an earlier landing: what it made, and not what came on the branch since; a branch that
+    /// lost it is refused.
     async fn earlier(
         &self,
         build: &Build,
@@ -286,7 +287,7 @@ impl Lander {
         Ok(Landed {
             build: build.id,
             into,
-            commit: tip,
+            commit: landed.clone(),
             way: Way::Contained,
         })
     }

@@ -99,6 +99,7 @@ fn after_an_earlier_landing_only_a_branch_that_has_it_is_sent_on() {
     world.git(&["init", "--quiet", "--bare", "../remote.git"]);
     world.git(&["branch", "release"]);
     world.run(&format!("build land {build} --into release"));
+    let landed = world.git(&["rev-parse", "release"]);
     let push = format!("build land {build} --push {}", bare.display());
     // The build began from `main`, which has nothing of it.
     let said = world.refused(&push, 1);
@@ -111,14 +112,19 @@ fn after_an_earlier_landing_only_a_branch_that_has_it_is_sent_on() {
     world.write("b.txt", "later\n");
     world.git(&["add", "."]);
     world.git(&["commit", "--quiet", "--message=later"]);
-    world.run(&format!("{push} --into release"));
-    let tip = world.git(&["rev-parse", "release"]);
-    assert_eq!(of_bare(&bare, "release"), tip);
+    let sent = world.json(&format!("{push} --into release"));
+    assert_eq!(text(&sent["commit"]), landed);
+    assert_eq!(of_bare(&bare, "release"), landed);
     assert_eq!(
         of_bare(&bare, "--branches"),
-        tip,
-        "and nothing else is sent"
+        landed,
+        "and nothing else is sent, what came on the branch since least of all"
     );
+    // Whoever sends the branch on himself is not in the way of another try.
+    world.git(&["push", "--quiet", "../remote.git", "release"]);
+    let tip = world.git(&["rev-parse", "release"]);
+    world.run(&format!("{push} --into release"));
+    assert_eq!(of_bare(&bare, "release"), tip);
 }
 
 #[test]

@@ -122,6 +122,11 @@ async fn a_bare_remote_on_this_machine_is_pushed_to_and_never_forced() -> anyhow
         "{refused:?}"
     );
     assert_eq!(git(&remote, &["rev-parse", "main"])?, next.as_str());
+    let later = commit(&clone, &next, "c.txt", "c\n").await?;
+    clone.push_to("origin", "main", &later).await?;
+    clone.push_to("origin", "main", &next).await?;
+    let has_both = git(&remote, &["rev-parse", "main"])?;
+    assert_eq!(has_both, later.as_str(), "it has that commit already");
     let far = clone.push_to("far", "main", &next).await;
     assert!(matches!(far, Err(PushError::NotLocal { .. })), "{far:?}");
     let unknown = clone.push_to("upstream", "main", &next).await;

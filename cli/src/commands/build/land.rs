@@ -19,7 +19,7 @@ pub struct Land {
     /// The branch to land in; the one that the build began from when absent.
     #[arg(long, value_name = "BRANCH")]
     into: Option<String>,
-    /// Sends that branch on: to a remote of the repository on this machine, or to a directory.
+    /// Sends what was landed on as that branch: to a remote of the repository on this machine, or to a directory.
     #[arg(long, value_name = "REMOTE")]
     push: Option<String>,
 }
