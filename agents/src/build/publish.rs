@@ -37,7 +37,10 @@ pub(crate) async fn publish(shop: &Shop, context: &Context, build: BuildId) -> R
             Publication::MovedByOther { actual } => Some(actual),
         };
         let done = match moved {
-            None => follow(context, &build, head).await?,
+            None => {
+                follow(context, &build, head).await?;
+                true
+            }
             Some(Some(actual)) if is_ours(shop, &build, &head, &actual).await? => {
                 // A crash came between the ref and SQL, or another loop was faster.
                 follow(context, &build, actual).await?;
@@ -57,18 +60,27 @@ fn is_contested(build: &Build) -> bool {
     build.state == BuildState::Paused && build.pause_reason == Some(PauseReason::Conflict)
 }
 
-async fn follow(
-    context: &Context,
-    build: &Versioned<Build>,
-    at: CommitId,
-) -> Result<bool, Trouble> {
-    let after = Build {
-        published: Some(at),
-        ..build.record.clone()
-    };
-    let mut changes = ChangeSet::new();
-    changes.update(build, &after);
-    committed(context, changes).await
+/// Writes down where the branch is, whatever else about the build changed during the push.
+async fn follow(context: &Context, before: &Build, at: CommitId) -> Result<(), Trouble> {
+    for _ in 0..CONFLICTS {
+        let Some(build) = context::build(&context.store, before.id).await? else {
+            return Ok(());
+        };
+        // Another loop was faster.
+        if build.published != before.published {
+            return Ok(());
+        }
+        let after = Build {
+            published: Some(at.clone()),
+            ..build.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&build, &after);
+        if committed(context, changes).await? {
+            return Ok(());
+        }
+    }
+    Err(Trouble::Contended(format!("build/{}", before.id)))
 }
 
 /// A branch between what was published and the head was moved by this program itself.

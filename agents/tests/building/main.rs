@@ -24,6 +24,7 @@ mod meeting;
 mod merging;
 mod milestones;
 mod people;
+mod publishing;
 mod purse;
 mod reach;
 mod script;
