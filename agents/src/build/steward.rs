@@ -1,6 +1,6 @@
 //! Looks after builds: settles them, lays their ground, checks them as a whole, publishes what is not published.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::build::{Build, BuildState};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -24,6 +25,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The pause while another process does the work on a build.
 const DUTY_PAUSE: Duration = Duration::from_millis(200);
+/// So soon after a publication the next one of the same build waits, and takes what landed meanwhile with it.
+const BETWEEN_PUBLICATIONS: Duration = Duration::from_millis(250);
 /// The states in which a build has something to look after.
 const LOOKED_AFTER: [BuildState; 6] = [
     BuildState::Queued,
@@ -49,6 +52,7 @@ pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationT
         if let Err(trouble) = court.sit(&shop, &context).await {
             warn!("the locks could not be looked after: {trouble}");
         }
+        let rest = chores.rest(pause);
         tokio::select! {
             () = ending.cancelled() => break,
             _ = bell.changed() => pause = FIRST_PAUSE,
@@ -62,7 +66,7 @@ pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationT
                 chores.busy.remove(&build);
                 pause = FIRST_PAUSE;
             }
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            () = tokio::time::sleep(rest) => pause = (pause * 2).min(LONGEST_PAUSE),
         }
     }
 }
@@ -72,6 +76,10 @@ pub(crate) async fn run(shop: Arc<Shop>, context: Context, ending: CancellationT
 struct Chores {
     running: JoinSet<BuildId>,
     busy: HashSet<BuildId>,
+    /// Builds whose branches are to follow their heads, whatever becomes of them meanwhile.
+    owed: HashSet<BuildId>,
+    /// When a publication last began, where that was not long ago.
+    published: HashMap<BuildId, Instant>,
 }
 
 impl Chores {
@@ -87,6 +95,31 @@ impl Chores {
             }
             None => std::future::pending().await,
         }
+    }
+
+    /// Takes the builds whose branches are to follow now; the others stay owed.
+    fn due(&mut self) -> Vec<BuildId> {
+        self.published
+            .retain(|_, at| at.elapsed() < BETWEEN_PUBLICATIONS);
+        let may =
+            |build: &BuildId| !self.busy.contains(build) && !self.published.contains_key(build);
+        let due: Vec<BuildId> = self.owed.iter().copied().filter(may).collect();
+        for build in &due {
+            self.owed.remove(build);
+            self.published.insert(*build, Instant::now());
+        }
+        due
+    }
+
+    /// Shortens a pause to the time when the next branch is to follow.
+    fn rest(&self, pause: Duration) -> Duration {
+        let owed = self
+            .owed
+            .iter()
+            .filter(|build| !self.busy.contains(build))
+            .filter_map(|build| self.published.get(build));
+        let due = owed.map(|at| BETWEEN_PUBLICATIONS.saturating_sub(at.elapsed()));
+        due.fold(pause, Duration::min)
     }
 
     fn begin(
@@ -148,14 +181,16 @@ async fn look(shop: &Arc<Shop>, context: &Context, chores: &mut Chores) -> Resul
                     warn!(build.id = %build.id, "build `{}` could not be settled: {trouble}", build.id);
                 }
                 if build.head != build.published {
-                    let (work, shop, context) = (shop, Arc::clone(shop), context.clone());
-                    let id = build.id;
-                    chores.begin(work, id, async move {
-                        publish::publish(&shop, &context, id).await
-                    });
+                    chores.owed.insert(build.id);
                 }
             }
         }
+    }
+    for id in chores.due() {
+        let (work, shop, context) = (shop, Arc::clone(shop), context.clone());
+        chores.begin(work, id, async move {
+            publish::publish(&shop, &context, id).await
+        });
     }
     Ok(())
 }
@@ -175,5 +210,31 @@ fn need(build: &Build) -> Need {
         BuildState::Running if build.head.is_none() => Need::Ground,
         BuildState::Verifying => Need::Check,
         _ => Need::Settling,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_branch_that_followed_just_now_follows_again_a_little_later() {
+        let build = BuildId(uuid::Uuid::from_u128(1));
+        let mut chores = Chores::default();
+        chores.owed.insert(build);
+        assert_eq!(chores.due(), [build]);
+        assert_eq!(chores.rest(LONGEST_PAUSE), LONGEST_PAUSE, "nothing is owed");
+        chores.owed.insert(build);
+        assert!(chores.due().is_empty());
+        assert_eq!(chores.rest(LONGEST_PAUSE), BETWEEN_PUBLICATIONS);
+        chores.busy.insert(build);
+        tokio::time::advance(BETWEEN_PUBLICATIONS).await;
+        assert!(
+            chores.due().is_empty(),
+            "another piece of work on it is under way"
+        );
+        assert_eq!(chores.rest(LONGEST_PAUSE), LONGEST_PAUSE);
+        chores.busy.clear();
+        assert_eq!(chores.due(), [build]);
     }
 }
