@@ -1,5 +1,6 @@
 //! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
 
+mod candidate;
 mod grants;
 mod keeper;
 mod packages;
@@ -12,13 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ropewalk_engine::llm::ModelError;
 use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions, build_tools};
 use ropewalk_orchestrator::Context;
-use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError};
-use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, PreserveKey, Rebase, Slot};
+use ropewalk_workspace::{PreserveKey, Slot};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -26,7 +26,7 @@ use super::Shop;
 use super::claim::Claim;
 use super::context::{CONFLICTS, of_build};
 use super::ending::{self, Fault, Report, Rows};
-use super::gate::{house, run, scope};
+use super::gate::{house, run};
 use super::join::{self, Joined};
 use super::landing::{self, Landing};
 use super::prompt::{self, Background, Finished};
@@ -35,6 +35,7 @@ use super::settle::go;
 use super::trouble::Trouble;
 
 pub(crate) use super::prompt::Lesson;
+use candidate::{lay_out, propose};
 use grants::Grants;
 use keeper::Pulse;
 use packages::Packages;
@@ -186,42 +187,87 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, Trouble> 
         attempt: claim.attempt.number,
     };
     let mut slot = work.shop.slots.acquire(&key, now).await?;
-    slot.move_to(work.base(), now).await?;
+    let moved = async { slot.move_to(work.base(), now).await.map_err(Trouble::from) };
+    let ((), background) = tokio::try_join!(moved, background(work))?;
     if !start(work).await? {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
-    let ending = in_slot(work, &mut slot, report).await;
-    // What no ref holds yet is kept first, so that nothing the agent made is lost.
-    // What is left in the slot when that fails is kept by whoever takes the slot next, and hides no ending.
-    match slot.release(work.context.now()).await {
-        Ok(kept) => {
-            let kept = kept.map(|kept| kept.reference);
-            report.preserve_ref = report.preserve_ref.take().or(kept);
+    let (ending, kept) = match in_slot(work, &mut slot, background, report).await {
+        // The gate has a checkout of its own, so the slot is given back beside it.
+        Ok(Made::Proposal(proposal)) => {
+            tokio::join!(
+                check_proposal(work, &proposal, report),
+                give_back(work, slot)
+            )
         }
-        Err(error) => {
-            warn!(task.id = %claim.task.id, "the slot of `{}` could not be given back: {error}", claim.task.id);
-        }
-    }
+        Ok(Made::Ended(ending)) => (Ok(ending), give_back(work, slot).await),
+        Err(trouble) => (Err(trouble), give_back(work, slot).await),
+    };
+    report.preserve_ref = report.preserve_ref.take().or(kept);
     ending
 }
 
-async fn in_slot(work: &Work<'_>, slot: &mut Slot, report: &mut Report) -> Result<Ending, Trouble> {
+/// Gives a slot back; says where work is kept that no ref held.
+async fn give_back(work: &Work<'_>, slot: Slot) -> Option<String> {
+    // What no ref holds yet is kept first, so that nothing the agent made is lost.
+    // What is left in the slot when that fails is kept by whoever takes the slot next, and hides no ending.
+    match slot.release(work.context.now()).await {
+        Ok(kept) => kept.map(|kept| kept.reference),
+        Err(error) => {
+            let task = &work.claim.task.id;
+            warn!(task.id = %task, "the slot of `{task}` could not be given back: {error}");
+            None
+        }
+    }
+}
+
+/// What came of the work in a slot.
+enum Made {
+    /// Something for the gate.
+    Proposal(Proposal),
+    /// The attempt has ended.
+    Ended(Ending),
+}
+
+/// A candidate, and the files that it may change.
+struct Proposal {
+    commit: CommitId,
+    allowed: Vec<RepoPath>,
+}
+
+async fn in_slot(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    mut background: Background,
+    report: &mut Report,
+) -> Result<Made, Trouble> {
     let Some(packages) = packages::install(work, slot).await? else {
-        return Ok(Ending::Interrupted(
+        return Ok(Made::Ended(Ending::Interrupted(
             "it was ended during an install".to_owned(),
-        ));
+        )));
     };
     if let Some(kept) = &work.claim.task.resume_from {
         lay_out(work, slot, kept).await?;
     }
     let bench = bench(work, slot, &packages)?;
-    match ask(work, &bench, packages, report).await? {
+    background.packages = packages.told;
+    match ask(work, &bench, &background, report).await? {
         Asked::Done => {}
-        Asked::Ended(ending) => return Ok(ending),
+        Asked::Ended(ending) => return Ok(Made::Ended(ending)),
     }
     report.granted = bench.granted();
     let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
     let commit = propose(work, slot, &allowed, report).await?;
+    Ok(Made::Proposal(Proposal { commit, allowed }))
+}
+
+/// Shows a proposal to the gate and lands it.
+async fn check_proposal(
+    work: &Work<'_>,
+    proposal: &Proposal,
+    report: &mut Report,
+) -> Result<Ending, Trouble> {
+    let Proposal { commit, allowed } = proposal;
     if !advance(
         work,
         TaskState::Validating,
@@ -232,7 +278,7 @@ async fn in_slot(work: &Work<'_>, slot: &mut Slot, report: &mut Report) -> Resul
     {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
-    check_and_land(work, &commit, work.base(), &allowed, report).await
+    check_and_land(work, commit, work.base(), allowed, report).await
 }
 
 /// Gates the candidate and lands it.
@@ -416,6 +462,14 @@ fn target_directory(work: &Work<'_>) -> PathBuf {
     work.shop.state.join("work").join(of_loop).join("target")
 }
 
+/// Reads what the prompt holds beside the task.
+async fn background(work: &Work<'_>) -> Result<Background, Trouble> {
+    let build = &work.claim.build;
+    let base = build.base.as_ref().unwrap_or(&work.claim.base);
+    let clone = &work.shop.clone;
+    Ok(Background::load(clone, base, work.base(), &build.idea).await?)
+}
+
 /// What came of asking the model.
 enum Asked {
     Done,
@@ -425,22 +479,18 @@ enum Asked {
 async fn ask(
     work: &Work<'_>,
     bench: &Workbench,
-    packages: Packages,
+    background: &Background,
     report: &mut Report,
 ) -> Result<Asked, Trouble> {
     let claim = work.claim;
     let shop = work.shop;
-    let base = claim.build.base.as_ref().unwrap_or(&claim.base);
-    let mut background =
-        Background::load(&shop.clone, base, work.base(), &claim.build.idea).await?;
-    background.packages = packages.told;
     let gotchas = super::lessons::gather(work, report).await?;
     let tools = build_tools(bench).map_err(|error| Trouble::Missing(error.to_string()))?;
     let job = prompt::job(
         &shop.prompts,
         &shop.options,
         claim,
-        &background,
+        background,
         &gotchas,
         tools,
     )
@@ -499,82 +549,4 @@ fn told(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
-}
-
-/// Makes the candidate commit of what the agent left in the slot.
-///
-/// Products of tools are left out; files that were not to be touched are kept in, for the gate to see them.
-async fn propose(
-    work: &Work<'_>,
-    slot: &mut Slot,
-    allowed: &[RepoPath],
-    report: &mut Report,
-) -> Result<CommitId, Trouble> {
-    let message = message(&work.claim.task, work.claim.attempt.build);
-    let now = work.context.now();
-    let take = |file: &ChangedFile| {
-        let sorted = scope::sort(std::slice::from_ref(file), allowed);
-        sorted.products.is_empty()
-    };
-    failpoint!("build.preserve.before");
-    let snapshot = slot.snapshot(&message, now, &take).await?;
-    failpoint!("build.preserve.after");
-    report.candidate = Some(snapshot.commit.clone());
-    report.preserve_ref = Some(snapshot.preserved.reference);
-    Ok(snapshot.commit)
-}
-
-/// Writes the message of a task's commit: the same task gives the same message, whatever happened on the way.
-pub(crate) fn message(task: &Task, build: BuildId) -> CommitMessage {
-    let block = &task.block;
-    let verb = match block.action {
-        Action::Create => "create",
-        Action::Update => "update",
-        Action::Add => "add to",
-        Action::Delete => "delete",
-        Action::Verify => "verify",
-    };
-    let body: Vec<String> = block
-        .requirements
-        .iter()
-        .map(|requirement| format!("- {}", requirement.text.trim()))
-        .collect();
-    let mut message = CommitMessage::new(format!("{}: {verb} {}", task.id, block.file))
-        .with_body(body.join("\n"))
-        .with_trailer("Ropewalk-Task", task.id.as_str());
-    let mut named: Vec<&str> = Vec::new();
-    for requirement in &block.requirements {
-        if let Some(id) = &requirement.id
-            && !named.contains(&id.as_str())
-        {
-            named.push(id.as_str());
-            message = message.with_trailer("Ropewalk-Requirement", id.as_str());
-        }
-    }
-    message.with_trailer("Ropewalk-Execution", build.to_string())
-}
-
-/// Lays kept work out in the slot, as far as it still fits the head.
-async fn lay_out(work: &Work<'_>, slot: &Slot, kept: &CommitId) -> Result<(), Trouble> {
-    let clone = &work.shop.clone;
-    let base = work.base();
-    let Rebase::Rebased(rebased) = clone.rebase(kept, base, work.context.now()).await? else {
-        info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
-        return Ok(());
-    };
-    let files = slot.files()?;
-    for changed in clone
-        .changed_files(base.as_str(), rebased.commit.as_str())
-        .await?
-    {
-        let Ok(path) = RepoPath::parse(&changed.path) else {
-            continue;
-        };
-        if changed.kind == ChangeKind::Deleted {
-            files.remove_file(&path)?;
-        } else if let Some(content) = clone.read_file(&rebased.commit, &changed.path).await? {
-            files.write_file(&path, &content)?;
-        }
-    }
-    Ok(())
 }

@@ -57,8 +57,10 @@ impl Slot {
             when,
         };
         let commit = clone.create_commit(new).await?;
-        let preserved = clone.preserve(&self.key, &commit).await?;
-        let changed = clone.changed_files(base.as_str(), commit.as_str()).await?;
+        let (preserved, changed) = tokio::try_join!(
+            clone.preserve(&self.key, &commit),
+            clone.changed_files(base.as_str(), commit.as_str()),
+        )?;
         if left_out.is_empty() {
             self.saved = differences;
         }
