@@ -1,10 +1,13 @@
 //! Compares a tree with its index by file status alone, without a git process.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use super::index::{Index, Likeness};
 use super::stamps::Stamps;
@@ -34,20 +37,27 @@ impl Survey {
         let Some(parsed) = Index::parse(fs::read(index)?, id_bytes) else {
             return Ok(None);
         };
-        let mut walk = Walk {
-            seen: vec![false; parsed.entries().len()],
+        let walk = Walk {
+            tree,
             // A file as young as the index may have been changed in the same tick, after its status was read.
             hides_from: match stamps {
                 Stamps::EachChange => None,
                 Stamps::Ticks => Some((metadata.mtime(), metadata.mtime_nsec())),
             },
             index: &parsed,
-            survey: Self::default(),
+            directories: Directories::default(),
         };
-        walk.directory(tree, &mut Vec::new())?;
-        let Walk {
-            seen, mut survey, ..
-        } = walk;
+        let found = walk.run()?;
+        let mut survey = Self::default();
+        let mut seen = vec![false; parsed.entries().len()];
+        for part in found {
+            for place in part.seen {
+                seen[place] = true;
+            }
+            survey.different.extend(part.survey.different);
+            survey.unsure.extend(part.survey.unsure);
+            survey.extra.extend(part.survey.extra);
+        }
         let entries = parsed.entries().iter().zip(seen);
         let missing = entries.filter(|(_, seen)| !seen);
         survey.missing = missing
@@ -63,57 +73,150 @@ impl Survey {
     }
 }
 
+/// So many threads look at files at once: more of them wait for the same locks of the file system.
+const THREADS: usize = 2;
+
+/// A walk through a tree by several threads, a directory at a time.
 struct Walk<'a> {
+    tree: &'a Path,
     index: &'a Index,
-    seen: Vec<bool>,
     hides_from: Option<(i64, i64)>,
+    directories: Directories,
+}
+
+/// What one thread found.
+#[derive(Debug, Default)]
+struct Found {
+    /// The places of files of the index that are there.
+    seen: Vec<usize>,
     survey: Survey,
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, directory: &Path, prefix: &mut Vec<u8>) -> io::Result<()> {
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            let length = prefix.len();
-            prefix.extend_from_slice(&entry.file_name().into_vec());
-            if entry.file_type()?.is_dir() {
-                prefix.push(b'/');
-                if self.index.has_below(prefix) {
-                    self.directory(&entry.path(), prefix)?;
-                } else {
-                    prefix.pop();
-                    self.survey.extra.push(prefix.clone());
-                }
-            } else {
-                self.file(&entry, prefix)?;
+    fn run(&self) -> io::Result<Vec<Found>> {
+        self.directories.add(Vec::new());
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..THREADS).map(|_| scope.spawn(|| self.work())).collect();
+            let mut parts = vec![self.work()?];
+            for other in others {
+                let part = other.join();
+                parts.push(part.unwrap_or_else(|_| Err(io::Error::other("a survey broke off")))?);
             }
-            prefix.truncate(length);
+            Ok(parts)
+        })
+    }
+
+    /// Looks at directories until none is left; the first error ends the walk of all.
+    fn work(&self) -> io::Result<Found> {
+        let mut found = Found::default();
+        while let Some(prefix) = self.directories.next() {
+            let done = self.directory(prefix, &mut found);
+            self.directories.done(done.is_err());
+            done?;
+        }
+        Ok(found)
+    }
+
+    /// Looks at what lies in a directory, named from the root of the tree and with a slash behind.
+    fn directory(&self, mut path: Vec<u8>, found: &mut Found) -> io::Result<()> {
+        let length = path.len();
+        for entry in fs::read_dir(self.tree.join(OsStr::from_bytes(&path)))? {
+            let entry = entry?;
+            path.truncate(length);
+            path.extend_from_slice(entry.file_name().as_bytes());
+            if !entry.file_type()?.is_dir() {
+                self.file(&entry, &path, found)?;
+                continue;
+            }
+            path.push(b'/');
+            if self.index.has_below(&path) {
+                self.directories.add(path.clone());
+            } else {
+                path.pop();
+                found.survey.extra.push(path.clone());
+            }
         }
         Ok(())
     }
 
-    fn file(&mut self, found: &fs::DirEntry, path: &[u8]) -> io::Result<()> {
+    fn file(&self, entry: &fs::DirEntry, path: &[u8], found: &mut Found) -> io::Result<()> {
+        let survey = &mut found.survey;
         let Some(place) = self.index.find(path) else {
-            self.survey.extra.push(path.to_vec());
+            survey.extra.push(path.to_vec());
             return Ok(());
         };
-        let entry = &self.index.entries()[place];
-        let likeness = entry.compare(&found.metadata()?, self.hides_from);
+        let indexed = &self.index.entries()[place];
+        let likeness = indexed.compare(&entry.metadata()?, self.hides_from);
         if likeness == Likeness::OtherKind {
-            self.survey.extra.push(path.to_vec());
+            survey.extra.push(path.to_vec());
             return Ok(());
         }
-        self.seen[place] = true;
+        found.seen.push(place);
         match likeness {
-            Likeness::Unsure if entry.is_link() => self.survey.different.push(path.to_vec()),
+            Likeness::Unsure if indexed.is_link() => survey.different.push(path.to_vec()),
             Likeness::Unsure => {
-                let suspect = (path.to_vec(), self.index.blob(entry));
-                self.survey.unsure.push(suspect);
+                let suspect = (path.to_vec(), self.index.blob(indexed));
+                survey.unsure.push(suspect);
             }
-            Likeness::Different => self.survey.different.push(path.to_vec()),
+            Likeness::Different => survey.different.push(path.to_vec()),
             Likeness::Same | Likeness::OtherKind => {}
         }
         Ok(())
+    }
+}
+
+/// The directories that are still to be looked at.
+#[derive(Debug, Default)]
+struct Directories {
+    state: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    paths: Vec<Vec<u8>>,
+    /// Directories that are looked at now, in which more may be found.
+    open: usize,
+}
+
+impl Directories {
+    fn add(&self, path: Vec<u8>) {
+        self.lock().paths.push(path);
+        self.changed.notify_one();
+    }
+
+    /// Takes a directory; waits while there may be another one, and answers none when there is not.
+    fn next(&self) -> Option<Vec<u8>> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(path) = waiting.paths.pop() {
+                waiting.open += 1;
+                return Some(path);
+            }
+            if waiting.open == 0 {
+                return None;
+            }
+            waiting = self
+                .changed
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Says that a directory was looked at; after a failure no other one is.
+    fn done(&self, failed: bool) {
+        let mut waiting = self.lock();
+        waiting.open -= 1;
+        if failed {
+            waiting.paths.clear();
+        }
+        if waiting.open == 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
