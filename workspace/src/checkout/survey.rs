@@ -6,7 +6,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::index::{Index, Likeness};
@@ -45,18 +44,11 @@ impl Survey {
                 Stamps::Ticks => Some((metadata.mtime(), metadata.mtime_nsec())),
             },
             index: &parsed,
-            directories: Directories::default(),
         };
-        let found = walk.run()?;
-        let mut survey = Self::default();
+        let (mut survey, there) = walk.run()?;
         let mut seen = vec![false; parsed.entries().len()];
-        for part in found {
-            for place in part.seen {
-                seen[place] = true;
-            }
-            survey.different.extend(part.survey.different);
-            survey.unsure.extend(part.survey.unsure);
-            survey.extra.extend(part.survey.extra);
+        for place in there {
+            seen[place] = true;
         }
         let entries = parsed.entries().iter().zip(seen);
         let missing = entries.filter(|(_, seen)| !seen);
@@ -76,28 +68,51 @@ impl Survey {
 /// So many threads look at files at once: more of them wait for the same locks of the file system.
 const THREADS: usize = 2;
 
-/// A walk through a tree by several threads, a directory at a time.
+/// A walk through a tree, level by level.
 struct Walk<'a> {
     tree: &'a Path,
     index: &'a Index,
     hides_from: Option<(i64, i64)>,
-    directories: Directories,
 }
 
-/// What one thread found.
+/// What lies in some directories of a level.
 #[derive(Debug, Default)]
 struct Found {
     /// The places of files of the index that are there.
     seen: Vec<usize>,
     survey: Survey,
+    /// The directories of the next level.
+    below: Vec<Vec<u8>>,
 }
 
 impl Walk<'_> {
-    fn run(&self) -> io::Result<Vec<Found>> {
-        self.directories.add(Vec::new());
+    /// Compares all files, and lists the places of those that are there.
+    fn run(&self) -> io::Result<(Survey, Vec<usize>)> {
+        let mut whole = Found {
+            below: vec![Vec::new()],
+            ..Found::default()
+        };
+        while !whole.below.is_empty() {
+            for part in self.level(&std::mem::take(&mut whole.below))? {
+                whole.seen.extend(part.seen);
+                whole.below.extend(part.below);
+                whole.survey.different.extend(part.survey.different);
+                whole.survey.unsure.extend(part.survey.unsure);
+                whole.survey.extra.extend(part.survey.extra);
+            }
+        }
+        Ok((whole.survey, whole.seen))
+    }
+
+    /// Looks at the directories of one level, each thread at its share of them.
+    fn level(&self, directories: &[Vec<u8>]) -> io::Result<Vec<Found>> {
+        let mut shares = directories.chunks(directories.len().div_ceil(THREADS));
+        let own = shares.next().unwrap_or_default();
         thread::scope(|scope| {
-            let others: Vec<_> = (1..THREADS).map(|_| scope.spawn(|| self.work())).collect();
-            let mut parts = vec![self.work()?];
+            let others: Vec<_> = shares
+                .map(|share| scope.spawn(|| self.directories(share)))
+                .collect();
+            let mut parts = vec![self.directories(own)?];
             for other in others {
                 let part = other.join();
                 parts.push(part.unwrap_or_else(|_| Err(io::Error::other("a survey broke off")))?);
@@ -106,13 +121,10 @@ impl Walk<'_> {
         })
     }
 
-    /// Looks at directories until none is left; the first error ends the walk of all.
-    fn work(&self) -> io::Result<Found> {
+    fn directories(&self, share: &[Vec<u8>]) -> io::Result<Found> {
         let mut found = Found::default();
-        while let Some(prefix) = self.directories.next() {
-            let done = self.directory(prefix, &mut found);
-            self.directories.done(done.is_err());
-            done?;
+        for directory in share {
+            self.directory(directory.clone(), &mut found)?;
         }
         Ok(found)
     }
@@ -130,7 +142,7 @@ impl Walk<'_> {
             }
             path.push(b'/');
             if self.index.has_below(&path) {
-                self.directories.add(path.clone());
+                found.below.push(path.clone());
             } else {
                 path.pop();
                 found.survey.extra.push(path.clone());
@@ -162,61 +174,6 @@ impl Walk<'_> {
             Likeness::Same | Likeness::OtherKind => {}
         }
         Ok(())
-    }
-}
-
-/// The directories that are still to be looked at.
-#[derive(Debug, Default)]
-struct Directories {
-    state: Mutex<Waiting>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    paths: Vec<Vec<u8>>,
-    /// Directories that are looked at now, in which more may be found.
-    open: usize,
-}
-
-impl Directories {
-    fn add(&self, path: Vec<u8>) {
-        self.lock().paths.push(path);
-        self.changed.notify_one();
-    }
-
-    /// Takes a directory; waits while there may be another one, and answers none when there is not.
-    fn next(&self) -> Option<Vec<u8>> {
-        let mut waiting = self.lock();
-        loop {
-            if let Some(path) = waiting.paths.pop() {
-                waiting.open += 1;
-                return Some(path);
-            }
-            if waiting.open == 0 {
-                return None;
-            }
-            waiting = self
-                .changed
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Says that a directory was looked at; after a failure no other one is.
-    fn done(&self, failed: bool) {
-        let mut waiting = self.lock();
-        waiting.open -= 1;
-        if failed {
-            waiting.paths.clear();
-        }
-        if waiting.open == 0 {
-            self.changed.notify_all();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
