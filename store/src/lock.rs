@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::database::Database;
 use crate::error::LocationError;
 use crate::location::{Location, Server};
+use session::Taking;
 pub(crate) use session::{Right, Session};
 
 /// Whether others may consume at the same time.
@@ -173,18 +174,19 @@ async fn take(server: &Server, instance: Instance) -> Result<OnServer, InstanceL
     let database = Database::postgres(server)?;
     let mut connection = database.connect(false).await.map_err(failed)?;
     let mut right = Right::new(instance);
-    let refused = right.take(&mut connection).await.map_err(failed)?;
-    if let Some(holder) = refused {
-        return Err(InstanceLockError::Taken {
-            database: server.to_string(),
-            holder: holder.map_or_else(|| process(None), |holder| holder.name),
-        });
-    }
-    Ok(OnServer {
+    let refused = |holder| InstanceLockError::Taken {
         database: server.to_string(),
-        taken_by: right.watch(),
-        session: Some(Session { connection, right }),
-    })
+        holder,
+    };
+    match right.take(&mut connection).await.map_err(failed)? {
+        Taking::Taken => Ok(OnServer {
+            database: server.to_string(),
+            taken_by: right.watch(),
+            session: Some(Session { connection, right }),
+        }),
+        Taking::Held(holder) => Err(refused(holder.name)),
+        Taking::LetGo => Err(refused(process(None))),
+    }
 }
 
 fn lock_file(state: &Path, instance: Instance) -> Result<File, InstanceLockError> {

@@ -34,6 +34,16 @@ struct Identity {
     began: i64,
 }
 
+/// What came of taking the lock.
+#[derive(Debug)]
+pub(super) enum Taking {
+    Taken,
+    /// Refused for the session that has it.
+    Held(Holder),
+    /// Refused, but whoever had it has let it go meanwhile.
+    LetGo,
+}
+
 /// A session that has the lock.
 #[derive(Debug)]
 pub(super) struct Holder {
@@ -54,23 +64,25 @@ impl Right {
         self.taken_by.subscribe()
     }
 
-    /// Takes the lock; when it is refused, answers who has it, if that one has not let it go again meanwhile.
+    /// Takes the lock, unless another session has it.
     pub(super) async fn take(
         &mut self,
         connection: &mut Connection,
-    ) -> Result<Option<Option<Holder>>, sqlx::Error> {
+    ) -> Result<Taking, sqlx::Error> {
         let rows = connection.fetch(attempt(self.instance)).await?;
         let mut values = rows.into_iter().flatten();
         if values.next() == Some(Value::Integer(1)) {
             self.session = identity(&mut values);
-            return Ok(None);
+            return Ok(Taking::Taken);
         }
         let rows = connection.fetch(holder()).await?;
         let mut values = rows.into_iter().flatten();
         let name = values.next().and_then(Value::into_text);
         let session = identity(&mut values);
-        let holder = name.zip(session);
-        Ok(Some(holder.map(|(name, session)| Holder { name, session })))
+        Ok(match name.zip(session) {
+            Some((name, session)) => Taking::Held(Holder { name, session }),
+            None => Taking::LetGo,
+        })
     }
 
     /// Takes the lock in a session that follows one that broke; refused for ever once another process has it.
@@ -85,13 +97,13 @@ impl Right {
         }
         let before = self.session;
         match self.take(connection).await? {
-            None => Ok(()),
-            Some(Some(other)) if Some(other.session) != before => {
+            Taking::Taken => Ok(()),
+            Taking::Held(other) if Some(other.session) != before => {
                 self.taken_by.send_replace(Some(other.name));
                 self.check()
             }
             // It is free, or about to be.
-            Some(_) => Err(sqlx::Error::Io(std::io::Error::other(
+            Taking::Held(_) | Taking::LetGo => Err(sqlx::Error::Io(std::io::Error::other(
                 "the lock of the database is just being let go",
             ))),
         }
