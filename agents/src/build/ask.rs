@@ -173,7 +173,7 @@ pub(crate) async fn budget_exceeded(
         topic: Some(exceeded.scope.clone()),
         ..asking(draft, about, Some(&build.idea))
     };
-    put_about(shop, context, changes, asking).await
+    put_asking(shop, context, changes, asking).await
 }
 
 /// Asks what to do about a branch that could not be merged.
@@ -208,7 +208,7 @@ pub(crate) async fn put(
     about: About,
     draft: QuestionDraft,
 ) -> Result<Option<QuestionId>, Trouble> {
-    put_about(
+    put_asking(
         shop,
         context,
         changes,
@@ -218,7 +218,7 @@ pub(crate) async fn put(
 }
 
 /// Puts a question that says itself what it is about.
-pub(crate) async fn put_about(
+pub(crate) async fn put_asking(
     shop: &Shop,
     context: &Context,
     changes: &mut ChangeSet,

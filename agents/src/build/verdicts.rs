@@ -14,7 +14,7 @@ use ropewalk_store::{ChangeSet, Query};
 
 use super::Shop;
 use super::act::control;
-use super::ask::{self, put, put_about};
+use super::ask::{self, put, put_asking};
 use super::context::{self};
 use super::decide::answer::with_addition;
 use super::decide::validation::{Asked, Vulnerability, asked, recommended};
@@ -39,7 +39,7 @@ pub(crate) async fn ask_people(
             topic: name(&asked).cloned(),
             ..asking(draft, about, Some(&build.idea))
         };
-        let question = put_about(shop, context, changes, asking).await?;
+        let question = put_asking(shop, context, changes, asking).await?;
         if matches!(asked, Asked::Vulnerability(_) | Asked::Failures { .. }) {
             holding = holding.or(question);
         }

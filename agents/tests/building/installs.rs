@@ -41,15 +41,17 @@ fn node(files: &[(&str, &str)], managers: &[PackageManager]) -> House {
         .with(|options| managers.clone_into(&mut options.package_managers))
 }
 
+/// A project that locks the package.
+const LOCKED: [(&str, &str); 5] = [
+    ("package.json", MANIFEST),
+    ("package-lock.json", LOCK),
+    PACKAGE,
+    MODULE,
+    IGNORED,
+];
+
 fn locked(managers: &[PackageManager]) -> House {
-    let files = [
-        ("package.json", MANIFEST),
-        ("package-lock.json", LOCK),
-        PACKAGE,
-        MODULE,
-        IGNORED,
-    ];
-    node(&files, managers)
+    node(&LOCKED, managers)
 }
 
 /// Runs the file of the task; a script that an install ran would be seen.
@@ -265,15 +267,8 @@ async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
 async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
     let slow = writes("T-1", "use.js", USE, None)
         .replace("turn: 2\n  reply:", "turn: 2\n  reply:\n    delay_ms: 700");
-    let files = [
-        ("package.json", MANIFEST),
-        ("package-lock.json", LOCK),
-        PACKAGE,
-        MODULE,
-        IGNORED,
-    ];
     let house = House::new(&slow)
-        .with_files(&files)
+        .with_files(&LOCKED)
         .with(|options| options.package_managers = vec![PackageManager::Npm]);
     let open = house.open().await;
     let spec = open.approve(json!([plan()])).await;

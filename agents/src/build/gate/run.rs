@@ -65,7 +65,7 @@ pub(crate) async fn candidate(
     let mut verdict = Findings::default();
     let looked = inspect(house, &gate, context, candidate, &changed, &mut verdict).await?;
     let mut ran = Ran::default();
-    let mut installs = found(house, candidate.commit, candidate.task).await?;
+    let mut installs = asked_installs(house, candidate.commit, candidate.task).await?;
     if verdict.is_clean() {
         let job = Job {
             house,
@@ -113,7 +113,11 @@ pub(crate) async fn candidate(
 }
 
 /// Lists the installs that a task asks for at a commit: those of a round in which something was missing before.
-async fn found(house: &GateHouse, commit: &CommitId, task: &Task) -> Result<Vec<Install>, Trouble> {
+async fn asked_installs(
+    house: &GateHouse,
+    commit: &CommitId,
+    task: &Task,
+) -> Result<Vec<Install>, Trouble> {
     if task.installs == 0 {
         return Ok(Vec::new());
     }
@@ -426,7 +430,7 @@ async fn compare(
 ) -> Result<bool, Trouble> {
     let (house, parent) = (job.house, job.candidate.parent);
     let tree = house.clone.tree_of(parent).await?;
-    let installs = found(house, parent, job.candidate.task).await?;
+    let installs = asked_installs(house, parent, job.candidate.task).await?;
     let known = passed_before(job, &tree, &installs).await?;
     let mut checkout = None;
     for (check, run) in job.checks.iter().zip(runs) {
