@@ -23,6 +23,12 @@ pub(crate) use sqlite::SqliteDatabase;
 /// How long a statement waits for another process that writes.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(40);
 
+/// How often a server that cannot be reached is tried before whoever waits is answered.
+pub(crate) const TRIES: u32 = 60;
+
+/// How long it is left alone between two tries.
+pub(crate) const PAUSE: Duration = Duration::from_millis(250);
+
 /// How many readers a process has.
 const READERS: u32 = 4;
 

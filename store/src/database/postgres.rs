@@ -9,7 +9,7 @@ use sqlx::postgres::{
 use sqlx::{Arguments, AssertSqlSafe, Connection as _, Row as _, TypeInfo, ValueRef};
 
 use super::fault::is_lost;
-use super::{READERS, Row, WRITE_TIMEOUT};
+use super::{PAUSE, READERS, Row, TRIES, WRITE_TIMEOUT};
 use crate::dialect::{CHANNEL, Statement};
 use crate::error::LocationError;
 use crate::location::Server;
@@ -88,19 +88,30 @@ impl PostgresDatabase {
         Ok(listener)
     }
 
-    /// Reads rows; a connection that broke since it was last used is no failure of the read.
+    /// Reads rows, with patience for a server that is starting; a connection that broke is no failure of the read.
     pub(super) async fn read(&self, statement: Statement) -> Result<Vec<Row>, sqlx::Error> {
         let mut broken = 0;
         loop {
-            let mut connection = self.readers.acquire().await?;
-            match fetch(&mut connection, statement.clone()).await {
-                Err(problem) if is_lost(&problem) && broken < READERS => {
-                    broken += 1;
-                    connection.close_on_drop();
-                }
+            match self.try_read(statement.clone()).await {
+                // Where no connection could be had, the pool has been patient already.
+                Err(sqlx::Error::PoolTimedOut) => return Err(sqlx::Error::PoolTimedOut),
+                Err(problem) if is_lost(&problem) && broken < TRIES => broken += 1,
                 outcome => return outcome,
             }
+            // Each idle connection may have broken while nobody looked; after those it is the server.
+            if broken > READERS {
+                tokio::time::sleep(PAUSE).await;
+            }
         }
+    }
+
+    async fn try_read(&self, statement: Statement) -> Result<Vec<Row>, sqlx::Error> {
+        let mut connection = self.readers.acquire().await?;
+        let outcome = fetch(&mut connection, statement).await;
+        if outcome.as_ref().is_err_and(is_lost) {
+            connection.close_on_drop();
+        }
+        outcome
     }
 }
 

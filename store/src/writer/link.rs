@@ -1,20 +1,12 @@
 //! The writer's connection: begins and ends transactions, and learns what became of one that broke at its end.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::{Clock, Ids};
 use tracing::{debug, info};
 
-use crate::database::{Connection, Database, Row, is_lost};
+use crate::database::{Connection, Database, PAUSE, Row, TRIES, is_lost};
 use crate::dialect::{self, Dialect, Statement};
 use crate::lock::Right;
-
-/// How often a server that cannot be reached is tried before whoever waits is answered.
-const TRIES: u32 = 60;
-
-/// How long it is left alone between two tries.
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// What a transaction wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
-//! A connection breaks around a commit, on either side of it: what was asked for happens once.
+//! A connection breaks around a commit, on either side of it, or as it is made: what was asked for happens once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::future;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_store::{EventFilter, Query};
 use ropewalk_tests::servers::PostgresServer;
@@ -15,16 +16,18 @@ use crate::support::{Bench, changes};
 /// Where the connection breaks.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
+    /// The server ends as it is spoken to first.
+    Greeting,
     /// The server never hears of the commit.
     Before,
     /// The server commits, and the answer is lost.
     After,
 }
 
-/// A road to the server that breaks at commits.
+/// A road to the server that breaks.
 struct Road {
     url: String,
-    /// How many commits are still to break.
+    /// How often it is still to break.
     cuts: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
@@ -40,6 +43,10 @@ impl Road {
         tasks.spawn(async move {
             let mut travellers = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
+                if matches!(cut, Cut::Greeting) && shared.load(Ordering::Acquire) > 0 {
+                    shared.fetch_sub(1, Ordering::AcqRel);
+                    continue;
+                }
                 let server = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
                 travellers.spawn(carry(client, server, cut, Arc::clone(&shared)));
             }
@@ -108,4 +115,21 @@ async fn a_commit_whose_connection_breaks_happens_once() {
         let sequences: Vec<i64> = events.iter().map(|event| event.sequence).collect();
         assert_eq!(sequences, [1, 2, 3, 4, 5, 6], "{cut:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_goes_on_when_the_server_ends_as_it_is_connected_to() {
+    let road = Road::build(Cut::Greeting).await;
+    let bench = Bench::on(&road.url).await;
+    let store = bench.open().await;
+    let timer = bench.timer("t");
+    store.commit(changes(|c| c.put(&timer))).await.unwrap();
+    road.cuts.store(3, Ordering::Release);
+    // So many at once need connections of their own.
+    let reads = (0..3).map(|_| store.list::<Timer>(Query::new()));
+    for found in future::join_all(reads).await {
+        assert_eq!(found.unwrap().len(), 1);
+    }
+    let left = road.cuts.load(Ordering::Acquire);
+    assert_eq!(left, 0, "nothing was cut");
 }

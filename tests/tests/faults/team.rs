@@ -303,6 +303,7 @@ async fn a_build_goes_on_while_its_database_server_crashes_again_and_again() -> 
             Ok((events.len() >= completed).then_some(()))
         })
         .await?;
+        team.at_work("loop-2-1").await?;
         team.postgres.kill();
         let port = team.postgres.port();
         let reached = TcpStream::connect(("127.0.0.1", port));
@@ -315,6 +316,9 @@ async fn a_build_goes_on_while_its_database_server_crashes_again_and_again() -> 
         Ok((events.len() == 1).then_some(()))
     })
     .await?;
+    let tasks = team.tasks().await?;
+    let attempts = team.store.list::<Attempt>(Query::new()).await?;
+    assert_eq!(attempts.len(), tasks.len(), "a crash costs no attempt");
     team.finish([builder, others]).await
 }
 
