@@ -1,49 +1,16 @@
 //! Spawns the tasks of a process by name, watches them and drains them.
 
+use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_catch::catch_unwind;
+use futures::FutureExt;
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
 use crate::shutdown::Shutdown;
-
-mod futures_catch {
-    //! Turns a panic inside a future into an error.
-
-    use std::future::Future;
-    use std::panic::AssertUnwindSafe;
-    use std::pin::pin;
-    use std::task::Poll;
-
-    /// Polls `future` to its end; a panic becomes `Err` with its message.
-    pub(super) async fn catch_unwind<F: Future>(
-        future: AssertUnwindSafe<F>,
-    ) -> Result<F::Output, String> {
-        let mut future = pin!(future.0);
-        std::future::poll_fn(move |context| {
-            let polled =
-                std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
-            match polled {
-                Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-                Ok(Poll::Pending) => Poll::Pending,
-                Err(panic) => Poll::Ready(Err(message(panic.as_ref()))),
-            }
-        })
-        .await
-    }
-
-    fn message(panic: &(dyn std::any::Any + Send)) -> String {
-        panic
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "panic without a message".to_owned())
-    }
-}
 
 /// Names a task that ended by a panic, and what it said.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,13 +50,12 @@ impl Supervisor {
         let shutdown = self.shutdown.clone();
         let failure = Arc::clone(&self.failure);
         self.tracker.spawn(async move {
-            let watched = catch_unwind(AssertUnwindSafe(task));
+            let watched = Self::guard(name, task);
             let outcome = tokio::select! {
                 outcome = watched => outcome,
                 () = shutdown.hard().cancelled() => Ok(()),
             };
-            if let Err(message) = outcome {
-                let crash = TaskFailure { name, message };
+            if let Err(crash) = outcome {
                 error!(task.name = name, "{crash}");
                 failure
                     .lock()
@@ -105,9 +71,11 @@ impl Supervisor {
         name: &'static str,
         work: impl Future<Output = T>,
     ) -> Result<T, TaskFailure> {
-        catch_unwind(AssertUnwindSafe(work))
-            .await
-            .map_err(|message| TaskFailure { name, message })
+        let caught = AssertUnwindSafe(work).catch_unwind().await;
+        caught.map_err(|panic| TaskFailure {
+            name,
+            message: message(panic.as_ref()),
+        })
     }
 
     /// Waits until every task has ended, at most `deadline`; then aborts what is left and waits for that.
@@ -132,6 +100,15 @@ impl Supervisor {
             None => Ok(()),
         }
     }
+}
+
+/// Returns what a panic said.
+fn message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic without a message".to_owned())
 }
 
 #[cfg(test)]
