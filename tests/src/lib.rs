@@ -11,3 +11,4 @@ pub mod namespaces;
 mod process;
 pub mod program;
 pub mod servers;
+pub mod soak;

@@ -11,12 +11,16 @@ use ropewalk_bus::{
 };
 use ropewalk_schemas::ProjectName;
 use ropewalk_tests::namespaces;
+use ropewalk_tests::soak::count;
 
 use crate::server::ConfiguredServer;
-use crate::support::{ELECTION, Running, World, finish_each_once, status};
+use crate::support::{ELECTION, Running, World, finish, finish_each_once, status};
 
 /// How long the loss of a leader may hold events up.
 const STALL: Duration = Duration::from_secs(10);
+
+/// How long a wire that comes and goes stays as it is.
+const BETWEEN_FLAPS: Duration = Duration::from_secs(2);
 
 fn run(program: &str, arguments: &str) -> Result<()> {
     let output = Command::new(program).args(arguments.split(' ')).output()?;
@@ -134,6 +138,12 @@ impl Cluster {
         Ok(context.get_stream(format!("ropewalk-{project}")).await?)
     }
 
+    /// Counts the messages of the stream, by what a server knows of it.
+    async fn messages(&self, project: &str, server: usize) -> Result<usize> {
+        let stream = self.stream(project, server).await?;
+        Ok(usize::try_from(stream.cached_info().state.messages)?)
+    }
+
     /// Returns the position of the stream's leader.
     async fn leader(&self, project: &str) -> Result<usize> {
         let info = self.stream(project, 0).await?.cached_info().clone();
@@ -173,34 +183,39 @@ async fn a_leader_that_is_cut_off_costs_seconds_and_no_event() -> Result<()> {
     ensure!(cut.elapsed() <= STALL, "it took {:?}", cut.elapsed());
     let healthy = (leader + 1) % 3;
     tokio::time::timeout(ELECTION, running.bus.flush()).await?;
-    let seen = cluster
-        .stream("many", healthy)
-        .await?
-        .cached_info()
-        .state
-        .messages;
-    assert_eq!(seen, 40);
+    assert_eq!(cluster.messages("many", healthy).await?, 40);
+    drop(inbox);
+    running.stop().await
+}
 
-    // A wire that comes and goes.
-    let mut flapped = BTreeSet::new();
-    for _ in 0..3 {
-        cluster.machines[leader].join(true)?;
-        flapped.append(&mut emit(&world, &running, 5).await?);
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        cluster.machines[leader].join(false)?;
-        flapped.append(&mut emit(&world, &running, 5).await?);
-        tokio::time::sleep(Duration::from_millis(700)).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn soak_a_wire_that_comes_and_goes_loses_and_doubles_nothing() -> Result<()> {
+    if !namespaces::are_own() {
+        let name = "network::soak_a_wire_that_comes_and_goes_loses_and_doubles_nothing";
+        return Ok(namespaces::run(name, &[])?);
     }
-    cluster.machines[leader].join(true)?;
-    finish_each_once(&mut inbox, &flapped).await?;
+    let flaps = count("ROPEWALK_SOAK_FLAPS", 3)?;
+    let (cluster, world) = (Cluster::start()?, World::embedded()?);
+    let running = cluster.bus(&world, "many", &[0, 1, 2]).await?;
+    let mut inbox = running.consume("build", &["task.*"]).await?;
+    let leader = cluster.leader("many").await?;
+    let flapping = async {
+        let mut emitted = BTreeSet::new();
+        for _ in 0..flaps {
+            for joined in [false, true] {
+                cluster.machines[leader].join(joined)?;
+                emitted.extend(emit(&world, &running, 5).await?);
+                tokio::time::sleep(BETWEEN_FLAPS).await;
+            }
+        }
+        Ok(emitted)
+    };
+    let all = usize::try_from(flaps)? * 10;
+    let (emitted, done) = tokio::try_join!(flapping, finish(&mut inbox, all))?;
+    assert_eq!(done, emitted);
     tokio::time::timeout(ELECTION, running.bus.flush()).await?;
-    let seen = cluster
-        .stream("many", healthy)
-        .await?
-        .cached_info()
-        .state
-        .messages;
-    assert_eq!(seen, 70, "each event lies in the stream once");
+    let seen = cluster.messages("many", (leader + 1) % 3).await?;
+    assert_eq!(seen, all, "each event lies in the stream once");
     drop(inbox);
     running.stop().await
 }
@@ -229,8 +244,8 @@ async fn the_smaller_side_claims_no_progress_and_loses_nothing() -> Result<()> {
     let majority = async {
         // Its leader may have been the one that is cut off.
         loop {
-            if let Ok(stream) = cluster.stream("alone", 1).await {
-                return stream.cached_info().state.messages;
+            if let Ok(messages) = cluster.messages("alone", 1).await {
+                return messages;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -240,13 +255,7 @@ async fn the_smaller_side_claims_no_progress_and_loses_nothing() -> Result<()> {
     cluster.machines[0].join(true)?;
     finish_each_once(&mut inbox, &during).await?;
     tokio::time::timeout(ELECTION, alone.bus.flush()).await?;
-    let seen = cluster
-        .stream("alone", 1)
-        .await?
-        .cached_info()
-        .state
-        .messages;
-    assert_eq!(seen, 10);
+    assert_eq!(cluster.messages("alone", 1).await?, 10);
     drop(inbox);
     alone.stop().await
 }

@@ -11,11 +11,12 @@ use bytes::Bytes;
 use futures::StreamExt;
 use ropewalk_store::{DeliveryFilter, EventFilter};
 use ropewalk_tests::servers::NatsServer;
+use ropewalk_tests::soak::count;
 
 use crate::picture::{TIMER, store};
 use crate::project::Project;
 use crate::running::{finish, start, stop, until_events, until_ready};
-use crate::trial::{approved, count, pause};
+use crate::trial::{approved, pause};
 
 const STREAM: &str = "ropewalk-habits";
 

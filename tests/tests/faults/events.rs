@@ -8,12 +8,13 @@ use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::payload::AlertCleared;
 use ropewalk_schemas::{ComponentName, Event, Payload, Priority, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState, Store};
+use ropewalk_tests::soak::count;
 
 use crate::ledger;
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{Running, start, stop, until_events, until_ready};
-use crate::trial::{UNTIL_FAULT, approved, count, end_of};
+use crate::trial::{UNTIL_FAULT, approved, end_of};
 
 /// What a process may take of memory while a backlog drains.
 const MEMORY_KIB: u64 = 300 * 1024;

@@ -15,9 +15,9 @@ use ropewalk_schemas::lease::{Holder, Lease};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{ComponentName, Event, Payload, Priority, RepoPath, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Location, Query, Store, Versioned};
+use ropewalk_tests::soak::count;
 
 use crate::ledger;
-use crate::trial::count;
 
 /// Names the database to the child; absent in an ordinary run.
 const DATABASE: &str = "ROPEWALK_TEST_LEASES";

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use nix::sys::signal::{Signal, kill};
+use ropewalk_tests::soak::count;
 
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{Running, start, stop, until_events, until_ready};
 use crate::sleepy::SleepyGate;
-use crate::trial::{UNTIL_FAULT, approved, count, end_of, pause, scatter};
+use crate::trial::{UNTIL_FAULT, approved, end_of, pause, scatter};
 
 /// Waits until more than `before` tasks were started; false when the build has ended instead.
 async fn until_started(project: &Project, up: &mut Running, before: usize) -> anyhow::Result<bool> {

@@ -14,6 +14,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_store::{DeliveryFilter, DeliveryState, Query, Store};
 use ropewalk_tests::namespaces;
+use ropewalk_tests::soak::count;
 
 use crate::ledger;
 use crate::picture::{TIMER, check_at_rest, events_of, git, landed, store};
@@ -25,18 +26,6 @@ pub(crate) const UNTIL_FAULT: Duration = Duration::from_mins(1);
 
 /// Names the project to copy to a test that runs itself again.
 const APPROVED: &str = "ROPEWALK_TEST_APPROVED";
-
-/// Returns how often something is done: `usually` in `./check`, what the environment says in `./check --soak`.
-pub(crate) fn count(variable: &str, usually: u32) -> anyhow::Result<u32> {
-    match std::env::var_os(variable) {
-        None => Ok(usually),
-        Some(text) => {
-            let text = text.to_string_lossy();
-            text.parse()
-                .with_context(|| format!("`{variable}` is `{text}`, which is no number"))
-        }
-    }
-}
 
 /// Returns how long something stands still: `usually` in `./check`, what the environment says in `./check --soak`.
 pub(crate) fn pause(usually: u32) -> anyhow::Result<Duration> {

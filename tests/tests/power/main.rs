@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use nix::sys::signal::{Signal, kill};
+use ropewalk_tests::soak::count;
 
 use crate::running::{start, until_events};
-use crate::trial::{UNTIL_FAULT, approved, count, end_of, scatter};
+use crate::trial::{UNTIL_FAULT, approved, end_of, scatter};
 
 /// A file that is mounted as a disk; unmounted on drop.
 struct LoopDisk(PathBuf);

@@ -20,19 +20,10 @@ use std::thread;
 
 use anyhow::{Context, ensure};
 use director::{History, play};
+use ropewalk_tests::soak::count;
 
 /// How many seeds `./check` plays.
-const SEEDS: u64 = 200;
-
-fn seeds() -> anyhow::Result<u64> {
-    match std::env::var_os("ROPEWALK_SOAK_SEEDS") {
-        None => Ok(SEEDS),
-        Some(text) => text
-            .to_string_lossy()
-            .parse()
-            .context("`ROPEWALK_SOAK_SEEDS` is no number"),
-    }
-}
+const SEEDS: u32 = 200;
 
 fn history(seed: u64) -> anyhow::Result<History> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,7 +55,7 @@ fn histories(seeds: &[u64]) -> anyhow::Result<Vec<History>> {
 
 #[test]
 fn whatever_the_seed_every_event_has_its_effect_once() -> anyhow::Result<()> {
-    let seeds: Vec<u64> = (0..seeds()?).collect();
+    let seeds: Vec<u64> = (0..count("ROPEWALK_SOAK_SEEDS", SEEDS)?.into()).collect();
     let played = histories(&seeds)?;
     let sum = |of: fn(&History) -> u32| played.iter().map(of).sum::<u32>();
     let (crashes, failures) = (sum(|one| one.crashes), sum(|one| one.failures));
