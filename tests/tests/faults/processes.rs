@@ -12,6 +12,9 @@ use crate::running::{Running, start, stop, until_events, until_ready};
 use crate::sleepy::SleepyGate;
 use crate::trial::{UNTIL_FAULT, approved, end_of, pause, scatter};
 
+/// How long the work of a killed process may rest once it is started again.
+const RESUMED: Duration = Duration::from_secs(5);
+
 /// Waits until more than `before` tasks were started; false when the build has ended instead.
 async fn until_started(project: &Project, up: &mut Running, before: usize) -> anyhow::Result<bool> {
     let began = Instant::now();
@@ -134,10 +137,23 @@ async fn soak_kills_while_starting_converge() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Starts `up`, kills it once another task has started and says how long that took; none when the build had ended.
+async fn resume_and_kill(project: &Project) -> anyhow::Result<Option<Duration>> {
+    let before = count_events(project, "task.started").await?;
+    let began = Instant::now();
+    let mut up = start(&project.runner, &["up"])?;
+    let started = until_started(project, &mut up, before).await?;
+    let took = began.elapsed();
+    up.0.kill()?;
+    end_of(&mut up, UNTIL_FAULT).await?;
+    Ok(started.then_some(took))
+}
+
 #[tokio::test]
 async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
     let wanted = count("ROPEWALK_SOAK_KILLS", 5)?;
     let (mut kills, mut builds) = (0, 0);
+    let mut slowest = None;
     while kills < wanted {
         let project = approved()?;
         // More kills than that and a build may rarely get anywhere between them.
@@ -146,10 +162,15 @@ async fn soak_kills_at_any_moment_lose_nothing() -> anyhow::Result<()> {
             project.kill_after(after).await?;
             kills += 1;
         }
+        slowest = slowest.max(resume_and_kill(&project).await?);
         project.finish_and_check().await?;
         builds += 1;
     }
-    println!("{kills} kills in {builds} builds: 0 lost, 0 doubled");
+    let slowest = slowest.context("every build had ended before it was resumed")?;
+    ensure!(slowest <= RESUMED, "it took {slowest:?} to go on");
+    println!(
+        "{kills} kills in {builds} builds: 0 lost, 0 doubled, went on after {slowest:?} at most"
+    );
     Ok(())
 }
 
