@@ -41,7 +41,7 @@ fn node(files: &[(&str, &str)], managers: &[PackageManager]) -> House {
         .with(|options| managers.clone_into(&mut options.package_managers))
 }
 
-/// A project that locks the package.
+/// The files of a project that locks the package.
 const LOCKED: [(&str, &str); 5] = [
     ("package.json", MANIFEST),
     ("package-lock.json", LOCK),
