@@ -93,7 +93,7 @@ pub enum Auth {
 pub enum FirstConnection {
     /// Fail: somebody is there to read it.
     Required,
-    /// Go on and try again; events wait in the store.
+    /// Go on and try again; the store hands out its events meanwhile.
     Retried,
 }
 

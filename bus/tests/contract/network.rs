@@ -14,7 +14,9 @@ use ropewalk_tests::namespaces;
 use ropewalk_tests::soak::count;
 
 use crate::server::ConfiguredServer;
-use crate::support::{ELECTION, Running, World, finish_all, finish_each_once, status};
+use crate::support::{
+    ELECTION, Running, World, commit, finish_all, finish_each_once, retry, status,
+};
 
 /// How long the loss of a leader may hold events up.
 const STALL: Duration = Duration::from_secs(10);
@@ -153,13 +155,13 @@ impl Cluster {
     }
 }
 
+/// Commits so many events at once, so that they go to the broker at once.
 async fn emit(world: &World, running: &Running, count: usize) -> Result<BTreeSet<i64>> {
-    let mut emitted = BTreeSet::new();
-    for number in 0..count {
-        let entity = format!("e{}", number % 5);
-        emitted.insert(world.emit(&running.store, &entity, "x").await?);
-    }
-    Ok(emitted)
+    let events: Vec<_> = (0..count)
+        .map(|number| world.event(&format!("e{}", number % 5), retry("x")?))
+        .collect::<Result<_>>()?;
+    let committed = commit(&running.store, events).await?;
+    Ok(committed.events.iter().map(|each| each.sequence).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -109,9 +109,12 @@ impl ConsumerLoop {
     async fn receive_for_ever(&self, mut opened: Option<pull::Stream>) {
         let mut failed = 0;
         loop {
-            let messages = match opened.take() {
-                Some(messages) => Ok(messages),
-                None => self.open().await,
+            let messages = if let Some(messages) = opened.take() {
+                Ok(messages)
+            } else {
+                // What the broker cannot hand out now is open in the store, and need not wait for it.
+                self.want(Wanted::All);
+                self.open().await
             };
             match messages {
                 Ok(messages) => {

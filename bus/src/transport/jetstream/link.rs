@@ -90,7 +90,7 @@ impl Health {
         let since: DateTime<Utc> = match &*status {
             TransportStatus::Down { since, .. } => *since,
             TransportStatus::Up | TransportStatus::Starting => {
-                warn!("the NATS server fails, events wait in the store: {reason}");
+                warn!("the NATS server fails, its events come from the store meanwhile: {reason}");
                 self.clock.now()
             }
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::Stream;
 use futures::FutureExt;
 use ropewalk_runtime::failpoint;
@@ -305,12 +305,14 @@ impl Publisher {
         }
         let mut problem = None;
         let mut again: Vec<&'a StoredEvent> = Vec::new();
+        let mut silent = false;
         for (event, sent) in left.iter().zip(sent) {
             let result = match sent {
-                Ok(acknowledged) => acknowledged.await.map(drop),
+                Ok(acknowledged) => answer(acknowledged, silent).await,
                 Err(error) => Err(error),
             };
             let Err(error) = result else { continue };
+            silent |= error.kind() == PublishErrorKind::TimedOut;
             let reason = chain(&error);
             if error.kind() == PublishErrorKind::MaxPayloadExceeded || is_oversized(&reason) {
                 error!(
@@ -331,13 +333,7 @@ impl Publisher {
         problem
     }
 
-    async fn send(
-        &self,
-        stored: &StoredEvent,
-    ) -> Result<
-        async_nats::jetstream::context::PublishAckFuture,
-        async_nats::jetstream::context::PublishError,
-    > {
+    async fn send(&self, stored: &StoredEvent) -> Result<PublishAckFuture, PublishError> {
         let id = stored.event.id.to_string();
         send(&self.link, stored, stored.sequence, &id).await
     }
@@ -349,10 +345,7 @@ pub(super) async fn send(
     stored: &StoredEvent,
     position: i64,
     message_id: &str,
-) -> Result<
-    async_nats::jetstream::context::PublishAckFuture,
-    async_nats::jetstream::context::PublishError,
-> {
+) -> Result<PublishAckFuture, PublishError> {
     let event = &stored.event;
     let subject = wire::subject(&link.options().project, &event.event_type);
     let headers = wire::headers(event, stored.sequence, position, message_id);
@@ -364,6 +357,18 @@ pub(super) async fn send(
     link.context()
         .publish_with_headers(subject, headers, payload.into())
         .await
+}
+
+/// Waits for the broker's answer; once it let one event wait for too long, all others have waited as long as that one.
+async fn answer(acknowledged: PublishAckFuture, silent: bool) -> Result<(), PublishError> {
+    let answer = acknowledged.into_future();
+    let answer = if silent {
+        let late = || Err(PublishError::new(PublishErrorKind::TimedOut));
+        answer.now_or_never().unwrap_or_else(late)
+    } else {
+        answer.await
+    };
+    answer.map(drop)
 }
 
 fn is_oversized(reason: &str) -> bool {
