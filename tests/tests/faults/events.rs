@@ -14,7 +14,7 @@ use crate::ledger;
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
 use crate::running::{Running, start, stop, until_events, until_ready};
-use crate::trial::{UNTIL_FAULT, approved, end_of};
+use crate::trial::approved;
 
 /// What a process may take of memory while a backlog drains.
 const MEMORY_KIB: u64 = 300 * 1024;
@@ -157,8 +157,7 @@ async fn soak_a_backlog_drains_within_bounded_memory_through_kills() -> anyhow::
             stop(&mut up).await?;
             break;
         }
-        up.0.kill()?;
-        end_of(&mut up, UNTIL_FAULT).await?;
+        project.kill(up).await?;
         kills += 1;
     }
     ensure!(kills > 0, "it was never killed");

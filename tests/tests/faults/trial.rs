@@ -118,10 +118,15 @@ impl Project {
         Ok(())
     }
 
-    /// Starts `up`, kills it `after` that, and makes sure that it was the kill that ended it.
+    /// Starts `up` and kills it `after` that.
     pub(crate) async fn kill_after(&self, after: Duration) -> anyhow::Result<()> {
-        let mut up = start(&self.runner, &["up"])?;
+        let up = start(&self.runner, &["up"])?;
         tokio::time::sleep(after).await;
+        self.kill(up).await
+    }
+
+    /// Kills `up` and makes sure that it was the kill that ended it.
+    pub(crate) async fn kill(&self, mut up: Running) -> anyhow::Result<()> {
         up.0.kill()?;
         let status = end_of(&mut up, UNTIL_FAULT).await?;
         let killed = status.signal() == Some(Signal::SIGKILL as i32);
