@@ -68,7 +68,7 @@ pub(super) fn check_shared(project: &Project) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A broker that the configuration names is waited for, since events wait in the store; one that a person has just
+/// A broker that the configuration names is waited for, since the store hands out its events meanwhile; one that a person has just
 /// typed is refused, since somebody is there to mend it. One that is there and refuses is never waited for.
 fn first_connection(project: &Project) -> FirstConnection {
     if project.loaded.origin("bus.transport") == Origin::Flag {
