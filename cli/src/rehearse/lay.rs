@@ -1,13 +1,20 @@
 //! Lays the folder of a rehearsal: `ropewalk.toml`, the scripts, a repository with one commit, an empty state.
 
+use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use ropewalk_config::rehearsal;
 use ropewalk_workspace::{Git, GitError, UserRepository};
 
 /// The files of a rehearsal folder that ship with the program.
 const SCRIPTS: [&str; 2] = ["model.yaml", "person.yaml"];
 
+/// How the name of the folder begins in which the content is made; the process that makes it stands behind it.
+const DRAFT: &str = ".laying-";
 /// The name of the repository in it.
 const REPOSITORY: &str = "repo";
 /// The name of the settings in it.
@@ -44,6 +51,10 @@ pub(super) async fn lay(
     bus: &str,
     store: &str,
 ) -> Result<(), LayError> {
+    clear_unfinished(directory).map_err(|source| LayError::Write {
+        path: directory.to_owned(),
+        source,
+    })?;
     require_empty(directory)?;
     // Whoever ends this process meanwhile finds the folder laid, or without a `ropewalk.toml`.
     let directory = &resolved(directory);
@@ -69,7 +80,7 @@ fn resolved(directory: &Path) -> PathBuf {
 /// Returns the folder in which the content of `directory` is made: beside it, or inside when it is there already,
 /// since somebody may stand in it, and what is beside it may not be theirs to write.
 fn draft(directory: &Path) -> PathBuf {
-    let suffix = format!(".laying-{}", std::process::id());
+    let suffix = format!("{DRAFT}{}", std::process::id());
     if directory.is_dir() {
         return directory.join(suffix);
     }
@@ -104,6 +115,40 @@ async fn draw(directory: &Path, git: &Git, bus: &str, store: &str) -> Result<(),
     )?;
     UserRepository::create(git, &repository, "main", "Begin the rehearsal").await?;
     Ok(())
+}
+
+/// Takes away what a process that was killed while it laid the folder has left there; all else stays.
+fn clear_unfinished(directory: &Path) -> std::io::Result<()> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Ok(());
+    };
+    let entries: Vec<DirEntry> = entries.collect::<std::io::Result<_>>()?;
+    let is_draft = |entry: &&DirEntry| entry.file_name().to_string_lossy().starts_with(DRAFT);
+    let (drafts, rest): (Vec<&DirEntry>, Vec<&DirEntry>) = entries.iter().partition(is_draft);
+    let is_settled = |entry: &&DirEntry| {
+        let name = entry.file_name();
+        name == REPOSITORY || SCRIPTS.iter().any(|script| name == *script)
+    };
+    let abandoned = drafts.iter().all(|draft| is_abandoned(&draft.file_name()));
+    if drafts.is_empty() || !abandoned || !rest.iter().all(is_settled) {
+        return Ok(());
+    }
+    // The drafts last: they say whose the rest is.
+    for entry in rest.iter().chain(&drafts) {
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Says that the process that a draft is named after is gone.
+fn is_abandoned(draft: &OsStr) -> bool {
+    let process = draft.to_str().and_then(|name| name.strip_prefix(DRAFT));
+    let process = process.and_then(|number| number.parse::<i32>().ok());
+    process.is_some_and(|number| kill(Pid::from_raw(number), None) == Err(Errno::ESRCH))
 }
 
 fn require_empty(directory: &Path) -> Result<(), LayError> {
@@ -217,6 +262,52 @@ mod tests {
             names,
             ["model.yaml", "person.yaml", "repo", "ropewalk.toml"]
         );
+    }
+
+    /// A folder that stopped being laid when the scripts and the repository were in their places.
+    fn half_laid(directory: &Path, process: i32) {
+        std::fs::create_dir_all(directory.join("repo/.git")).unwrap();
+        std::fs::write(directory.join("model.yaml"), "half").unwrap();
+        let draft = directory.join(format!("{DRAFT}{process}"));
+        std::fs::create_dir(&draft).unwrap();
+        std::fs::write(draft.join(SETTINGS), "the rest").unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_a_killed_process_half_laid_is_laid_again() {
+        let above = tempfile::tempdir().unwrap();
+        let directory = above.path().join("here");
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        half_laid(&directory, i32::try_from(ended.id()).unwrap());
+        lay(&directory, &git().await, "embedded", "sqlite")
+            .await
+            .unwrap();
+        let model = std::fs::read_to_string(directory.join("model.yaml")).unwrap();
+        assert_ne!(model, "half");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_being_laid_or_holds_something_else_is_refused_and_stays() {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let ended = i32::try_from(ended.id()).unwrap();
+        for (process, more) in [
+            (1, None),
+            (ended, Some("mine.txt")),
+            (ended, Some(SETTINGS)),
+        ] {
+            let above = tempfile::tempdir().unwrap();
+            half_laid(above.path(), process);
+            if let Some(name) = more {
+                std::fs::write(above.path().join(name), "mine").unwrap();
+            }
+            let refused = lay(above.path(), &git().await, "embedded", "sqlite").await;
+            assert!(matches!(refused, Err(LayError::NotEmpty(_))), "{refused:?}");
+            let model = std::fs::read_to_string(above.path().join("model.yaml")).unwrap();
+            assert_eq!(model, "half", "{process} {more:?}");
+        }
     }
 
     #[tokio::test]
