@@ -23,7 +23,7 @@ use nix::sys::signal::{Signal, kill};
 use ropewalk_tests::soak::count;
 
 use crate::running::{start, until_events};
-use crate::trial::{UNTIL_FAULT, approved, end_of, scatter};
+use crate::trial::{approved, scatter};
 
 /// A file that is mounted as a disk; unmounted on drop.
 struct LoopDisk(PathBuf);
@@ -80,8 +80,7 @@ async fn soak_a_loss_of_power_at_any_moment_loses_nothing() -> anyhow::Result<()
         kill(up.pid()?, Signal::SIGSTOP)?;
         // What has reached the disk, and nothing that only the memory knows.
         shell("cp --sparse=always \"$1\" \"$2\"", &[&image, &copy])?;
-        up.0.kill()?;
-        end_of(&mut up, UNTIL_FAULT).await?;
+        project.kill(up).await?;
         drop(disk);
         let _disk = LoopDisk::mount(&copy, project.path())?;
         project
