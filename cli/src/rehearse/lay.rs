@@ -273,13 +273,18 @@ mod tests {
         std::fs::write(draft.join(SETTINGS), "the rest").unwrap();
     }
 
+    /// Returns the number of a process that has ended.
+    fn ended() -> i32 {
+        let mut process = std::process::Command::new("true").spawn().unwrap();
+        process.wait().unwrap();
+        i32::try_from(process.id()).unwrap()
+    }
+
     #[tokio::test]
     async fn a_folder_that_a_killed_process_half_laid_is_laid_again() {
         let above = tempfile::tempdir().unwrap();
         let directory = above.path().join("here");
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        ended.wait().unwrap();
-        half_laid(&directory, i32::try_from(ended.id()).unwrap());
+        half_laid(&directory, ended());
         lay(&directory, &git().await, "embedded", "sqlite")
             .await
             .unwrap();
@@ -290,13 +295,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_folder_that_is_being_laid_or_holds_something_else_is_refused_and_stays() {
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        ended.wait().unwrap();
-        let ended = i32::try_from(ended.id()).unwrap();
         for (process, more) in [
             (1, None),
-            (ended, Some("mine.txt")),
-            (ended, Some(SETTINGS)),
+            (ended(), Some("mine.txt")),
+            (ended(), Some(SETTINGS)),
         ] {
             let above = tempfile::tempdir().unwrap();
             half_laid(above.path(), process);

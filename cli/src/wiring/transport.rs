@@ -68,8 +68,9 @@ pub(super) fn check_shared(project: &Project) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A broker that the configuration names is waited for, since the store hands out its events meanwhile; one that a person has just
-/// typed is refused, since somebody is there to mend it. One that is there and refuses is never waited for.
+/// A broker that the configuration names is waited for, since the store hands out its events meanwhile; one that a
+/// person has just typed is refused, since somebody is there to mend it. One that is there and refuses is never waited
+/// for.
 fn first_connection(project: &Project) -> FirstConnection {
     if project.loaded.origin("bus.transport") == Origin::Flag {
         FirstConnection::Required
