@@ -2,7 +2,8 @@
 //!
 //! A message carries the whole event and wakes its subscriber; the delivery row decides what is handed out, and the
 //! message is acknowledged once the row is closed or stored to be tried again. When the broker loses messages, the
-//! stream is rebuilt from the store and the inboxes read what is open, so that nothing is lost, only later.
+//! stream is rebuilt from the store and the inboxes read what is open, so that nothing is lost, only later. While the
+//! broker is away they read it whenever it is tried again, so that work goes on.
 
 mod consumer;
 mod link;
