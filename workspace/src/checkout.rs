@@ -40,6 +40,7 @@ pub(crate) struct Checkout {
     index: PathBuf,
     base: Option<CommitId>,
     stamps: Stamps,
+    surveyors: usize,
     _hold: Hold,
 }
 
@@ -60,8 +61,14 @@ impl Checkout {
             index: home.join("index"),
             base,
             stamps: Stamps::probe(home),
+            surveyors: survey::THREADS,
             _hold: hold,
         }))
+    }
+
+    /// Looks at the tree with one thread from now on, and so leaves the other core to whoever is waited for.
+    pub(crate) const fn give_way(&mut self) {
+        self.surveyors = 1;
     }
 
     /// Makes the tree exactly `commit`, from whatever state it is in.
@@ -161,8 +168,8 @@ impl Checkout {
     async fn survey(&self) -> Option<Survey> {
         let (tree, index) = (self.tree.clone(), self.index.clone());
         let id_bytes = self.clone.object_id_bytes();
-        let stamps = self.stamps;
-        let taken = blocking(move || Survey::take(&tree, &index, id_bytes, stamps)).await;
+        let (stamps, threads) = (self.stamps, self.surveyors);
+        let taken = blocking(move || Survey::take(&tree, &index, id_bytes, stamps, threads)).await;
         taken.ok().flatten()
     }
 

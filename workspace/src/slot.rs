@@ -95,6 +95,7 @@ impl Slot {
     ///
     /// What no preserve ref held yet is kept first; says where.
     pub async fn release(mut self, now: DateTime<Utc>) -> Result<Option<PreserveRef>, SlotError> {
+        self.checkout.give_way();
         let kept = match self.base() {
             Some(_) => self.restore(now).await?,
             None => None,

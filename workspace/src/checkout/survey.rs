@@ -31,6 +31,7 @@ impl Survey {
         index: &Path,
         id_bytes: usize,
         stamps: Stamps,
+        threads: usize,
     ) -> io::Result<Option<Self>> {
         let metadata = index.metadata()?;
         let Some(parsed) = Index::parse(fs::read(index)?, id_bytes) else {
@@ -44,6 +45,7 @@ impl Survey {
                 Stamps::Ticks => Some((metadata.mtime(), metadata.mtime_nsec())),
             },
             index: &parsed,
+            threads,
         };
         let (mut survey, there) = walk.run()?;
         let mut seen = vec![false; parsed.entries().len()];
@@ -66,13 +68,14 @@ impl Survey {
 }
 
 /// So many threads look at files at once: more of them wait for the same locks of the file system.
-const THREADS: usize = 2;
+pub(super) const THREADS: usize = 2;
 
 /// A walk through a tree, level by level.
 struct Walk<'a> {
     tree: &'a Path,
     index: &'a Index,
     hides_from: Option<(i64, i64)>,
+    threads: usize,
 }
 
 /// What lies in some directories of a level.
@@ -106,7 +109,7 @@ impl Walk<'_> {
 
     /// Looks at the directories of one level, each thread at its share of them.
     fn level(&self, directories: &[Vec<u8>]) -> io::Result<Vec<Found>> {
-        let mut shares = directories.chunks(directories.len().div_ceil(THREADS));
+        let mut shares = directories.chunks(directories.len().div_ceil(self.threads));
         let own = shares.next().unwrap_or_default();
         thread::scope(|scope| {
             let others: Vec<_> = shares
@@ -205,7 +208,7 @@ mod tests {
             .open(&index)?
             .set_modified(written)?;
         for (stamps, doubted) in [(Stamps::Ticks, 1), (Stamps::EachChange, 0)] {
-            let survey = Survey::take(&tree, &index, 20, stamps)?.unwrap_or_default();
+            let survey = Survey::take(&tree, &index, 20, stamps, THREADS)?.unwrap_or_default();
             assert_eq!(survey.unsure.len(), doubted, "{stamps:?}");
             assert_eq!(survey.suspects().count(), doubted, "{stamps:?}");
             assert_eq!(survey.extra, Vec::<Vec<u8>>::new());
