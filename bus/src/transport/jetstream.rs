@@ -6,6 +6,7 @@
 //! broker is away they read it whenever it is tried again, so that work goes on.
 
 mod consumer;
+mod held;
 mod link;
 mod live;
 mod notices;
@@ -32,7 +33,8 @@ use super::{Transport, TransportStatus};
 use crate::error::BusError;
 use crate::hub::Hub;
 use crate::live::Live;
-use consumer::{ConsumerLoop, Held};
+use consumer::ConsumerLoop;
+use held::Held;
 use link::Link;
 pub use notices::{Notice, NoticeKind};
 use publisher::{Publisher, Signals};
@@ -242,7 +244,7 @@ impl Transport for JetStream {
 
     async fn settled(&self, subscriber: &ComponentName, sequence: i64) {
         if let Some(held) = self.attached(subscriber) {
-            held.acknowledge(sequence).await;
+            held.settle(sequence).await;
         }
     }
 

@@ -1,19 +1,17 @@
 //! Receives the messages of one subscriber through its durable consumer.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-use async_nats::jetstream::{AckKind, Message, message::Acker};
+use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
-use ropewalk_runtime::failpoint;
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscription};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::held::{Held, Kept, acknowledge};
 use super::link::Link;
 use super::notices::{Notice, NoticeKind};
 use super::publisher::Signals;
@@ -28,62 +26,6 @@ const MAX_ACK_PENDING: u16 = 10_000;
 /// How long one request for messages stands; a silent server is noticed after two heartbeats of it.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const HEARTBEAT: Duration = Duration::from_secs(5);
-
-/// The messages of one subscriber that wait for their row to be closed, by sequence.
-#[derive(Default)]
-pub(super) struct Held {
-    messages: Mutex<HashMap<i64, Arc<Acker>>>,
-    /// Asks whether the consumer still hands out what it has.
-    pub(super) doubt: Notify,
-}
-
-impl std::fmt::Debug for Held {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_tuple("Held")
-            .field(&self.sequences())
-            .finish()
-    }
-}
-
-impl Held {
-    /// Acknowledges the message of a delivery; a lost acknowledgement only brings the message once more.
-    pub(super) async fn acknowledge(&self, sequence: i64) {
-        let acker = self.lock().remove(&sequence);
-        if let Some(acker) = acker {
-            failpoint!("bus.acknowledge.before");
-            acknowledge(&acker, AckKind::Ack).await;
-            failpoint!("bus.acknowledge.after");
-        }
-    }
-
-    pub(super) fn sequences(&self) -> Vec<i64> {
-        self.lock().keys().copied().collect()
-    }
-
-    /// Keeps a message; answers the one it replaces.
-    fn keep(&self, sequence: i64, acker: Acker) -> Option<Arc<Acker>> {
-        self.lock().insert(sequence, Arc::new(acker))
-    }
-
-    /// Tells the server that the messages are still worked on.
-    async fn in_progress(&self) {
-        let ackers: Vec<Arc<Acker>> = self.lock().values().cloned().collect();
-        for acker in ackers {
-            acknowledge(&acker, AckKind::Progress).await;
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<Acker>>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn acknowledge(acker: &Acker, kind: AckKind) {
-    if let Err(error) = acker.ack_with(kind).await {
-        debug!("cannot acknowledge a message, it will come again: {error}");
-    }
-}
 
 /// Keeps the consumer of one subscriber going.
 #[derive(Debug)]
@@ -266,12 +208,14 @@ impl ConsumerLoop {
             acknowledge(&acker, AckKind::Ack).await;
             return;
         }
-        if let Some(replaced) = self.held.keep(sequence, acker) {
-            acknowledge(&replaced, AckKind::Ack).await;
+        match self.held.keep(sequence, acker) {
+            Kept::Settled(acker) => return acknowledge(&acker, AckKind::Ack).await,
+            Kept::Instead(replaced) => acknowledge(&replaced, AckKind::Ack).await,
+            Kept::Alone => {}
         }
         match self.is_open(&shared, sequence).await {
             Ok(true) => {}
-            Ok(false) => self.held.acknowledge(sequence).await,
+            Ok(false) => self.held.settle(sequence).await,
             Err(error) => warn!("cannot look up delivery `{sequence}`: {error}"),
         }
     }
