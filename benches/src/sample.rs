@@ -13,6 +13,11 @@ impl Times {
         self.0.push(time);
     }
 
+    /// Adds the times of another.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     /// Returns the value that `percent` of the runs stay below.
     pub(crate) fn percentile(&self, percent: usize) -> Result<Duration> {
         let mut sorted = self.0.clone();
