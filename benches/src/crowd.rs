@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::build::{Build, BuildState, NewBuild, PauseReason};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, ContentHash, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, DeliveryKey, Outcome, Store};
@@ -99,39 +99,18 @@ fn wait(words: &Words, build: BuildId) -> Result<Wait> {
 fn build(words: &Words) -> Result<Build> {
     let hash = "0123456789abcdef".repeat(4);
     Ok(Build {
-        id: words.ids.next().into(),
-        spec: words.ids.next().into(),
-        revision: 1,
-        hash: ContentHash::parse(&hash).context("a hash")?,
-        idea: Slug::parse("habits")?,
-        user: UserSlug::parse("ada")?,
         state: BuildState::Paused,
         reason: Some("it waits for a person".to_owned()),
         pause_reason: Some(PauseReason::Person),
-        pause_requested: false,
-        branch: "build/habits".to_owned(),
-        base: None,
-        head: None,
-        published: None,
-        target: "main".to_owned(),
-        priority: ropewalk_schemas::Priority::DEFAULT,
-        continues: None,
-        continued_by: None,
-        level: None,
-        accepted: Vec::new(),
-        question: None,
-        working_ms: 0,
-        working_since: None,
-        quote: None,
-        spent: None,
-        exhausted: None,
-        raises: Vec::new(),
-        merged: None,
-        follows: Vec::new(),
-        correlation_id: words.ids.next().into(),
-        cause: None,
-        created_at: words.clock.now(),
-        started_at: None,
-        completed_at: None,
+        ..Build::queued(NewBuild {
+            id: words.ids.next().into(),
+            spec: words.ids.next().into(),
+            revision: 1,
+            hash: ContentHash::parse(&hash).context("a hash")?,
+            idea: Slug::parse("habits")?,
+            user: UserSlug::parse("ada")?,
+            correlation_id: words.ids.next().into(),
+            created_at: words.clock.now(),
+        })
     })
 }

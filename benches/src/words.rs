@@ -3,7 +3,7 @@
 use anyhow::Result;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::payload::TaskRetry;
-use ropewalk_schemas::task::{Action, Expectation, Task, TaskBlock, TaskState, Validation};
+use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::{
     BuildId, ComponentName, CorrelationId, Event, EventId, EventPattern, Payload, Priority,
     RepoPath, Subject, TaskId,
@@ -70,50 +70,12 @@ impl Words {
     pub(crate) fn task(&self, lane: usize) -> Result<Task> {
         let id = task_id(lane)?;
         let file = RepoPath::parse(&format!("src/part_{lane}.rs"))?;
+        let check = Validation::passes("cargo test");
+        let block = TaskBlock::new(id, "core", Action::Create, file, check);
         Ok(Task {
-            build: self.build,
-            number: u32::try_from(lane)?,
-            block: TaskBlock {
-                id: id.clone(),
-                phase: "core".to_owned(),
-                action: Action::Create,
-                file,
-                more_files: Vec::new(),
-                requirements: Vec::new(),
-                gotchas: Vec::new(),
-                validation: Validation {
-                    command: "cargo test".to_owned(),
-                    expected: Expectation::ExitZero,
-                },
-                code_template: None,
-                depends_on: Vec::new(),
-                priority: None,
-                estimate_minutes: None,
-                notes: None,
-            },
-            id,
             state: TaskState::Ready,
-            reason: None,
-            waiting_for: None,
-            waits_since: None,
-            change_requests: Vec::new(),
-            question: None,
-            blocked_by: Vec::new(),
-            attempts: 0,
-            tries: 0,
-            installs: 0,
-            rebases: 0,
-            failures: Vec::new(),
-            guidance: Vec::new(),
-            not_before: None,
-            assigned_to: None,
-            attempt: None,
-            cause: None,
-            resume_from: None,
-            commit: None,
-            claimed_at: None,
             progress_at: Some(self.clock.now()),
-            completed_at: None,
+            ..Task::planned(self.build, u32::try_from(lane)?, block)
         })
     }
 }

@@ -180,3 +180,68 @@ pub struct Build {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<DateTime<Utc>>,
 }
+
+/// What a build is made of.
+#[derive(Debug, Clone)]
+pub struct NewBuild {
+    /// Names it.
+    pub id: BuildId,
+    /// What it builds.
+    pub spec: SpecId,
+    /// The approved revision.
+    pub revision: u32,
+    /// The approved hash.
+    pub hash: ContentHash,
+    /// The idea.
+    pub idea: Slug,
+    /// Whose idea it is.
+    pub user: UserSlug,
+    /// The chain of events it belongs to.
+    pub correlation_id: CorrelationId,
+    /// When it was approved.
+    pub created_at: DateTime<Utc>,
+}
+
+impl Build {
+    /// Returns a build that nothing has happened to yet: queued, for a branch of its idea's name.
+    ///
+    /// The branch is settled when the ground is laid and it is known which names are free.
+    pub fn queued(new: NewBuild) -> Self {
+        Self {
+            id: new.id,
+            spec: new.spec,
+            revision: new.revision,
+            hash: new.hash,
+            branch: format!("build/{}", new.idea),
+            idea: new.idea,
+            user: new.user,
+            state: BuildState::Queued,
+            reason: None,
+            pause_reason: None,
+            pause_requested: false,
+            base: None,
+            head: None,
+            published: None,
+            target: "main".to_owned(),
+            continues: None,
+            continued_by: None,
+            priority: Priority::DEFAULT,
+            level: None,
+            accepted: Vec::new(),
+            question: None,
+            working_ms: 0,
+            working_since: None,
+            quote: None,
+            spent: None,
+            exhausted: None,
+            raises: Vec::new(),
+            merged: None,
+            follows: Vec::new(),
+            correlation_id: new.correlation_id,
+            cause: None,
+            created_at: new.created_at,
+            started_at: None,
+            completed_at: None,
+        }
+    }
+}

@@ -315,10 +315,79 @@ impl std::fmt::Display for Expectation {
     }
 }
 
+impl Validation {
+    /// Returns a check that holds when its command ends well.
+    pub fn passes(command: impl Into<String>) -> Self {
+        Self {
+            command: command.into(),
+            expected: Expectation::ExitZero,
+        }
+    }
+}
+
 impl TaskBlock {
+    /// Returns a block that says what has to be said, and nothing more.
+    pub fn new(
+        id: TaskId,
+        phase: impl Into<String>,
+        action: Action,
+        file: RepoPath,
+        validation: Validation,
+    ) -> Self {
+        Self {
+            id,
+            phase: phase.into(),
+            action,
+            file,
+            more_files: Vec::new(),
+            requirements: Vec::new(),
+            gotchas: Vec::new(),
+            validation,
+            code_template: None,
+            depends_on: Vec::new(),
+            priority: None,
+            estimate_minutes: None,
+            notes: None,
+        }
+    }
+
     /// Returns every file the task may touch: the primary one first.
     pub fn files(&self) -> impl Iterator<Item = &RepoPath> {
         std::iter::once(&self.file).chain(&self.more_files)
+    }
+}
+
+impl Task {
+    /// Returns the task of a build that nothing has happened to yet; `number` counts from 1.
+    pub fn planned(build: BuildId, number: u32, block: TaskBlock) -> Self {
+        Self {
+            build,
+            id: block.id.clone(),
+            number,
+            block,
+            state: TaskState::Pending,
+            reason: None,
+            waiting_for: None,
+            waits_since: None,
+            change_requests: Vec::new(),
+            question: None,
+            blocked_by: Vec::new(),
+            attempts: 0,
+            tries: 0,
+            installs: 0,
+            rebases: 0,
+            failures: Vec::new(),
+            guidance: Vec::new(),
+            not_before: None,
+            assigned_to: None,
+            attempt: None,
+            cause: None,
+            resume_from: None,
+            commit: None,
+            claimed_at: None,
+            progress_at: None,
+            completed_at: None,
+        }
     }
 }
 

@@ -8,14 +8,14 @@ use ropewalk_orchestrator::{Agent, Context, Registry, Services, questions};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::agent::{AgentState, Component};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, FailureClass};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, NewBuild};
 use ropewalk_schemas::payload::ScheduleDue;
 use ropewalk_schemas::question::Question;
-use ropewalk_schemas::task::{Action, Expectation, Task, TaskBlock, TaskState, Validation};
+use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{
-    AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Payload, Priority,
-    RepoPath, Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
+    AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Payload, RepoPath,
+    Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Location, Query, Record, Store, task_key};
 use uuid::Uuid;
@@ -216,89 +216,31 @@ impl House {
 
 pub(crate) fn build(number: u128) -> Build {
     Build {
-        id: build_id(number),
-        spec: SpecId(Uuid::from_u128(number)),
-        revision: 1,
-        hash: ContentHash::of(b"spec"),
-        idea: Slug::parse("habits").unwrap(),
-        user: UserSlug::parse("ada").unwrap(),
         state: BuildState::Running,
-        reason: None,
-        pause_reason: None,
-        pause_requested: false,
-        branch: "build/habits".to_owned(),
-        base: None,
-        head: None,
-        published: None,
-        target: "main".to_owned(),
-        priority: Priority::DEFAULT,
-        continues: None,
-        continued_by: None,
-        level: None,
-        accepted: Vec::new(),
-        question: None,
-        working_ms: 0,
-        working_since: None,
-        quote: None,
-        spent: None,
-        exhausted: None,
-        raises: Vec::new(),
-        merged: None,
-        follows: Vec::new(),
-        correlation_id: CorrelationId(Uuid::from_u128(number)),
-        cause: None,
-        created_at: noon(),
         started_at: Some(noon()),
-        completed_at: None,
+        ..Build::queued(NewBuild {
+            id: build_id(number),
+            spec: SpecId(Uuid::from_u128(number)),
+            revision: 1,
+            hash: ContentHash::of(b"spec"),
+            idea: Slug::parse("habits").unwrap(),
+            user: UserSlug::parse("ada").unwrap(),
+            correlation_id: CorrelationId(Uuid::from_u128(number)),
+            created_at: noon(),
+        })
     }
 }
 
 pub(crate) fn task(build: u128, name: &str, file: &str, action: Action) -> Task {
-    Task {
-        build: build_id(build),
-        id: id(name),
-        number: name.trim_start_matches("T-").parse().unwrap(),
-        block: TaskBlock {
-            id: id(name),
-            phase: "api".to_owned(),
-            action,
-            file: path(file),
-            more_files: Vec::new(),
-            requirements: Vec::new(),
-            gotchas: Vec::new(),
-            validation: Validation {
-                command: "true".to_owned(),
-                expected: Expectation::ExitZero,
-            },
-            code_template: None,
-            depends_on: Vec::new(),
-            priority: None,
-            estimate_minutes: None,
-            notes: None,
-        },
-        state: TaskState::Pending,
-        reason: None,
-        waiting_for: None,
-        waits_since: None,
-        change_requests: Vec::new(),
-        question: None,
-        blocked_by: Vec::new(),
-        attempts: 0,
-        tries: 0,
-        installs: 0,
-        rebases: 0,
-        failures: Vec::new(),
-        guidance: Vec::new(),
-        not_before: None,
-        assigned_to: None,
-        attempt: None,
-        cause: None,
-        resume_from: None,
-        commit: None,
-        claimed_at: None,
-        progress_at: None,
-        completed_at: None,
-    }
+    let number = name.trim_start_matches("T-").parse().unwrap();
+    let block = TaskBlock::new(
+        id(name),
+        "api",
+        action,
+        path(file),
+        Validation::passes("true"),
+    );
+    Task::planned(build_id(build), number, block)
 }
 
 /// Makes an attempt that failed.

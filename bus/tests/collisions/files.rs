@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::ownership::{self, FileRequest};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, NewBuild};
 use ropewalk_schemas::{
-    BuildId, CommitId, ContentHash, CorrelationId, Priority, RepoPath, Slug, SpecId, UserSlug,
+    BuildId, CommitId, ContentHash, CorrelationId, RepoPath, Slug, SpecId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 use uuid::Uuid;
@@ -18,40 +18,18 @@ fn head(digit: &str) -> Result<CommitId> {
 async fn lay(world: &World, id: BuildId, digit: &str) -> Result<()> {
     let mut changes = ChangeSet::new();
     changes.insert(&Build {
-        id,
-        spec: SpecId(id.0),
-        revision: 1,
-        hash: ContentHash::of(b"spec"),
-        idea: Slug::parse("habits")?,
-        user: UserSlug::parse("ada")?,
         state: BuildState::Running,
-        reason: None,
-        pause_reason: None,
-        pause_requested: false,
-        branch: "build/habits".to_owned(),
-        base: None,
         head: Some(head(digit)?),
-        published: None,
-        target: "main".to_owned(),
-        priority: Priority::DEFAULT,
-        question: None,
-        working_ms: 0,
-        working_since: None,
-        continues: None,
-        continued_by: None,
-        accepted: Vec::new(),
-        level: None,
-        quote: None,
-        spent: None,
-        exhausted: None,
-        raises: Vec::new(),
-        merged: None,
-        follows: Vec::new(),
-        correlation_id: CorrelationId(id.0),
-        cause: None,
-        created_at: at(0),
-        started_at: None,
-        completed_at: None,
+        ..Build::queued(NewBuild {
+            id,
+            spec: SpecId(id.0),
+            revision: 1,
+            hash: ContentHash::of(b"spec"),
+            idea: Slug::parse("habits")?,
+            user: UserSlug::parse("ada")?,
+            correlation_id: CorrelationId(id.0),
+            created_at: at(0),
+        })
     });
     world.store.commit(changes).await?;
     Ok(())

@@ -9,7 +9,7 @@ use ropewalk_bus::locks::{self, LockRequest};
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::lease::{Holder, Lease};
-use ropewalk_schemas::task::{Action, Expectation, Task, TaskBlock, TaskState, Validation};
+use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{
     BuildId, CommitId, ComponentName, Event, Payload, Priority, RepoPath, Subject, TaskId,
@@ -86,50 +86,16 @@ impl World {
             unreachable!("a task")
         };
         let mut changes = ChangeSet::new();
+        let file = RepoPath::parse("a.ts")?;
+        let check = Validation::passes("true");
+        let block = TaskBlock {
+            priority: Some(priority),
+            ..TaskBlock::new(task, "code", Action::Update, file, check)
+        };
         changes.insert(&Task {
-            build,
-            id: task.clone(),
-            number: 1,
-            block: TaskBlock {
-                id: task,
-                phase: "code".to_owned(),
-                action: Action::Update,
-                file: RepoPath::parse("a.ts")?,
-                more_files: Vec::new(),
-                requirements: Vec::new(),
-                gotchas: Vec::new(),
-                validation: Validation {
-                    command: "true".to_owned(),
-                    expected: Expectation::ExitZero,
-                },
-                code_template: None,
-                depends_on: Vec::new(),
-                priority: Some(priority),
-                estimate_minutes: None,
-                notes: None,
-            },
             state: TaskState::Working,
-            reason: None,
-            waiting_for: None,
-            waits_since: None,
-            change_requests: Vec::new(),
-            question: None,
-            blocked_by: Vec::new(),
             attempts: 1,
-            tries: 0,
-            installs: 0,
-            rebases: 0,
-            failures: Vec::new(),
-            guidance: Vec::new(),
-            not_before: None,
-            assigned_to: None,
-            attempt: None,
-            cause: None,
-            resume_from: None,
-            commit: None,
-            claimed_at: None,
-            progress_at: None,
-            completed_at: None,
+            ..Task::planned(build, 1, block)
         });
         self.store.commit(changes).await?;
         Ok(())

@@ -142,26 +142,13 @@ mod tests {
     use super::*;
     use crate::ids::TaskId;
     use crate::repo_path::RepoPath;
-    use crate::task::{Action, Expectation, Validation};
+    use crate::task::{Action, Validation};
 
     fn task(id: &str, needs: &[&str]) -> TaskBlock {
+        let (id, file) = (TaskId::parse(id).unwrap(), RepoPath::parse("a").unwrap());
         TaskBlock {
-            id: TaskId::parse(id).unwrap(),
-            phase: "api".to_owned(),
-            action: Action::Create,
-            file: RepoPath::parse("a").unwrap(),
-            more_files: Vec::new(),
-            requirements: Vec::new(),
-            gotchas: Vec::new(),
-            validation: Validation {
-                command: "true".to_owned(),
-                expected: Expectation::ExitZero,
-            },
-            code_template: None,
             depends_on: needs.iter().map(|id| TaskId::parse(id).unwrap()).collect(),
-            priority: None,
-            estimate_minutes: None,
-            notes: None,
+            ..TaskBlock::new(id, "api", Action::Create, file, Validation::passes("true"))
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, NewBuild};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
@@ -95,71 +95,26 @@ async fn approved_revision(
 
 fn build(context: &Context, approval: &SpecApproved, priority: Priority) -> Build {
     Build {
-        id: BuildId(context.ids.next()),
-        spec: approval.spec_id,
-        revision: approval.revision,
-        hash: approval.hash.clone(),
-        idea: approval.idea_slug.clone(),
-        user: approval.user_slug.clone(),
-        state: BuildState::Queued,
-        reason: None,
-        pause_reason: None,
-        pause_requested: false,
-        // The branch is settled when the ground is laid and it is known which names are free.
-        branch: format!("build/{}", approval.idea_slug),
-        base: None,
-        head: None,
-        published: None,
-        target: "main".to_owned(),
         priority,
-        continues: None,
-        continued_by: None,
-        level: None,
-        accepted: Vec::new(),
-        question: None,
-        working_ms: 0,
-        working_since: None,
         quote: approval.price.clone(),
-        spent: None,
-        exhausted: None,
-        raises: Vec::new(),
-        merged: None,
-        follows: Vec::new(),
-        correlation_id: context.correlation(),
         cause: context.cause(),
-        created_at: context.now(),
-        started_at: None,
-        completed_at: None,
+        ..Build::queued(NewBuild {
+            id: BuildId(context.ids.next()),
+            spec: approval.spec_id,
+            revision: approval.revision,
+            hash: approval.hash.clone(),
+            idea: approval.idea_slug.clone(),
+            user: approval.user_slug.clone(),
+            correlation_id: context.correlation(),
+            created_at: context.now(),
+        })
     }
 }
 
 fn task(build: BuildId, position: usize, block: TaskBlock) -> Task {
+    let number = u32::try_from(position + 1).unwrap_or(u32::MAX);
     Task {
-        build,
-        id: block.id.clone(),
-        number: u32::try_from(position + 1).unwrap_or(u32::MAX),
-        block,
-        state: TaskState::Pending,
         reason: Some("waits for the build to begin".to_owned()),
-        waiting_for: None,
-        waits_since: None,
-        change_requests: Vec::new(),
-        question: None,
-        blocked_by: Vec::new(),
-        attempts: 0,
-        tries: 0,
-        installs: 0,
-        rebases: 0,
-        failures: Vec::new(),
-        guidance: Vec::new(),
-        not_before: None,
-        assigned_to: None,
-        attempt: None,
-        cause: None,
-        resume_from: None,
-        commit: None,
-        claimed_at: None,
-        progress_at: None,
-        completed_at: None,
+        ..Task::planned(build, number, block)
     }
 }

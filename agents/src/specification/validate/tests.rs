@@ -1,33 +1,22 @@
 use ropewalk_schemas::specification::{FilePlan, Requirement};
-use ropewalk_schemas::task::{Expectation, RequirementLine, Validation};
+use ropewalk_schemas::task::{RequirementLine, Validation};
 
 use super::*;
 
 /// A task that passes every check of a document made by [`document`].
 pub(crate) fn task(id: &str, depends_on: &[&str]) -> TaskBlock {
+    let file = RepoPath::parse(&format!("src/{id}.rs")).unwrap();
+    let (id, check) = (TaskId::parse(id).unwrap(), Validation::passes("cargo test"));
     TaskBlock {
-        id: TaskId::parse(id).unwrap(),
-        phase: "types".to_owned(),
-        action: Action::Create,
-        file: RepoPath::parse(&format!("src/{id}.rs")).unwrap(),
-        more_files: Vec::new(),
         requirements: vec![RequirementLine {
             id: Some(RequirementId::parse("FR-1").unwrap()),
             text: "it works".to_owned(),
         }],
-        gotchas: Vec::new(),
-        validation: Validation {
-            command: "cargo test".to_owned(),
-            expected: Expectation::ExitZero,
-        },
-        code_template: None,
         depends_on: depends_on
             .iter()
             .map(|id| TaskId::parse(id).unwrap())
             .collect(),
-        priority: None,
-        estimate_minutes: None,
-        notes: None,
+        ..TaskBlock::new(id, "types", Action::Create, file, check)
     }
 }
 
