@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
 
@@ -139,23 +140,25 @@ async fn a_full_disk_under_the_slots_ends_attempts_and_room_lets_the_build_end()
     project.finish_and_check().await
 }
 
-/// Waits until two tasks say that there is no room for their attempts.
+/// Waits until two tasks say that there is no room for their attempts, and the branch is where SQL has its head.
 async fn until_no_space(project: &Project) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
         let store = store(project.path()).await?;
         let tasks = store.list::<Task>(Query::new()).await?;
+        let builds = store.list::<Build>(Query::new()).await?;
         store.close().await?;
+        let published = builds.iter().all(|build| build.published.is_some());
         let held_up = tasks.iter().filter(|task| {
             let reason = task.reason.as_deref().unwrap_or_default();
             reason.contains("No space left")
         });
-        if held_up.count() > 1 {
+        if held_up.count() > 1 && published {
             return Ok(());
         }
         ensure!(
             began.elapsed() < UNTIL_FAULT,
-            "no task met the full disk: {}",
+            "no two tasks met the full disk, or no branch was made: {}",
             project.said()
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
