@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use ropewalk_schemas::build::{Build, BuildState, NewBuild, PauseReason};
+use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, ContentHash, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, DeliveryKey, Outcome, Store};
@@ -98,19 +99,24 @@ fn wait(words: &Words, build: BuildId) -> Result<Wait> {
 
 fn build(words: &Words) -> Result<Build> {
     let hash = "0123456789abcdef".repeat(4);
+    let approval = SpecApproved {
+        spec_id: words.ids.next().into(),
+        idea_slug: Slug::parse("habits")?,
+        user_slug: UserSlug::parse("ada")?,
+        revision: 1,
+        hash: ContentHash::parse(&hash).context("a hash")?,
+        approved_by: UserSlug::parse("ada")?,
+        price: None,
+    };
     Ok(Build {
         state: BuildState::Paused,
         reason: Some("it waits for a person".to_owned()),
         pause_reason: Some(PauseReason::Person),
-        ..Build::queued(NewBuild {
-            id: words.ids.next().into(),
-            spec: words.ids.next().into(),
-            revision: 1,
-            hash: ContentHash::parse(&hash).context("a hash")?,
-            idea: Slug::parse("habits")?,
-            user: UserSlug::parse("ada")?,
-            correlation_id: words.ids.next().into(),
-            created_at: words.clock.now(),
-        })
+        ..Build::queued(
+            words.ids.next().into(),
+            &approval,
+            words.ids.next().into(),
+            words.clock.now(),
+        )
     })
 }

@@ -10,6 +10,7 @@ use crate::ids::{
     BuildId, CommitId, ContentHash, CorrelationId, EventId, QuestionId, Slug, SpecId, UserSlug,
 };
 use crate::model_call::Spending;
+use crate::payload::SpecApproved;
 use crate::specification::Price;
 use crate::state::states;
 
@@ -181,40 +182,24 @@ pub struct Build {
     pub completed_at: Option<DateTime<Utc>>,
 }
 
-/// What a build is made of.
-#[derive(Debug, Clone)]
-pub struct NewBuild {
-    /// Names it.
-    pub id: BuildId,
-    /// What it builds.
-    pub spec: SpecId,
-    /// The approved revision.
-    pub revision: u32,
-    /// The approved hash.
-    pub hash: ContentHash,
-    /// The idea.
-    pub idea: Slug,
-    /// Whose idea it is.
-    pub user: UserSlug,
-    /// The chain of events it belongs to.
-    pub correlation_id: CorrelationId,
-    /// When it was approved.
-    pub created_at: DateTime<Utc>,
-}
-
 impl Build {
-    /// Returns a build that nothing has happened to yet: queued, for a branch of its idea's name.
+    /// Returns the build of an approval that nothing has happened to yet: queued, for a branch of its idea's name.
     ///
     /// The branch is settled when the ground is laid and it is known which names are free.
-    pub fn queued(new: NewBuild) -> Self {
+    pub fn queued(
+        id: BuildId,
+        approval: &SpecApproved,
+        correlation_id: CorrelationId,
+        created_at: DateTime<Utc>,
+    ) -> Self {
         Self {
-            id: new.id,
-            spec: new.spec,
-            revision: new.revision,
-            hash: new.hash,
-            branch: format!("build/{}", new.idea),
-            idea: new.idea,
-            user: new.user,
+            id,
+            spec: approval.spec_id,
+            revision: approval.revision,
+            hash: approval.hash.clone(),
+            idea: approval.idea_slug.clone(),
+            user: approval.user_slug.clone(),
+            branch: format!("build/{}", approval.idea_slug),
             state: BuildState::Queued,
             reason: None,
             pause_reason: None,
@@ -231,15 +216,15 @@ impl Build {
             question: None,
             working_ms: 0,
             working_since: None,
-            quote: None,
+            quote: approval.price.clone(),
             spent: None,
             exhausted: None,
             raises: Vec::new(),
             merged: None,
             follows: Vec::new(),
-            correlation_id: new.correlation_id,
+            correlation_id,
             cause: None,
-            created_at: new.created_at,
+            created_at,
             started_at: None,
             completed_at: None,
         }

@@ -8,8 +8,8 @@ use ropewalk_orchestrator::{Agent, Context, Registry, Services, questions};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::agent::{AgentState, Component};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, FailureClass};
-use ropewalk_schemas::build::{Build, BuildState, NewBuild};
-use ropewalk_schemas::payload::ScheduleDue;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::{ScheduleDue, SpecApproved};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::timer::Timer;
@@ -215,19 +215,24 @@ impl House {
 }
 
 pub(crate) fn build(number: u128) -> Build {
+    let approval = SpecApproved {
+        spec_id: SpecId(Uuid::from_u128(number)),
+        idea_slug: Slug::parse("habits").unwrap(),
+        user_slug: UserSlug::parse("ada").unwrap(),
+        revision: 1,
+        hash: ContentHash::of(b"spec"),
+        approved_by: UserSlug::parse("ada").unwrap(),
+        price: None,
+    };
     Build {
         state: BuildState::Running,
         started_at: Some(noon()),
-        ..Build::queued(NewBuild {
-            id: build_id(number),
-            spec: SpecId(Uuid::from_u128(number)),
-            revision: 1,
-            hash: ContentHash::of(b"spec"),
-            idea: Slug::parse("habits").unwrap(),
-            user: UserSlug::parse("ada").unwrap(),
-            correlation_id: CorrelationId(Uuid::from_u128(number)),
-            created_at: noon(),
-        })
+        ..Build::queued(
+            build_id(number),
+            &approval,
+            CorrelationId(Uuid::from_u128(number)),
+            noon(),
+        )
     }
 }
 

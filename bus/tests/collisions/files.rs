@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::ownership::{self, FileRequest};
-use ropewalk_schemas::build::{Build, BuildState, NewBuild};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::{
     BuildId, CommitId, ContentHash, CorrelationId, RepoPath, Slug, SpecId, UserSlug,
 };
@@ -17,19 +18,19 @@ fn head(digit: &str) -> Result<CommitId> {
 
 async fn lay(world: &World, id: BuildId, digit: &str) -> Result<()> {
     let mut changes = ChangeSet::new();
+    let approval = SpecApproved {
+        spec_id: SpecId(id.0),
+        idea_slug: Slug::parse("habits")?,
+        user_slug: UserSlug::parse("ada")?,
+        revision: 1,
+        hash: ContentHash::of(b"spec"),
+        approved_by: UserSlug::parse("ada")?,
+        price: None,
+    };
     changes.insert(&Build {
         state: BuildState::Running,
         head: Some(head(digit)?),
-        ..Build::queued(NewBuild {
-            id,
-            spec: SpecId(id.0),
-            revision: 1,
-            hash: ContentHash::of(b"spec"),
-            idea: Slug::parse("habits")?,
-            user: UserSlug::parse("ada")?,
-            correlation_id: CorrelationId(id.0),
-            created_at: at(0),
-        })
+        ..Build::queued(id, &approval, CorrelationId(id.0), at(0))
     });
     world.store.commit(changes).await?;
     Ok(())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ropewalk_orchestrator::{AgentError, Context};
-use ropewalk_schemas::build::{Build, NewBuild};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
@@ -96,18 +96,13 @@ async fn approved_revision(
 fn build(context: &Context, approval: &SpecApproved, priority: Priority) -> Build {
     Build {
         priority,
-        quote: approval.price.clone(),
         cause: context.cause(),
-        ..Build::queued(NewBuild {
-            id: BuildId(context.ids.next()),
-            spec: approval.spec_id,
-            revision: approval.revision,
-            hash: approval.hash.clone(),
-            idea: approval.idea_slug.clone(),
-            user: approval.user_slug.clone(),
-            correlation_id: context.correlation(),
-            created_at: context.now(),
-        })
+        ..Build::queued(
+            BuildId(context.ids.next()),
+            approval,
+            context.correlation(),
+            context.now(),
+        )
     }
 }
 

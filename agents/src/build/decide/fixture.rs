@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::attempt::{Failure, FailureClass};
-use ropewalk_schemas::build::{Build, BuildState, NewBuild};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::{
     BuildId, ContentHash, CorrelationId, RepoPath, Slug, SpecId, TaskId, UserSlug,
@@ -48,18 +49,23 @@ pub(crate) fn task(name: &str, state: TaskState, needs: &[&str]) -> Task {
 
 /// Makes a running build.
 pub(crate) fn build() -> Build {
+    let approval = SpecApproved {
+        spec_id: SpecId(Uuid::nil()),
+        idea_slug: Slug::parse("habits").unwrap(),
+        user_slug: UserSlug::parse("ada").unwrap(),
+        revision: 1,
+        hash: ContentHash::of(b"spec"),
+        approved_by: UserSlug::parse("ada").unwrap(),
+        price: None,
+    };
     Build {
         state: BuildState::Running,
-        ..Build::queued(NewBuild {
-            id: BuildId(Uuid::nil()),
-            spec: SpecId(Uuid::nil()),
-            revision: 1,
-            hash: ContentHash::of(b"spec"),
-            idea: Slug::parse("habits").unwrap(),
-            user: UserSlug::parse("ada").unwrap(),
-            correlation_id: CorrelationId(Uuid::nil()),
-            created_at: noon(),
-        })
+        ..Build::queued(
+            BuildId(Uuid::nil()),
+            &approval,
+            CorrelationId(Uuid::nil()),
+            noon(),
+        )
     }
 }
 
