@@ -1,6 +1,6 @@
 //! Keeps the messages of one subscriber until the store has their deliveries closed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_nats::jetstream::{AckKind, message::Acker};
@@ -8,31 +8,15 @@ use ropewalk_runtime::failpoint;
 use tokio::sync::Notify;
 use tracing::debug;
 
-/// So many deliveries are remembered that were settled before their message came; one beyond is looked up in the store.
+/// So many deliveries are remembered at a time that were settled without a message; one beyond is looked up.
 const REMEMBERED: usize = 10_000;
 
-/// The messages of one subscriber that are not acknowledged yet, by the sequence of their delivery.
+/// The messages of one subscriber that are not acknowledged yet.
 #[derive(Default)]
 pub(super) struct Held {
-    messages: Mutex<Messages>,
+    messages: Mutex<Messages<Arc<Acker>>>,
     /// Asks whether the consumer still hands out what it has.
     pub(super) doubt: Notify,
-}
-
-#[derive(Default)]
-struct Messages {
-    waiting: HashMap<i64, Arc<Acker>>,
-    settled: Settled,
-}
-
-/// What became of a message that came.
-pub(super) enum Kept {
-    /// It waits until its delivery is settled.
-    Alone,
-    /// It waits in the place of an earlier one, which is to be acknowledged.
-    Instead(Arc<Acker>),
-    /// Its delivery was settled before it came, so that it is to be acknowledged.
-    Settled(Arc<Acker>),
 }
 
 impl std::fmt::Debug for Held {
@@ -45,18 +29,11 @@ impl std::fmt::Debug for Held {
 }
 
 impl Held {
-    /// Acknowledges the message of a delivery, or remembers that it is done with before it comes.
+    /// Acknowledges the message of a delivery, now or when it comes.
     ///
     /// A lost acknowledgement only brings the message once more.
     pub(super) async fn settle(&self, sequence: i64) {
-        let acker = {
-            let mut messages = self.lock();
-            let acker = messages.waiting.remove(&sequence);
-            if acker.is_none() {
-                messages.settled.note(sequence);
-            }
-            acker
-        };
+        let acker = self.lock().settle(sequence);
         if let Some(acker) = acker {
             failpoint!("bus.acknowledge.before");
             acknowledge(&acker, AckKind::Ack).await;
@@ -69,27 +46,23 @@ impl Held {
     }
 
     /// Keeps a message until its delivery is settled, unless it is.
-    pub(super) fn keep(&self, sequence: i64, acker: Acker) -> Kept {
-        let acker = Arc::new(acker);
-        let mut messages = self.lock();
-        if messages.settled.take(sequence) {
-            return Kept::Settled(acker);
-        }
-        match messages.waiting.insert(sequence, acker) {
-            Some(replaced) => Kept::Instead(replaced),
-            None => Kept::Alone,
-        }
+    pub(super) fn keep(&self, sequence: i64, acker: Acker) -> Kept<Arc<Acker>> {
+        self.lock().keep(sequence, Arc::new(acker))
     }
 
-    /// Tells the server that the messages are still worked on.
+    /// Tells the server that the messages are still worked on; called again and again.
     pub(super) async fn in_progress(&self) {
-        let ackers: Vec<Arc<Acker>> = self.lock().waiting.values().cloned().collect();
+        let ackers: Vec<Arc<Acker>> = {
+            let mut messages = self.lock();
+            messages.age();
+            messages.waiting.values().cloned().collect()
+        };
         for acker in ackers {
             acknowledge(&acker, AckKind::Progress).await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Messages> {
+    fn lock(&self) -> MutexGuard<'_, Messages<Arc<Acker>>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -101,21 +74,62 @@ pub(super) async fn acknowledge(acker: &Acker, kind: AckKind) {
     }
 }
 
-/// Deliveries that were settled before their message came: each accounts for one message, which needs no look at the
-/// store.
-#[derive(Debug, Default)]
-struct Settled(BTreeSet<i64>);
+/// What becomes of a message that comes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kept<Message> {
+    /// It waits until its delivery is settled.
+    Alone,
+    /// It waits in the place of an earlier one, which is to be acknowledged.
+    Instead(Message),
+    /// Its delivery was settled before it came, so that it is to be acknowledged.
+    Settled(Message),
+}
 
-impl Settled {
-    fn note(&mut self, sequence: i64) {
-        self.0.insert(sequence);
-        if self.0.len() > REMEMBERED {
-            self.0.pop_first();
+/// The messages by the sequence of their delivery, and the deliveries that were settled without one.
+///
+/// An inbox reads all that is open, so many deliveries are settled just before their message comes, and that needs no
+/// look at the store then. It may also be that none will come, since a delivery that is tried again is settled each
+/// time; what is opened once more later must not be taken for settled. So each of them accounts for one message, and
+/// is forgotten when it has aged twice.
+#[derive(Debug)]
+struct Messages<Message> {
+    waiting: HashMap<i64, Message>,
+    settled: HashSet<i64>,
+    settled_earlier: HashSet<i64>,
+}
+
+impl<Message> Default for Messages<Message> {
+    fn default() -> Self {
+        Self {
+            waiting: HashMap::new(),
+            settled: HashSet::new(),
+            settled_earlier: HashSet::new(),
+        }
+    }
+}
+
+impl<Message> Messages<Message> {
+    /// Returns the message to acknowledge, if it has come.
+    fn settle(&mut self, sequence: i64) -> Option<Message> {
+        let message = self.waiting.remove(&sequence);
+        if message.is_none() && self.settled.len() < REMEMBERED {
+            self.settled.insert(sequence);
+        }
+        message
+    }
+
+    fn keep(&mut self, sequence: i64, message: Message) -> Kept<Message> {
+        if self.settled.remove(&sequence) || self.settled_earlier.remove(&sequence) {
+            return Kept::Settled(message);
+        }
+        match self.waiting.insert(sequence, message) {
+            Some(replaced) => Kept::Instead(replaced),
+            None => Kept::Alone,
         }
     }
 
-    fn take(&mut self, sequence: i64) -> bool {
-        self.0.remove(&sequence)
+    fn age(&mut self) {
+        self.settled_earlier = std::mem::take(&mut self.settled);
     }
 }
 
@@ -124,26 +138,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_settled_delivery_accounts_for_one_message() {
-        let mut settled = Settled::default();
-        assert!(!settled.take(7), "nothing was settled");
-        settled.note(7);
-        assert!(settled.take(7));
-        assert!(
-            !settled.take(7),
-            "the same delivery may have been opened again"
-        );
+    fn a_message_waits_until_its_delivery_is_settled() {
+        let mut messages = Messages::default();
+        assert_eq!(messages.keep(7, "first"), Kept::Alone);
+        assert_eq!(messages.keep(7, "again"), Kept::Instead("first"));
+        assert_eq!(messages.settle(7), Some("again"));
+        assert_eq!(messages.keep(7, "once more"), Kept::Alone);
     }
 
     #[test]
-    fn the_oldest_are_forgotten_first() {
-        let mut settled = Settled::default();
-        let newest = i64::try_from(REMEMBERED).unwrap();
-        for sequence in 0..=newest {
-            settled.note(sequence);
+    fn a_delivery_settled_without_a_message_accounts_for_one() {
+        let mut messages = Messages::default();
+        assert_eq!(messages.settle(7), None);
+        messages.age();
+        assert_eq!(messages.keep(8, "of another"), Kept::Alone);
+        assert_eq!(messages.keep(7, "late"), Kept::Settled("late"));
+        // The same delivery may have been opened again.
+        assert_eq!(messages.keep(7, "once more"), Kept::Alone);
+    }
+
+    #[test]
+    fn what_was_settled_long_ago_may_have_been_opened_again() {
+        let mut messages = Messages::default();
+        messages.keep(7, "first");
+        messages.settle(7);
+        // Tried again, and settled again.
+        messages.settle(7);
+        messages.age();
+        messages.age();
+        assert_eq!(messages.keep(7, "replayed"), Kept::Alone);
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_the_bound() {
+        let mut messages = Messages::default();
+        let beyond = i64::try_from(REMEMBERED).unwrap();
+        for sequence in 0..=beyond {
+            assert_eq!(messages.settle(sequence), None);
         }
-        assert_eq!(settled.0.len(), REMEMBERED);
-        assert!(!settled.take(0));
-        assert!(settled.take(1) && settled.take(newest));
+        assert_eq!(messages.keep(0, "late"), Kept::Settled("late"));
+        assert_eq!(messages.keep(beyond, "looked up"), Kept::Alone);
     }
 }
