@@ -36,8 +36,8 @@ async fn commit(time: Duration) -> Result<Figure> {
     let (mut ours, mut theirs) = (Times::default(), Times::default());
     let begun = Instant::now();
     while begun.elapsed() < time * 2 {
-        let times;
-        (hops, times) = in_task(hops.turn(store.clone())).await?;
+        let (back, times) = in_task(hops.turn(store.clone())).await?;
+        hops = back;
         ours.join(times);
         for _ in 0..TURN {
             let begun = Instant::now();
@@ -53,7 +53,8 @@ async fn commit(time: Duration) -> Result<Figure> {
     Ok(figure.p99(ours.millis(99)?))
 }
 
-/// Does one turn as agents do their work, in a task of the runtime; a raw connection is quicker from the main thread.
+/// Does one turn in a task of the runtime, as agents do their work; raw turns stay on the main thread, where they are
+/// quicker.
 async fn in_task<Done: Send + 'static>(
     turn: impl Future<Output = Result<Done>> + Send + 'static,
 ) -> Result<Done> {
@@ -120,8 +121,8 @@ async fn lock(time: Duration) -> Result<Vec<Figure>> {
         (Times::default(), Times::default(), Times::default());
     let begun = Instant::now();
     while begun.elapsed() < time * 2 {
-        commits.join(in_task(taker.clone().turn()).await?);
-        whole.join(in_task(taker.clone().whole_turn()).await?);
+        commits.join(in_task(taker.clone().turn(false)).await?);
+        whole.join(in_task(taker.clone().turn(true)).await?);
         for _ in 0..TURN {
             theirs.add(taker.raw(&mut raw).await?);
         }
@@ -162,22 +163,15 @@ impl Taker {
         })
     }
 
-    async fn turn(self) -> Result<Times> {
+    /// Does one turn, with the two reads that decide on a lock if `decides`.
+    async fn turn(self, decides: bool) -> Result<Times> {
         let mut times = Times::default();
         for _ in 0..TURN {
             let begun = Instant::now();
-            self.take_and_give_back().await?;
-            times.add(begun.elapsed());
-        }
-        Ok(times)
-    }
-
-    async fn whole_turn(self) -> Result<Times> {
-        let mut times = Times::default();
-        for _ in 0..TURN {
-            let begun = Instant::now();
-            locks::all_held(&self.store).await?;
-            locks::lease_waits(&self.store).await?;
+            if decides {
+                locks::all_held(&self.store).await?;
+                locks::lease_waits(&self.store).await?;
+            }
             self.take_and_give_back().await?;
             times.add(begun.elapsed());
         }
