@@ -40,6 +40,7 @@ pub(crate) struct Checkout {
     index: PathBuf,
     base: Option<CommitId>,
     stamps: Stamps,
+    /// How many threads look at the tree.
     surveyors: usize,
     _hold: Hold,
 }

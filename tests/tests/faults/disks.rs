@@ -140,7 +140,8 @@ async fn a_full_disk_under_the_slots_ends_attempts_and_room_lets_the_build_end()
     project.finish_and_check().await
 }
 
-/// Waits until two tasks say that there is no room for their attempts, and the branch is where SQL has its head.
+/// Waits until two tasks say that there is no room for their attempts, and the branch of the build, which follows
+/// what SQL says of it, is there.
 async fn until_no_space(project: &Project) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {

@@ -67,7 +67,8 @@ impl Survey {
     }
 }
 
-/// So many threads look at files at once: more of them wait for the same locks of the file system.
+/// So many threads look at files at once, unless fewer are asked for; more would wait for the same locks of the file
+/// system.
 pub(super) const THREADS: usize = 2;
 
 /// A walk through a tree, level by level.
