@@ -1,6 +1,7 @@
 //! Keeps the bare local clone in the state directory: every object and ref that Ropewalk works with.
 
 mod known;
+mod quarantine;
 mod read;
 mod refs;
 mod write;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use crate::git::Call;
 use crate::{FileLock, Git, GitError, Identity, UserHead, UserRepository};
 
+pub(crate) use quarantine::Quarantine;
 pub use read::{Diff, FileEntry, FileKind};
 pub use write::FileChange;
 
@@ -36,6 +38,8 @@ pub struct LocalCloneOptions {
 #[derive(Debug, Clone)]
 pub struct LocalClone {
     inner: Arc<Inner>,
+    /// Where new objects go, unless to their place.
+    aside: Option<quarantine::Objects>,
 }
 
 #[derive(Debug)]
@@ -67,6 +71,7 @@ impl LocalClone {
         };
         let clone = Self {
             inner: Arc::new(inner),
+            aside: None,
         };
         // Asked first, so that a repository without a commit leaves nothing behind.
         clone.user_head().await?;
@@ -80,6 +85,7 @@ impl LocalClone {
         let _alone = self.alone().await?;
         // Every ref of the clone is ours, and a killed git leaves its locks behind.
         crate::stale::clear_below(&self.inner.directory.join("refs"));
+        quarantine::clear(&self.inner.directory.join("objects"));
         for name in ["packed-refs.lock", "shallow.lock"] {
             crate::stale::clear(&self.inner.directory.join(name));
         }
@@ -155,9 +161,13 @@ impl LocalClone {
         &self,
         arguments: impl IntoIterator<Item = Argument>,
     ) -> Call<'_> {
-        Call::new(arguments)
+        let call = Call::new(arguments)
             .git_directory(&self.inner.directory)
-            .directory(&self.inner.state)
+            .directory(&self.inner.state);
+        match &self.aside {
+            Some(objects) => objects.for_call(call),
+            None => call,
+        }
     }
 
     /// Keeps others, in this process or another, from making the clone or from fetching: two fetches at once would

@@ -148,7 +148,7 @@ impl Git {
 
     fn invocation<'a>(&self, call: &'a Call<'a>) -> Invocation<'a> {
         let mut arguments: Vec<OsString> = Vec::with_capacity(SETTINGS.len() * 2 + 8);
-        for setting in SETTINGS.iter().chain(call.settings) {
+        for setting in SETTINGS.iter().chain(&call.settings) {
             arguments.push("-c".into());
             arguments.push(setting.into());
         }

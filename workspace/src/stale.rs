@@ -1,4 +1,4 @@
-//! Clears lock files that a killed git left behind on refs that are ours alone.
+//! Clears what a killed git left behind in places that are ours alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,24 @@ use std::time::Duration;
 /// Git holds the lock of a ref for milliseconds; one this old belongs to a process that is gone.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
+/// A command on many files may take minutes.
+const ABANDONED_AFTER: Duration = Duration::from_hours(1);
+
 /// Removes the lock file `path`, if it is there and has long been.
 pub(crate) fn clear(path: &Path) {
-    let age = fs::symlink_metadata(path)
-        .and_then(|metadata| metadata.modified())
-        .ok()
-        .and_then(|modified| modified.elapsed().ok());
-    if age.is_some_and(|age| age >= STALE_AFTER) {
+    if age(path).is_some_and(|age| age >= STALE_AFTER) {
         match fs::remove_file(path) {
             Ok(()) => tracing::warn!("cleared `{}`, which a killed git left", path.display()),
+            Err(error) => tracing::warn!("cannot clear `{}`: {error}", path.display()),
+        }
+    }
+}
+
+/// Removes the directory `path`, if it was not touched for longer than any command may take.
+pub(crate) fn clear_directory(path: &Path) {
+    if age(path).is_some_and(|age| age >= ABANDONED_AFTER) {
+        match fs::remove_dir_all(path) {
+            Ok(()) => tracing::warn!("cleared `{}`, which a crash left", path.display()),
             Err(error) => tracing::warn!("cannot clear `{}`: {error}", path.display()),
         }
     }
@@ -40,6 +49,11 @@ pub(crate) fn clear_below(directory: &Path) {
             }
         }
     }
+}
+
+fn age(path: &Path) -> Option<Duration> {
+    let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    modified.ok()?.elapsed().ok()
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::survey::Survey;
 use super::{Checkout, ancestors};
-use crate::GitError;
 use crate::commit::{ChangeKind, ChangedFile};
+use crate::{GitError, LocalClone};
 
 /// More names than this are not told to git one by one.
 const MOST_NAMED: usize = 500;
@@ -167,8 +167,13 @@ impl Checkout {
         Ok(changes)
     }
 
-    /// Stores the tree of the commit with `changes` applied and returns its id; the index of the checkout stays as it is.
-    pub(crate) async fn stage(&self, changes: &[Change]) -> Result<String, GitError> {
+    /// Stores the tree of the commit with `changes` applied by `clone`, that of the checkout or one in quarantine, and
+    /// returns its id; the index of the checkout stays as it is.
+    pub(crate) async fn stage(
+        &self,
+        clone: &LocalClone,
+        changes: &[Change],
+    ) -> Result<String, GitError> {
         let scratch = tempfile::tempdir_in(&self.home).map_err(GitError::files(&self.home))?;
         let index = scratch.path().join("index");
         fs::copy(&self.index, &index).map_err(GitError::files(&self.index))?;
@@ -180,7 +185,6 @@ impl Checkout {
             names.extend_from_slice(&change.path);
             names.push(0);
         }
-        let clone = &self.clone;
         if !names.is_empty() {
             let call = clone
                 .call([

@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(super) arguments: Vec<OsString>,
-    pub(super) settings: &'a [&'a str],
+    pub(super) settings: Vec<&'a str>,
     pub(super) directory: Option<&'a Path>,
     pub(super) git_directory: Option<&'a Path>,
     pub(super) work_tree: Option<&'a Path>,
@@ -36,7 +36,7 @@ impl<'a> Call<'a> {
     ) -> Self {
         Self {
             arguments: arguments.into_iter().map(Into::into).collect(),
-            settings: &[],
+            settings: Vec::new(),
             directory: None,
             git_directory: None,
             work_tree: None,
@@ -56,8 +56,8 @@ impl<'a> Call<'a> {
     }
 
     /// Adds settings for this call alone.
-    pub(crate) fn settings(mut self, settings: &'a [&'a str]) -> Self {
-        self.settings = settings;
+    pub(crate) fn settings(mut self, settings: &[&'a str]) -> Self {
+        self.settings.extend(settings);
         self
     }
 

@@ -5,6 +5,7 @@ use ropewalk_schemas::CommitId;
 
 use super::{Slot, SlotError};
 use crate::checkout::{Change, Survey};
+use crate::clone::Quarantine;
 use crate::commit::NewCommit;
 use crate::{ChangedFile, CommitMessage, GitError, PreserveRef};
 
@@ -49,14 +50,19 @@ impl Slot {
             .partition(|change| change.storable() && scope(&change.public()));
         let base = self.base().cloned().ok_or(SlotError::Empty)?;
         let clone = self.checkout.clone_handle();
-        let tree = self.checkout.stage(&taken).await?;
+        let quarantine = Quarantine::open(clone)?;
+        let tree = self
+            .checkout
+            .stage(quarantine.clone_handle(), &taken)
+            .await?;
         let new = NewCommit {
             tree: &tree,
             parents: std::slice::from_ref(&base),
             message,
             when,
         };
-        let commit = clone.create_commit(new).await?;
+        let commit = quarantine.clone_handle().create_commit(new).await?;
+        quarantine.release().await?;
         let (preserved, changed) = tokio::try_join!(
             clone.preserve(&self.key, &commit),
             clone.changed_files(base.as_str(), commit.as_str()),

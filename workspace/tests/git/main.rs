@@ -5,5 +5,6 @@ mod landing;
 mod merging;
 mod paths;
 mod publishing;
+mod quarantine;
 mod slots;
 mod world;
