@@ -10,6 +10,7 @@ mod index;
 mod stamps;
 mod survey;
 mod sweep;
+mod way;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -25,8 +26,10 @@ use crate::{GitError, LocalClone};
 pub(crate) use changes::Change;
 use hold::Hold;
 use stamps::Stamps;
+use survey::Pace;
 pub(crate) use survey::Survey;
 use sweep::Tracked;
+pub(crate) use way::RightOfWay;
 
 /// With more files to restore than this, git makes the whole tree anew in one go.
 const MOST_RESTORED: usize = 1_000;
@@ -40,8 +43,7 @@ pub(crate) struct Checkout {
     index: PathBuf,
     base: Option<CommitId>,
     stamps: Stamps,
-    /// How many threads look at the tree.
-    surveyors: usize,
+    pace: Pace,
     _hold: Hold,
 }
 
@@ -62,14 +64,14 @@ impl Checkout {
             index: home.join("index"),
             base,
             stamps: Stamps::probe(home),
-            surveyors: survey::THREADS,
+            pace: Pace::Waited,
             _hold: hold,
         }))
     }
 
-    /// Looks at the tree with one thread from now on, and so leaves the other core to whoever is waited for.
+    /// Says that nobody waits for this checkout any more: looks at its tree give way to others.
     pub(crate) const fn give_way(&mut self) {
-        self.surveyors = 1;
+        self.pace = Pace::Aside;
     }
 
     /// Makes the tree exactly `commit`, from whatever state it is in.
@@ -169,8 +171,13 @@ impl Checkout {
     async fn survey(&self) -> Option<Survey> {
         let (tree, index) = (self.tree.clone(), self.index.clone());
         let id_bytes = self.clone.object_id_bytes();
-        let (stamps, threads) = (self.stamps, self.surveyors);
-        let taken = blocking(move || Survey::take(&tree, &index, id_bytes, stamps, threads)).await;
+        let (stamps, pace) = (self.stamps, self.pace);
+        let clone = self.clone.clone();
+        let taken = blocking(move || {
+            let way = clone.right_of_way();
+            Survey::take(&tree, &index, id_bytes, stamps, pace, way)
+        })
+        .await;
         taken.ok().flatten()
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checkout::RightOfWay;
 use crate::git::Call;
 use crate::{FileLock, Git, GitError, Identity, UserHead, UserRepository};
 
@@ -50,6 +51,7 @@ struct Inner {
     directory: PathBuf,
     identity: Identity,
     known: known::Known,
+    way: RightOfWay,
 }
 
 impl LocalClone {
@@ -68,6 +70,7 @@ impl LocalClone {
             state,
             identity: options.identity,
             known: known::Known::default(),
+            way: RightOfWay::default(),
         };
         let clone = Self {
             inner: Arc::new(inner),
@@ -142,6 +145,11 @@ impl LocalClone {
             "sha256" => 32,
             _ => 20,
         }
+    }
+
+    /// Returns whose turn it is to look at a tree.
+    pub(crate) fn right_of_way(&self) -> &RightOfWay {
+        &self.inner.way
     }
 
     fn known(&self) -> &known::Known {

@@ -7,9 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::index::{Index, Likeness};
 use super::stamps::Stamps;
+use super::way::RightOfWay;
 
 /// How a tree differs from its index.
 #[derive(Debug, Default)]
@@ -31,11 +33,16 @@ impl Survey {
         index: &Path,
         id_bytes: usize,
         stamps: Stamps,
-        threads: usize,
+        pace: Pace,
+        way: &RightOfWay,
     ) -> io::Result<Option<Self>> {
         let metadata = index.metadata()?;
         let Some(parsed) = Index::parse(fs::read(index)?, id_bytes) else {
             return Ok(None);
+        };
+        let (threads, give_way, _taken) = match pace {
+            Pace::Waited => (THREADS, None, Some(way.take())),
+            Pace::Aside => (1, Some((way, Instant::now() + PATIENCE)), None),
         };
         let walk = Walk {
             tree,
@@ -46,6 +53,7 @@ impl Survey {
             },
             index: &parsed,
             threads,
+            give_way,
         };
         let (mut survey, there) = walk.run()?;
         let mut seen = vec![false; parsed.entries().len()];
@@ -67,9 +75,19 @@ impl Survey {
     }
 }
 
-/// So many threads look at files at once, unless fewer are asked for; more would wait for the same locks of the file
-/// system.
-pub(super) const THREADS: usize = 2;
+/// Who waits for a survey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// A task waits for it.
+    Waited,
+    /// Nobody does: it is taken with one thread, which gives way to the others.
+    Aside,
+}
+
+/// So many threads look at files at once; more would wait for the same locks of the file system.
+const THREADS: usize = 2;
+/// So long a survey gives way in all.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A walk through a tree, level by level.
 struct Walk<'a> {
@@ -77,6 +95,8 @@ struct Walk<'a> {
     index: &'a Index,
     hides_from: Option<(i64, i64)>,
     threads: usize,
+    /// To whom it gives way, and until when.
+    give_way: Option<(&'a RightOfWay, Instant)>,
 }
 
 /// What lies in some directories of a level.
@@ -135,6 +155,9 @@ impl Walk<'_> {
 
     /// Looks at what lies in a directory, named from the root of the tree and with a slash behind.
     fn directory(&self, mut path: Vec<u8>, found: &mut Found) -> io::Result<()> {
+        if let Some((way, until)) = self.give_way {
+            way.give(until);
+        }
         let length = path.len();
         for entry in fs::read_dir(self.tree.join(OsStr::from_bytes(&path)))? {
             let entry = entry?;
@@ -208,8 +231,14 @@ mod tests {
             .write(true)
             .open(&index)?
             .set_modified(written)?;
-        for (stamps, doubted) in [(Stamps::Ticks, 1), (Stamps::EachChange, 0)] {
-            let survey = Survey::take(&tree, &index, 20, stamps, THREADS)?.unwrap_or_default();
+        for (stamps, pace, doubted) in [
+            (Stamps::Ticks, Pace::Waited, 1),
+            (Stamps::Ticks, Pace::Aside, 1),
+            (Stamps::EachChange, Pace::Waited, 0),
+        ] {
+            let way = RightOfWay::default();
+            let survey = Survey::take(&tree, &index, 20, stamps, pace, &way)?;
+            let survey = survey.unwrap_or_default();
             assert_eq!(survey.unsure.len(), doubted, "{stamps:?}");
             assert_eq!(survey.suspects().count(), doubted, "{stamps:?}");
             assert_eq!(survey.extra, Vec::<Vec<u8>>::new());
