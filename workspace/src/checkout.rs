@@ -8,6 +8,7 @@ mod changes;
 mod hold;
 mod index;
 mod stamps;
+mod step;
 mod survey;
 mod sweep;
 mod way;
@@ -207,23 +208,6 @@ impl Checkout {
             .directory(&self.tree)
             .stdin(names);
         self.clone.git().run(call).await?;
-        Ok(())
-    }
-
-    /// Moves a tree that is exactly `before`: only what differs between the commits is looked at.
-    async fn step(&self, before: &CommitId, commit: &CommitId) -> Result<(), GitError> {
-        let call = self
-            .clone
-            .call(["read-tree", "-m", "-u", "--no-recurse-submodules"]);
-        let call = call
-            .argument(before.as_str())
-            .argument(commit.as_str())
-            .work_tree(&self.tree, &self.index)
-            .directory(&self.tree);
-        self.clone
-            .git()
-            .run(call.timeout(crate::clone::TRANSFER_TIMEOUT))
-            .await?;
         Ok(())
     }
 

@@ -105,6 +105,15 @@ impl LocalClone {
         })
     }
 
+    /// Lists the files that differ between two commits, where that was found out already and they are few.
+    pub(crate) fn known_difference(
+        &self,
+        before: &CommitId,
+        after: &CommitId,
+    ) -> Option<Vec<ChangedFile>> {
+        self.known().differing(&(before.clone(), after.clone()))
+    }
+
     /// Lists the files that differ between `before` and `after`, commits or trees, in path order.
     pub async fn changed_files(
         &self,

@@ -7,4 +7,5 @@ mod paths;
 mod publishing;
 mod quarantine;
 mod slots;
+mod stepping;
 mod world;
