@@ -11,7 +11,6 @@ mod stamps;
 mod step;
 mod survey;
 mod sweep;
-mod way;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -30,7 +29,6 @@ use stamps::Stamps;
 use survey::Pace;
 pub(crate) use survey::Survey;
 use sweep::Tracked;
-pub(crate) use way::RightOfWay;
 
 /// With more files to restore than this, git makes the whole tree anew in one go.
 const MOST_RESTORED: usize = 1_000;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::checkout::RightOfWay;
 use crate::git::Call;
+use crate::right_of_way::RightOfWay;
 use crate::{FileLock, Git, GitError, Identity, UserHead, UserRepository};
 
 pub(crate) use quarantine::Quarantine;

@@ -10,6 +10,7 @@
 
 mod checkout;
 mod file_lock;
+mod right_of_way;
 mod stale;
 
 pub mod clone;

@@ -12,8 +12,8 @@ impl Checkout {
     /// Moves a tree that is exactly `before`.
     pub(super) async fn step(&self, before: &CommitId, commit: &CommitId) -> Result<(), GitError> {
         match self.clone.known_difference(before, commit) {
-            Some(files) if are_plain(&files) => self.restore_files(commit, &files).await,
-            _ => self.read_both(before, commit).await,
+            Some(files) if are_plain(&files) => self.step_by_names(commit, &files).await,
+            _ => self.step_by_trees(before, commit).await,
         }
     }
 
@@ -21,7 +21,7 @@ impl Checkout {
     ///
     /// Between two commits git looks at every file of both, and at the object of each; where the names of the few that
     /// differ are known, it need not.
-    async fn restore_files(
+    async fn step_by_names(
         &self,
         commit: &CommitId,
         files: &[ChangedFile],
@@ -55,7 +55,8 @@ impl Checkout {
         Ok(())
     }
 
-    async fn read_both(&self, before: &CommitId, commit: &CommitId) -> Result<(), GitError> {
+    /// Lets git find out what differs.
+    async fn step_by_trees(&self, before: &CommitId, commit: &CommitId) -> Result<(), GitError> {
         let call = self
             .clone
             .call(["read-tree", "-m", "-u", "--no-recurse-submodules"])

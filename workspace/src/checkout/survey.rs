@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::index::{Index, Likeness};
 use super::stamps::Stamps;
-use super::way::RightOfWay;
+use crate::right_of_way::RightOfWay;
 
 /// How a tree differs from its index.
 #[derive(Debug, Default)]

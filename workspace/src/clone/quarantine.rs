@@ -120,7 +120,8 @@ fn made(directory: &Path) -> io::Result<Vec<PathBuf>> {
         // Two digits of the id. Whatever else git may make one day, it must not be left behind unseen.
         if fan_out.file_name().len() != 2 {
             let name = fan_out.path();
-            return Err(io::Error::other(format!("`{}` is new", name.display())));
+            let reason = format!("`{}` holds no objects", name.display());
+            return Err(io::Error::other(reason));
         }
         for object in fs::read_dir(fan_out.path())? {
             made.push(object?.path());

@@ -60,7 +60,7 @@ async fn a_candidate_that_fails_leaves_no_object() -> anyhow::Result<()> {
     write(slot.root(), "src/new.rs", "new")?;
     let objects = |clone: &LocalClone| git(clone.directory(), &["count-objects", "-v"]);
     let before = objects(&clone)?;
-    // The blob can be made and the tree cannot: there is no commit without its parent.
+    // Blob and tree can be made and the commit cannot, since its parent is away.
     let parent = clone
         .directory()
         .join("objects")

@@ -12,17 +12,17 @@ pub(crate) struct RightOfWay {
 
 /// Has the right of way until it is dropped.
 #[derive(Debug)]
-pub(super) struct Taken<'a>(&'a RightOfWay);
+pub(crate) struct Taken<'a>(&'a RightOfWay);
 
 impl RightOfWay {
     /// Takes the right of way; several may have it.
-    pub(super) fn take(&self) -> Taken<'_> {
+    pub(crate) fn take(&self) -> Taken<'_> {
         *self.count() += 1;
         Taken(self)
     }
 
     /// Blocks the thread while somebody has the right of way, but not beyond `until`.
-    pub(super) fn give(&self, until: Instant) {
+    pub(crate) fn give(&self, until: Instant) {
         let patience = until.saturating_duration_since(Instant::now());
         let waited = self
             .free
