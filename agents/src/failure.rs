@@ -12,6 +12,7 @@ pub(crate) fn may_pass(error: &EngineError) -> bool {
         EngineError::Cancelled | EngineError::Read(_) | EngineError::Journal(_) => true,
         EngineError::Submission { .. }
         | EngineError::Stopped { .. }
+        | EngineError::OnlyText { .. }
         | EngineError::DoomLoop { .. }
         | EngineError::TurnLimit { .. }
         | EngineError::TokenLimit { .. }

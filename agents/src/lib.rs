@@ -6,7 +6,6 @@
 //! To add an agent: write `<name>.rs` beside `<name>/` with `context.rs` (load), `decide.rs` (pure) and `act.rs`
 //! (effects), implement `orchestrator::Agent` for it, and wire it in the `cli` crate.
 
-pub mod build;
 mod failure;
 pub mod idea_folder;
 pub mod ideation;
@@ -15,5 +14,4 @@ mod model_question;
 pub mod monitor;
 pub mod places;
 pub mod pm;
-mod question;
 pub mod specification;

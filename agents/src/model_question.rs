@@ -2,8 +2,8 @@
 
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::questions::Asking;
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::question::{About, Choice, QuestionKind};
+use ropewalk_schemas::{ChoiceId, Slug};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
@@ -42,13 +42,14 @@ pub struct ModelQuestion {
     /// The options.
     #[serde(default)]
     pub options: Vec<ModelChoice>,
-    /// The label taken when nobody answers.
+    /// The id or the label of the option taken when nobody answers.
     #[serde(default)]
     pub default: Option<String>,
     /// Whether any text is an answer.
     #[serde(default, rename = "allowFreeText", alias = "allow_free_text")]
     pub allow_free_text: bool,
-    /// Whether its yes would approve, start, promote, merge, delete or spend; then no default ever applies.
+    /// Whether its yes would approve, start, promote, merge, delete or spend; then no default ever applies, and the
+    /// person has to take one of the options.
     #[serde(default)]
     pub consequential: bool,
 }
@@ -56,6 +57,9 @@ pub struct ModelQuestion {
 /// An option of a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelChoice {
+    /// A short name of it, of `a-z 0-9 -`; without one it is made of the label.
+    #[serde(default)]
+    pub id: Option<String>,
     /// What is chosen.
     pub label: String,
     /// What it means.
@@ -67,23 +71,6 @@ pub struct ModelChoice {
     /// What follows from it.
     #[serde(default)]
     pub implications: Option<String>,
-}
-
-impl From<ModelChoice> for Choice {
-    fn from(choice: ModelChoice) -> Self {
-        let ModelChoice {
-            label,
-            description,
-            recommended,
-            implications,
-        } = choice;
-        Self {
-            label,
-            description,
-            recommended,
-            implications,
-        }
-    }
 }
 
 impl ModelQuestion {
@@ -118,27 +105,70 @@ impl ModelQuestion {
                 free.join(", ")
             ));
         }
+        if self.is_binding() && self.options.is_empty() {
+            return Some(
+                "has no `options`, which a confirming or consequential one needs".to_owned(),
+            );
+        }
+        self.default_choice()
+            .is_none()
+            .then(|| "has a `default` that is none of its options".to_owned())
+            .filter(|_| self.default.is_some())
+    }
+
+    /// What a confirming one confirms is the model's secret, so silence is never taken for its yes, nor are words.
+    fn is_binding(&self) -> bool {
+        self.consequential || self.kind == QuestionKind::Confirming
+    }
+
+    /// Returns the ids of the options: the model's own where they are names, each once, else made of the labels.
+    fn ids(&self) -> Vec<ChoiceId> {
+        ChoiceId::of_labels(
+            self.options
+                .iter()
+                .map(|option| option.id.as_ref().unwrap_or(&option.label).as_str()),
+        )
+    }
+
+    fn default_choice(&self) -> Option<ChoiceId> {
         let default = self.default.as_ref()?;
-        let known = self.options.iter().any(|option| option.label == *default);
-        (!known).then(|| "has a `default` that is none of its options".to_owned())
+        let mut named = self.options.iter().zip(self.ids());
+        let is_default = |option: &ModelChoice, id: &ChoiceId| {
+            option.label == *default
+                || option.id.as_ref() == Some(default)
+                || id.as_str() == default
+        };
+        named.find_map(|(option, id)| is_default(option, &id).then_some(id))
     }
 
     /// Returns the question as it is put to people.
-    ///
-    /// What a confirming one confirms is the model's secret, so silence is never taken for its yes.
     pub fn asking(self, about: About, idea: &Slug) -> Asking {
+        let (consequential, default, ids) = (self.is_binding(), self.default_choice(), self.ids());
+        let choices = self.options.into_iter().zip(ids);
         Asking {
             kind: self.kind,
             trigger: self.trigger.unwrap_or_else(|| "agent_question".to_owned()),
             text: self.text.trim().to_owned(),
             context: self.context.trim().to_owned(),
-            free_text: self.allow_free_text || self.options.is_empty(),
-            choices: self.options.into_iter().map(Choice::from).collect(),
-            default: self.default,
-            consequential: self.consequential || self.kind == QuestionKind::Confirming,
+            free_text: !consequential && (self.allow_free_text || choices.len() == 0),
+            choices: choices.map(|(option, id)| option.named(id)).collect(),
+            default,
+            consequential,
+            content: None,
             about,
             topic: None,
             idea: Some(idea.clone()),
+        }
+    }
+}
+
+impl ModelChoice {
+    fn named(self, id: ChoiceId) -> Choice {
+        Choice {
+            description: self.description,
+            recommended: self.recommended,
+            implications: self.implications,
+            ..Choice::new(id, self.label)
         }
     }
 }
@@ -174,6 +204,8 @@ mod tests {
         assert_eq!(with("default", json!("A")), None);
         assert!(with("default", json!("B")).unwrap().contains("default"));
         assert!(with("text", json!("  ")).unwrap().contains("text"));
+        assert_eq!(with("consequential", json!(true)), None);
+        assert!(with("options", json!([])).is_none());
         assert!(
             with("trigger", json!("Odd one"))
                 .unwrap()
@@ -190,6 +222,35 @@ mod tests {
                 .unwrap()
                 .contains("too long")
         );
+    }
+
+    #[test]
+    fn what_has_consequences_has_options_to_choose_from() {
+        for kind in ["confirming", "blocking"] {
+            let question = json!({ "type": kind, "text": "Go?", "consequential": true, "allowFreeText": true });
+            let question: ModelQuestion = serde_json::from_value(question).unwrap();
+            assert!(question.problem().unwrap().contains("options"), "{kind}");
+            let asking = question.asking(About::Nothing, &Slug::parse("x").unwrap());
+            assert!(!asking.free_text, "{kind}");
+        }
+    }
+
+    #[test]
+    fn options_have_the_ids_that_the_model_gave_them_or_names_of_their_words() {
+        let question = json!({
+            "type": "clarifying", "text": "Which?", "default": "Plain text",
+            "options": [{ "label": "Plain text" }, { "id": "database", "label": "A database file" }],
+        });
+        let question: ModelQuestion = serde_json::from_value(question).unwrap();
+        assert_eq!(question.problem(), None);
+        let asking = question.asking(About::Nothing, &Slug::parse("x").unwrap());
+        let ids: Vec<&str> = asking
+            .choices
+            .iter()
+            .map(|choice| choice.id.as_str())
+            .collect();
+        assert_eq!(ids, ["plain-text", "database"]);
+        assert_eq!(asking.default.unwrap().as_str(), "plain-text");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! [`approve`] and [`reject`].
 
 mod act;
+mod answers;
 mod context;
 mod lessons;
 mod migrations;
@@ -21,6 +22,7 @@ use async_trait::async_trait;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::Engine;
+use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
@@ -52,6 +54,10 @@ pub struct SpecificationOptions {
     pub places: Places,
     /// The local clone of the user's repository.
     pub repository: LocalClone,
+    /// The shell that checks run in.
+    pub shell: Shell,
+    /// Whether the project describes how a test runner of its own speaks.
+    pub own_runner: bool,
     /// Whether a complete ideation asks for a specification by itself.
     pub auto_generate: bool,
     /// How often the model may mend a specification that fails its validation.
@@ -117,7 +123,7 @@ impl Agent for SpecificationWriter {
                 act::write(&self.options, asked.spec_id, context).await
             }
             Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
-                act::on_answer(&self.options, answer, context).await
+                answers::on_answer(&self.options, answer, context).await
             }
             Payload::IdeationCompleted(completed) => {
                 act::on_ideation_completed(&self.options, completed, context).await

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::settings::{CHILD, Settings};
 use crate::suite;
 
 /// What was asked for.
@@ -16,22 +17,6 @@ pub(crate) enum Command {
     /// To explain.
     Help,
 }
-
-/// How to measure.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Settings {
-    /// The benchmarks by name; empty means all.
-    pub(crate) names: Vec<String>,
-    /// How long each side of a ratio is measured.
-    pub(crate) time: Duration,
-    /// How often each benchmark runs; the run with the median ratio is shown.
-    pub(crate) repeat: usize,
-    /// Whether to print JSON instead of a table.
-    pub(crate) json: bool,
-}
-
-/// The word with which this program calls itself.
-pub(crate) const CHILD: &str = "--child";
 
 /// Returns what `words`, the program's name excluded, ask for.
 pub(crate) fn parse(words: &[String]) -> Result<Command> {

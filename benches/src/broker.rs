@@ -5,9 +5,9 @@ use ropewalk_bus::{JetStreamOptions, TransportOptions};
 use ropewalk_schemas::ProjectName;
 use ropewalk_tests::servers::NatsServer;
 
-use crate::arguments::Settings;
 use crate::chain::{self, HOP, IN_FLIGHT, Route};
 use crate::figure::{Figure, Goal};
+use crate::settings::Settings;
 use crate::{house, raw_stream};
 
 /// Measures the chain over a local broker with its usual durability: a message outlives the broker's process.

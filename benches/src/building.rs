@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
+use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};

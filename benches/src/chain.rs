@@ -12,11 +12,11 @@ use ropewalk_store::{ChangeSet, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::Settings;
 use crate::figure::{Figure, Goal};
 use crate::house::{self, House};
 use crate::raw_store::{RawStore, Shape};
 use crate::sample::Rate;
+use crate::settings::Settings;
 use crate::words::{STEPS, Words, step, subscription};
 
 /// How many entities move at once.

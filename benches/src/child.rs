@@ -12,9 +12,7 @@ use crate::builds;
 use crate::chain::{self, Route};
 use crate::pipeline::Staffed;
 use crate::raw_store;
-
-/// The line that a child prints when it is ready.
-pub(crate) const READY: &str = "ready";
+use crate::settings::READY;
 
 /// How long a child waits to be killed before it gives up on its parent.
 const PATIENCE: Duration = Duration::from_mins(10);

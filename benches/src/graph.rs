@@ -8,16 +8,16 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, EdgeRef};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use ropewalk_bus::deadlock;
-use ropewalk_bus::graph::WaitGraph;
+use ropewalk_coordination::deadlock;
+use ropewalk_coordination::graph::WaitGraph;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, RepoPath};
 use ropewalk_store::{ChangeSet, Store};
 
-use crate::arguments::Settings;
 use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::sample::Times;
+use crate::settings::Settings;
 use crate::words::{Words, task_id};
 
 const WAITS: usize = 100_000;

@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use ropewalk_bus::locks::{self, LockRequest};
+use ropewalk_coordination::locks::{self, LockRequest};
 use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
 use ropewalk_schemas::{Event, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, DeliveryKey, Outcome, Store, Versioned};
 use tokio::task::JoinSet;
 
-use crate::arguments::Settings;
 use crate::chain::HOP;
 use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::raw_store::RawStore;
 use crate::sample::Times;
+use crate::settings::Settings;
 use crate::words::{Words, step, subscription, task_id};
 
 /// How many runs of one side come before the other side has its turn.

@@ -26,6 +26,7 @@ mod raw_git;
 mod raw_store;
 mod raw_stream;
 mod sample;
+mod settings;
 mod suite;
 mod tasks;
 mod words;

@@ -11,11 +11,11 @@ use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Profile, Registry
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitFeed};
 
-use crate::arguments::Settings;
 use crate::figure::{Figure, Goal};
 use crate::house::{self, House};
 use crate::raw_store::{RawStore, Shape};
 use crate::sample::Times;
+use crate::settings::Settings;
 use crate::words::{STEPS, Words, from, step};
 
 /// The event that begins, and what each of the six commits.

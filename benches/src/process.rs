@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::arguments::CHILD;
-use crate::child::READY;
 use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::sample::Times;
+use crate::settings::{CHILD, READY};
 
 /// How often a process is started.
 const STARTS: usize = 11;

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use anyhow::{Context as _, Result};
 
-use crate::arguments::Settings;
 use crate::figure::{self, Figure};
+use crate::settings::Settings;
 use crate::{broker, builds, chain, crowd, graph, lone, million, pipeline, process, tasks};
 
 /// Every benchmark and what it measures.

@@ -7,7 +7,6 @@ use ropewalk_runtime::{Backoff, Clock, Ids, Supervisor};
 use ropewalk_store::{Store, Subscription};
 use tracing::debug;
 
-use crate::dead_letters::DeadLetters;
 use crate::error::BusError;
 use crate::hub::{Hub, Shared};
 use crate::inbox::queue::{Bounds, Wanted};
@@ -166,14 +165,14 @@ impl Bus {
         self.context.transport.flush().await;
     }
 
+    /// Returns the store whose deliveries it hands out.
+    pub(crate) fn store(&self) -> &Store {
+        &self.context.store
+    }
+
     /// Returns the ephemeral events.
     pub fn live(&self) -> &Live {
         &self.live
-    }
-
-    /// Returns the dead letters; replaying one wakes its subscriber.
-    pub fn dead_letters(&self) -> DeadLetters {
-        DeadLetters::waking(self.context.store.clone(), self.clone())
     }
 
     /// Says how the transport is doing.

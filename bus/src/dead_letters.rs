@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use ropewalk_schemas::CloudEvent;
+use ropewalk_schemas::alert::Alert;
 use ropewalk_store::{
     ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, Outcome,
     ReadError, Store,
 };
+
+use tracing::warn;
 
 use crate::bus::Bus;
 
@@ -26,17 +29,20 @@ pub struct DeadLetter {
     pub event: CloudEvent,
 }
 
+impl Bus {
+    /// Returns the dead letters; replaying one wakes its subscriber.
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters {
+            store: self.store().clone(),
+            bus: Some(self.clone()),
+        }
+    }
+}
+
 impl DeadLetters {
     /// Returns the dead letters of a store whose bus runs in another process; poke that one after a replay.
     pub fn new(store: Store) -> Self {
         Self { store, bus: None }
-    }
-
-    pub(crate) fn waking(store: Store, bus: Bus) -> Self {
-        Self {
-            store,
-            bus: Some(bus),
-        }
     }
 
     /// Lists the newest dead and parked deliveries, the newest first.
@@ -87,6 +93,20 @@ impl DeadLetters {
     async fn close(&self, key: &DeliveryKey, outcome: Outcome) -> Result<(), CommitError> {
         let mut changes = ChangeSet::new();
         changes.close(key, outcome);
+        // Somebody has decided, so nobody has to be called any more.
+        match self.store.get::<Alert>(&alert_cause(key)).await {
+            Ok(alert) => {
+                if let Some(alert) = alert {
+                    changes.delete(&alert);
+                }
+            }
+            Err(problem) => warn!("the alert of delivery `{key}` stands still: {problem}"),
+        }
         self.store.commit(changes).await.map(drop)
     }
+}
+
+/// Names the alert of a dead letter that somebody has to look at.
+pub fn alert_cause(key: &DeliveryKey) -> String {
+    format!("dead-letter/{key}")
 }

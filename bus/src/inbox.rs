@@ -95,21 +95,41 @@ impl Inbox {
             let taken = shared.queue().take(self.context.clock.now());
             match taken {
                 Some(entry) => {
-                    // The claim gives the entry back if this call is cancelled.
-                    let mut claim = Claim::new(
-                        Arc::clone(&self.shared),
-                        Arc::clone(&self.context),
-                        entry.sequence,
-                        entry.attempts,
-                    );
-                    if claim.secure().await
-                        && let Some(delivery) = self.open(entry, claim).await
-                    {
+                    if let Some(delivery) = self.hand_out(entry).await {
                         return Some(delivery);
                     }
                 }
                 None => self.wait().await,
             }
+        }
+    }
+
+    /// Hands out the delivery `sequence` before all others, if it is the first of its entity and may be handled now.
+    pub async fn this_one(&mut self, sequence: i64) -> Option<Delivery> {
+        let wanted = self.shared.queue().wanted();
+        if let Some(wanted) = wanted {
+            self.pause_after(self.read(wanted).await).await;
+        }
+        let entry = {
+            let now = self.context.clock.now();
+            self.shared.queue().take_one(sequence, now)?
+        };
+        self.hand_out(entry).await
+    }
+
+    /// Makes sure of an entry that was taken, and opens it.
+    async fn hand_out(&self, entry: Entry) -> Option<Delivery> {
+        // The claim gives the entry back if this call is cancelled.
+        let mut claim = Claim::new(
+            Arc::clone(&self.shared),
+            Arc::clone(&self.context),
+            entry.sequence,
+            entry.attempts,
+        );
+        if claim.secure().await {
+            self.open(entry, claim).await
+        } else {
+            None
         }
     }
 

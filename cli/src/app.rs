@@ -1,17 +1,32 @@
-//! Runs one verb: what it was asked for, what it may use, and how it is stopped.
+//! Holds what every verb may use.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use clap::Args;
 use ropewalk_config::{Config, Environment, Loaded};
 
-use crate::arguments::{Arguments, Command, Global};
 use crate::error::CliError;
-use crate::interrupts::Interrupts;
 use crate::output::Output;
 use crate::project::Project;
 use crate::wiring::{self, Desk};
-use crate::{commands, rehearse};
+
+/// What holds for every verb.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Answer in JSON: a list is an array, errors are `{code, message, next}`.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The directory whose project is meant.
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Sets a key of the configuration for this run; may be given again.
+    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Never ask, even on a terminal.
+    #[arg(long, global = true)]
+    pub no_input: bool,
+}
 
 /// What every verb may use.
 #[derive(Debug)]
@@ -20,7 +35,8 @@ pub struct App {
     pub output: Output,
     /// The environment of the process.
     pub environment: Environment,
-    global: Global,
+    /// What was said for every verb.
+    pub global: Global,
 }
 
 impl App {
@@ -34,6 +50,15 @@ impl App {
     /// Loads the configuration alone; there need not be a project.
     pub fn load(&self) -> Result<Loaded, CliError> {
         Ok(Config::load(
+            &self.directory()?,
+            &self.environment,
+            &self.global.set,
+        )?)
+    }
+
+    /// Loads the configuration alone, though nobody may have trusted it.
+    pub fn load_whoever_wrote_it(&self) -> Result<Loaded, CliError> {
+        Ok(Config::load_whoever_wrote_it(
             &self.directory()?,
             &self.environment,
             &self.global.set,
@@ -80,47 +105,5 @@ impl App {
             && !self.output.is_json()
             && io::stdin().is_terminal()
             && io::stderr().is_terminal()
-    }
-}
-
-/// Runs the verb that `arguments` name; Ctrl-C ends it.
-pub async fn run(arguments: Arguments) -> Result<(), CliError> {
-    let Arguments { global, command } = arguments;
-    let output = Output::new(global.json);
-    let environment = Environment::from_process();
-    let app = App {
-        output,
-        environment,
-        global,
-    };
-    let interrupts = Interrupts::start();
-    // A verb that runs agents hears signals itself, since it has to put the work away first.
-    let hosts = command.hosts_agents();
-    tokio::select! {
-        outcome = Box::pin(dispatch(command, &app)) => outcome,
-        () = interrupts.insisted() => Err(CliError::Cancelled),
-        () = interrupts.requested(), if !hosts => Err(CliError::Cancelled),
-    }
-}
-
-async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
-    match command {
-        Command::Rehearse(arguments) => {
-            rehearse::run(arguments, &app.environment, &app.output).await
-        }
-        Command::Init(verb) => verb.run(app).await,
-        Command::Up(verb) => verb.run(app).await,
-        Command::Agent(verb) => verb.run(app).await,
-        Command::Doctor(verb) => verb.run(app).await,
-        Command::Idea(noun) => commands::idea::run(noun, app).await,
-        Command::Spec(noun) => commands::spec::run(noun, app).await,
-        Command::Build(noun) => Box::pin(commands::build::run(noun, app)).await,
-        Command::Question(noun) => commands::question::run(noun, app).await,
-        Command::Knowledge(noun) => commands::knowledge::run(noun, app).await,
-        Command::Event(noun) => commands::event::run(noun, app).await,
-        Command::DeadLetter(noun) => commands::dead_letter::run(noun, app).await,
-        Command::Lock(noun) => commands::lock::run(noun, app).await,
-        Command::Wait(noun) => commands::wait::run(noun, app).await,
-        Command::Config(noun) => commands::config::run(noun, app),
     }
 }

@@ -2,13 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use ropewalk_config::settings::{StoreLocation, Transport};
-use ropewalk_store::Location;
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::app::Global;
 use crate::commands::{
     self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
     knowledge::Knowledge, lock::Lock, question::Question, spec::Spec, wait::Wait,
@@ -34,23 +32,6 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// What holds for every verb.
-#[derive(Debug, Args)]
-pub struct Global {
-    /// Answer in JSON: a list is an array, errors are `{code, message, next}`.
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// The directory whose project is meant.
-    #[arg(short = 'C', long, global = true, value_name = "DIR")]
-    pub directory: Option<PathBuf>,
-    /// Sets a key of the configuration for this run; may be given again.
-    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Never ask, even on a terminal.
-    #[arg(long, global = true)]
-    pub no_input: bool,
-}
-
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -58,9 +39,11 @@ pub enum Command {
     Rehearse(rehearse::Arguments),
     /// Writes `ropewalk.toml` for the repository in this directory.
     Init(commands::init::Init),
+    /// Shows what the `ropewalk.toml` of this directory loosens, and lets it.
+    Trust(commands::trust::Trust),
     /// Runs every agent until it is stopped.
     Up(commands::up::Up),
-    /// Runs the agents of some roles, beside other processes that share the work.
+    /// Runs the agents of some roles, beside other processes that share the work; or lists what every part does.
     Agent(commands::agent::Agent),
     /// Checks everything that a run needs, and says how to mend what is missing.
     Doctor(commands::doctor::Doctor),
@@ -99,34 +82,15 @@ pub enum Command {
 impl Command {
     /// Returns whether the verb may run agents, and so puts their work away before it stops.
     pub const fn hosts_agents(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Self::Agent(agent) => agent.hosts_agents(),
             Self::Rehearse(_)
-                | Self::Up(_)
-                | Self::Agent(_)
-                | Self::Idea(Idea::Chat(_))
-                | Self::Spec(Spec::Generate(_))
-        )
+            | Self::Up(_)
+            | Self::Idea(Idea::Chat(_))
+            | Self::Spec(Spec::Generate(_)) => true,
+            _ => false,
+        }
     }
-}
-
-/// Checks the address of a bus.
-pub fn bus(text: &str) -> Result<String, String> {
-    checked::<Transport>(text)
-}
-
-/// Checks the address of a store.
-pub fn store(text: &str) -> Result<String, String> {
-    let text = checked::<StoreLocation>(text)?;
-    Location::parse(&text, Path::new(""))
-        .map(|_| text)
-        .map_err(|error| error.to_string())
-}
-
-fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<String, String> {
-    T::try_from(text.to_owned())
-        .map(|_| text.to_owned())
-        .map_err(|error| error.to_string())
 }
 
 /// Reads `arguments`; `None` when the help or the version was asked for and shown.

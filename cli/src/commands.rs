@@ -12,5 +12,6 @@ pub mod knowledge;
 pub mod lock;
 pub mod question;
 pub mod spec;
+pub mod trust;
 pub mod up;
 pub mod wait;

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
-use ropewalk_agents::build::land::LandError;
 use ropewalk_agents::ideation::ChatError;
 use ropewalk_agents::specification::{ApproveError, RequestError};
+use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
@@ -208,6 +208,7 @@ impl From<ConfigError> for CliError {
             ConfigError::MissingKey { provider, variable } => Self::Credentials(format!(
                 "provider `{provider}` needs a key; set the environment variable `{variable}`, or choose another provider in `[models]`"
             )),
+            ConfigError::Untrusted { .. } => Self::refused("untrusted", error),
             ConfigError::NotAnOverride(_) => Self::Usage(error.to_string()),
             _ => Self::refused("config", error),
         }

@@ -10,6 +10,7 @@
 pub mod app;
 pub mod arguments;
 pub mod commands;
+pub mod dispatch;
 pub mod error;
 pub mod ids;
 pub mod interrupts;
@@ -17,6 +18,8 @@ pub mod output;
 pub mod progress;
 pub mod project;
 pub mod rehearse;
+pub mod scripted;
+pub mod values;
 pub mod wiring;
 
 use std::ffi::OsString;
@@ -44,12 +47,15 @@ fn run(arguments: &[OsString]) -> Result<(), CliError> {
     let Some(arguments) = arguments::parse(arguments)? else {
         return Ok(());
     };
+    // Whatever this process starts has the same user, and could read its keys.
+    ropewalk_runtime::secrets::hide_process().map_err(CliError::failed)?;
+    output::strike_panics();
     ropewalk_runtime::http::install_tls_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(CliError::failed)?;
-    let outcome = runtime.block_on(app::run(arguments));
+    let outcome = runtime.block_on(dispatch::run(arguments));
     // A thread that still reads the terminal must not keep the process.
     runtime.shutdown_background();
     outcome

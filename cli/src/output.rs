@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use chrono::{DateTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
+use ropewalk_runtime::{secrets, terminal};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -61,7 +62,7 @@ impl Output {
     /// Writes one thing as JSON, whatever the form.
     pub fn object<T: Serialize>(&self, item: &T) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(item).map_err(CliError::failed)?;
-        write_line(&text)
+        write_line(&secrets::strike(&text))
     }
 
     /// Writes one thing of a stream as one line.
@@ -71,7 +72,8 @@ impl Output {
         human: impl FnOnce(&T) -> String,
     ) -> Result<(), CliError> {
         if self.json {
-            write_line(&serde_json::to_string(item).map_err(CliError::failed)?)
+            let text = serde_json::to_string(item).map_err(CliError::failed)?;
+            write_line(&secrets::strike(&text))
         } else {
             write_line(&clean(&human(item)))
         }
@@ -104,7 +106,8 @@ impl Output {
 /// Writes an error to standard error: one line, or with `json` one object.
 pub fn report(error: &CliError, json: bool) {
     let line = if json {
-        serde_json::to_string(&error.report()).unwrap_or_else(|_| error.to_string())
+        let text = serde_json::to_string(&error.report()).unwrap_or_else(|_| error.to_string());
+        secrets::strike(&text).into_owned()
     } else {
         format!("ropewalk: {}", clean(&error.to_string()))
     };
@@ -154,11 +157,18 @@ pub fn short(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Takes out what could steer a terminal; texts come from models and from files.
-fn clean(text: &str) -> String {
-    text.chars()
-        .filter(|letter| matches!(letter, '\n' | '\t') || !letter.is_control())
-        .collect()
+/// Strikes secrets out and shows what could steer a terminal; texts come from models and from files.
+pub(crate) fn clean(text: &str) -> String {
+    terminal::visible(&secrets::strike(text)).into_owned()
+}
+
+/// Keeps secrets out of the last words of a part that crashes.
+pub(crate) fn strike_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::capture();
+        let words = format!("{panic}\n{trace}");
+        drop(writeln!(io::stderr().lock(), "{}", clean(&words)));
+    }));
 }
 
 fn write_line(text: &str) -> Result<(), CliError> {
@@ -184,11 +194,6 @@ fn write(text: &str) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_text_cannot_steer_the_terminal() {
-        assert_eq!(clean("a\x1b[31mred\u{7}\r\n\tb"), "a[31mred\n\tb");
-    }
 
     #[test]
     fn a_long_text_is_shortened_to_one_line() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::Output;
+use crate::output::{Output, clean};
 
 /// How often the spinner turns.
 const TURN: Duration = Duration::from_millis(120);
@@ -29,7 +29,7 @@ impl Progress {
             progress.say(what);
             return progress;
         }
-        let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
+        let spinner = ProgressBar::new_spinner().with_message(clean(what));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
             spinner.set_style(style);
         }
@@ -42,6 +42,7 @@ impl Progress {
 
     /// Says something that stays.
     pub fn say(&self, text: &str) {
+        let text = clean(text);
         match &self.spinner {
             Some(spinner) => spinner.println(text),
             None if self.quiet => {}
@@ -53,7 +54,7 @@ impl Progress {
     /// Replaces what is shown as going on; nothing where there is no spinner.
     pub fn doing(&self, what: &str) {
         if let Some(spinner) = &self.spinner {
-            spinner.set_message(what.to_owned());
+            spinner.set_message(clean(what));
         }
     }
 

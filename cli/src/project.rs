@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_agents::places::Places;
 use ropewalk_config::{Config, Environment, Loaded, Locations};
+use ropewalk_runtime::secrets;
 use ropewalk_schemas::UserSlug;
 
 use crate::error::CliError;
@@ -36,6 +37,12 @@ impl Project {
                 ),
             ));
         }
+        Self::of(loaded, environment)
+    }
+
+    /// Finds what follows from a loaded configuration.
+    pub fn of(loaded: Loaded, environment: &Environment) -> Result<Self, CliError> {
+        secrets::keep(loaded.secrets(environment));
         let locations = loaded.locations(environment)?;
         let user = loaded.person(environment)?;
         Ok(Self {

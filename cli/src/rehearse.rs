@@ -1,14 +1,13 @@
 //! Verb `rehearse`: takes two scripted ideas through every agent to verified branches.
 
 mod lay;
-mod person;
 mod report;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ropewalk_config::Environment;
 use ropewalk_config::settings::Transport;
+use ropewalk_config::{Config, Environment};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::idea::Idea;
@@ -17,12 +16,13 @@ use ropewalk_store::{EventFilter, Location, Query, ReadError, Store};
 use serde::Serialize;
 use serde_json::Value;
 
-pub use person::{Person, Script, ScriptError};
 use report::IdeaReport;
 
 use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::project::Project;
+use crate::scripted::Script;
 use crate::wiring::Host;
 
 /// The most characters of a line of progress.
@@ -32,10 +32,10 @@ const LINE: usize = 140;
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The bus: `embedded`, `nats` (a nats-server from PATH) or `nats://HOST:PORT`.
-    #[arg(long, default_value = "embedded", value_parser = crate::arguments::bus)]
+    #[arg(long, default_value = "embedded", value_parser = crate::values::bus)]
     bus: String,
     /// The store: `sqlite`, or the address of an empty database, `postgres://USER@HOST:PORT/DATABASE`.
-    #[arg(long, default_value = "sqlite", value_parser = crate::arguments::store)]
+    #[arg(long, default_value = "sqlite", value_parser = crate::values::store)]
     store: String,
     /// The folder to rehearse in; by default a fresh one in the folder for temporary files.
     #[arg(long, value_name = "DIR")]
@@ -72,8 +72,7 @@ pub async fn run(
     lay::lay(&directory, &git, &arguments.bus, &arguments.store)
         .await
         .map_err(CliError::failed)?;
-    let loaded = crate::wiring::load(Some(&directory.join("ropewalk.toml")), environment)?;
-    let host = Host::start(loaded, environment).await?;
+    let host = Host::start(own_project(&directory, environment)?, environment).await?;
     let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let slugs = ideas(&directory)?;
     let ended = follow(&host, &slugs, &progress).await;
@@ -94,6 +93,15 @@ pub async fn run(
         ideas,
     };
     tell(&report, output)
+}
+
+/// Loads what was just laid, and trusts it; who has no home for such a word has to give it again later.
+fn own_project(directory: &Path, environment: &Environment) -> Result<Project, CliError> {
+    let loaded = Config::load_whoever_wrote_it(directory, environment, &[])?;
+    if let Some(request) = &loaded.trust {
+        drop(request.trust(environment, &Clock::system().now().to_rfc3339()));
+    }
+    Project::of(loaded, environment)
 }
 
 /// Checks that a database on a server answers and holds no ideas yet; returns how the store is shown.

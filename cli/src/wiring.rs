@@ -35,12 +35,6 @@ const VERB_FILTER: &str = "warn";
 /// What it logs to a person at a terminal: not that a message could not be handled, which it tells by itself.
 const TERMINAL_FILTER: &str = "warn,ropewalk_orchestrator::runner=error,ropewalk_bus::inbox=error";
 
-/// Loads the project whose `ropewalk.toml` is `file`, or that of the working directory.
-pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Project, CliError> {
-    let directory = file.and_then(Path::parent).unwrap_or(Path::new("."));
-    Project::load(directory, &[], environment)
-}
-
 /// Finds git.
 pub async fn git(environment: &Environment) -> Result<Git, GitError> {
     Git::open(&child_environment(environment)).await

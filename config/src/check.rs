@@ -1,6 +1,8 @@
 //! Checks what the types of the configuration cannot say: bounds, and values that must fit each other.
 
-use crate::settings::{Config, Transport};
+use ropewalk_schemas::agent::HEARTBEAT_SECONDS;
+
+use crate::settings::{Config, CountPatterns, Transport};
 
 /// Returns the first key whose value cannot be, with the reason.
 pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
@@ -149,6 +151,11 @@ fn gate(config: &Config) -> Option<(String, String)> {
         let key = format!("gate.level_seconds.{level}");
         return Some((key, "must be at least 1".to_owned()));
     }
+    for (name, pattern) in config.gate.counts.entries() {
+        if let Some(Err(reason)) = pattern.map(CountPatterns::compile) {
+            return Some((format!("gate.counts.{name}"), reason));
+        }
+    }
     let commands = &config.gate.commands;
     commands.iter().enumerate().find_map(|(index, command)| {
         let fault = |key: &str, reason: &str| {
@@ -193,6 +200,16 @@ fn together(config: &Config) -> Option<(String, String)> {
         return fault(
             "questions.reminder_minutes",
             "must be less than `questions.clarifying_hours`".to_owned(),
+        );
+    }
+    let least = 2 * HEARTBEAT_SECONDS;
+    if config.monitor.component_down_seconds < least {
+        return fault(
+            "monitor.component_down_seconds",
+            format!(
+                "`{}` is too short: a part gives a sign of life each {HEARTBEAT_SECONDS} s, so {least} is the least",
+                config.monitor.component_down_seconds
+            ),
         );
     }
     if config.monitor.component_check_seconds > config.monitor.component_down_seconds {

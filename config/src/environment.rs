@@ -55,6 +55,15 @@ impl Environment {
         self.get(name).map(SecretString::from)
     }
 
+    /// Returns the values of the variables that are secrets by their names.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let named = self.variables.iter().filter(|(name, _)| is_secret(name));
+        // A file with secrets is named in the open.
+        named
+            .filter_map(|(_, value)| value.to_str())
+            .filter(|value| !value.starts_with('/'))
+    }
+
     /// Returns every variable, for the parts that start other programs.
     pub fn pairs(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
         self.variables.iter()
@@ -89,6 +98,13 @@ impl Environment {
     }
 }
 
+/// Says that whoever set a variable of this name meant it to stay unread.
+fn is_secret(name: &OsString) -> bool {
+    const WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"];
+    let name = name.to_string_lossy().to_ascii_uppercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +122,19 @@ mod tests {
         );
         assert_eq!(environment.state_home(), Some(PathBuf::from("/var/state")));
         assert_eq!(Environment::default().state_home(), None);
+    }
+
+    #[test]
+    fn secrets_are_known_by_the_names_of_their_variables() {
+        let environment = Environment::from_pairs([
+            ("ANTHROPIC_API_KEY", "canary-1"),
+            ("PGPASSWORD", "canary-2"),
+            ("nats_token", "canary-3"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/file.json"),
+            ("HOME", "/home/ada"),
+        ]);
+        let secrets: Vec<&str> = environment.secrets().collect();
+        assert_eq!(secrets, ["canary-1", "canary-2", "canary-3"]);
     }
 
     #[test]

@@ -47,6 +47,32 @@ pub enum ConfigError {
         /// What was expected.
         reason: String,
     },
+    /// A project's file loosens what nobody has trusted.
+    #[error(
+        "`{}` sets {}, which gives a run more than it has without; read what it asks for and allow it with `ropewalk trust`",
+        file.display(),
+        named(keys)
+    )]
+    Untrusted {
+        /// The file.
+        file: PathBuf,
+        /// The keys, dotted.
+        keys: Vec<String>,
+    },
+    /// A project's file belongs to another user.
+    #[error(
+        "`{}` belongs to another user (id {owner}); work in a directory that has a `ropewalk.toml` of your own",
+        path.display()
+    )]
+    Stranger {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// The word of a person can be kept nowhere.
+    #[error("no place to keep whom you trust: set `HOME` or `XDG_CONFIG_HOME`")]
+    NoTrustHome,
     /// A flag is not `key=value`.
     #[error("`{0}` is not an override; write `section.key=value`")]
     NotAnOverride(String),
@@ -97,4 +123,18 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// Names the first keys of a list, and how many more there are.
+fn named(keys: &[String]) -> String {
+    const MOST: usize = 4;
+    let first: Vec<String> = keys
+        .iter()
+        .take(MOST)
+        .map(|key| format!("`{key}`"))
+        .collect();
+    match keys.len().saturating_sub(MOST) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }

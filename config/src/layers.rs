@@ -98,6 +98,15 @@ impl Layers {
         Value::Object(self.values.clone())
     }
 
+    /// Returns every value that is no table, and every empty table, with its dotted path, in order.
+    pub(crate) fn leaves(&self) -> Vec<(String, Value)> {
+        let mut leaves = Vec::new();
+        for (key, value) in &self.values {
+            collect_leaves(key, value, &mut leaves);
+        }
+        leaves
+    }
+
     /// Returns the value at the dotted `path`.
     pub(crate) fn at(&self, path: &str) -> Option<&Value> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -106,6 +115,17 @@ impl Layers {
             value = value.get(part)?;
         }
         Some(value)
+    }
+}
+
+fn collect_leaves(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(table) if !table.is_empty() => {
+            for (key, inner) in table {
+                collect_leaves(&format!("{path}.{key}"), inner, leaves);
+            }
+        }
+        _ => leaves.push((path.to_owned(), value.clone())),
     }
 }
 

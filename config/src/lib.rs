@@ -15,6 +15,7 @@ mod layers;
 mod load;
 mod locations;
 mod origin;
+mod trust;
 mod yaml;
 
 pub mod prompts;
@@ -33,3 +34,4 @@ pub use prompts::{Prompt, PromptError, Prompts};
 pub use questions::{QuestionDraft, QuestionTemplates, Trigger};
 pub use settings::Config;
 pub use stack::{StackProfile, StackProfiles};
+pub use trust::{TrustRequest, Trusted};

@@ -11,6 +11,7 @@ use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
 use crate::settings::{Config, GateSettings};
+use crate::trust::{TrustRequest, refuse_strangers};
 
 /// The name of a project's file.
 pub const PROJECT_FILE: &str = "ropewalk.toml";
@@ -30,6 +31,8 @@ pub struct Loaded {
     pub project_file: Option<PathBuf>,
     /// The directory that the search began in.
     pub directory: PathBuf,
+    /// What the project's file needs the word of a person for, if anything.
+    pub trust: Option<Box<TrustRequest>>,
     layers: Layers,
 }
 
@@ -52,8 +55,23 @@ impl Config {
         read(&layers)
     }
 
-    /// Loads the configuration for `directory`; `overrides` are `section.key=value` from flags.
+    /// Loads the configuration for `directory`; `overrides` are `section.key=value` from flags. A project's file that
+    /// loosens something that nobody has trusted is refused.
     pub fn load(
+        directory: &Path,
+        environment: &Environment,
+        overrides: &[String],
+    ) -> Result<Loaded, ConfigError> {
+        let loaded = Self::load_whoever_wrote_it(directory, environment, overrides)?;
+        match &loaded.trust {
+            Some(request) => request.demand(environment).map(|()| loaded),
+            None => Ok(loaded),
+        }
+    }
+
+    /// Loads the configuration though nobody may have trusted the project's file: for showing what it asks for, or where
+    /// this program has just written it.
+    pub fn load_whoever_wrote_it(
         directory: &Path,
         environment: &Environment,
         overrides: &[String],
@@ -66,9 +84,11 @@ impl Config {
             layers.add_toml(&text, &Origin::User { path, line: None })?;
         }
         let project_file = find_project_file(directory)?;
+        let mut trust = None;
         if let Some(path) = project_file.clone()
             && let Some(text) = read_file(&path)?
         {
+            trust = TrustRequest::of(&path, &text, &layers)?.map(Box::new);
             layers.add_toml(&text, &Origin::Project { path, line: None })?;
         }
         add_environment(&mut layers, environment);
@@ -79,6 +99,7 @@ impl Config {
             config: read(&layers)?,
             project_file,
             directory: directory.to_owned(),
+            trust,
             layers,
         })
     }
@@ -91,7 +112,7 @@ impl GateSettings {
         layers.add_toml(DEFAULTS, &Origin::Default)?;
         let path = PathBuf::from(PROJECT_FILE);
         layers.add_toml(text, &Origin::Project { path, line: None })?;
-        Ok(read(&layers)?.gate)
+        Ok(*read(&layers)?.gate)
     }
 }
 
@@ -101,31 +122,30 @@ impl Loaded {
         self.layers.origin(key)
     }
 
-    /// Returns every value with its origin, in the order of the defaults.
-    pub fn entries(&self) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        self.collect("", &self.layers.values(), &mut entries);
-        entries
+    /// Returns the secrets that this configuration names: keys and tokens of `environment`, and passwords in addresses.
+    pub fn secrets(&self, environment: &Environment) -> Vec<String> {
+        let providers = self.config.providers.values();
+        let variables = providers
+            .filter_map(|provider| provider.key_variable.as_deref())
+            .chain(self.config.bus.token_variable.as_deref());
+        let values = variables.filter_map(|name| environment.get(name).map(str::to_owned));
+        let leaves = self.layers.leaves();
+        let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
+        let passwords = texts
+            .filter_map(crate::settings::password)
+            .map(str::to_owned);
+        values.chain(passwords).collect()
     }
 
-    fn collect(&self, path: &str, value: &Value, entries: &mut Vec<Entry>) {
-        match value {
-            Value::Object(table) if !path.is_empty() || !table.is_empty() => {
-                for (key, inner) in table {
-                    let below = if path.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{path}.{key}")
-                    };
-                    self.collect(&below, inner, entries);
-                }
-            }
-            _ => entries.push(Entry {
-                key: path.to_owned(),
-                value: without_secrets(value),
-                origin: self.origin(path),
-            }),
-        }
+    /// Returns every value with its origin, in the order of the defaults.
+    pub fn entries(&self) -> Vec<Entry> {
+        let leaves = self.layers.leaves().into_iter();
+        let entries = leaves.map(|(key, value)| Entry {
+            value: without_secrets(&value),
+            origin: self.origin(&key),
+            key,
+        });
+        entries.collect()
     }
 }
 
@@ -142,10 +162,14 @@ fn find_project_file(directory: &Path) -> Result<Option<PathBuf>, ConfigError> {
         path: directory.to_owned(),
         reason: error.to_string(),
     })?;
-    Ok(start
+    let found = start
         .ancestors()
         .map(|above| above.join(PROJECT_FILE))
-        .find(|path| path.exists()))
+        .find(|path| path.exists());
+    if let Some(path) = &found {
+        refuse_strangers(path)?;
+    }
+    Ok(found)
 }
 
 fn add_environment(layers: &mut Layers, environment: &Environment) {
@@ -202,7 +226,7 @@ pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {
     }
 }
 
-fn without_secrets(value: &Value) -> Value {
+pub(crate) fn without_secrets(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(crate::settings::without_password(text)),
         other => other.clone(),

@@ -114,11 +114,29 @@ fn lexical(path: &Path) -> PathBuf {
 }
 
 fn refuse_working_tree(state: &Path) -> Result<(), ConfigError> {
-    match state.ancestors().find(|above| above.join(".git").exists()) {
+    let real = without_links(state);
+    let is_tree = |above: &&Path| above.join(".git").exists();
+    let tree = state.ancestors().chain(real.ancestors()).find(is_tree);
+    match tree {
         Some(tree) => Err(ConfigError::StateInWorkingTree {
             state: state.to_owned(),
             tree: tree.to_owned(),
         }),
         None => Ok(()),
     }
+}
+
+/// Returns where `path` really leads; as much of it as is not there yet stays as it is written.
+fn without_links(path: &Path) -> PathBuf {
+    let mut missing = Vec::new();
+    for above in path.ancestors() {
+        if let Ok(real) = above.canonicalize() {
+            return missing
+                .iter()
+                .rev()
+                .fold(real, |real, name| real.join(name));
+        }
+        missing.extend(above.file_name());
+    }
+    path.to_owned()
 }

@@ -1,11 +1,13 @@
 //! Holds the question templates of `questions/*.yaml`, checked when they are loaded (seed pipeline §11, design §11).
 
+pub mod choice;
 mod condition;
 mod template;
 mod trigger;
 
 use std::collections::BTreeMap;
 
+use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::idea::Phase;
 use ropewalk_schemas::question::{Choice, QuestionKind};
 
@@ -15,8 +17,8 @@ pub use trigger::Trigger;
 
 use crate::error::ConfigError;
 
-/// The shipped files.
-const FILES: [(&str, &str); 7] = [
+/// The shipped files, each with its text.
+pub const FILES: [(&str, &str); 7] = [
     (
         "questions/ideation.yaml",
         include_str!("../questions/ideation.yaml"),
@@ -61,13 +63,13 @@ pub struct QuestionDraft {
     pub text: String,
     /// Why it is asked.
     pub context: String,
-    /// The options.
+    /// The choices.
     pub choices: Vec<Choice>,
-    /// Whether any text is an answer.
+    /// Whether words alone are an answer.
     pub free_text: bool,
-    /// The label taken when nobody answers.
-    pub default: Option<String>,
-    /// Whether its yes would approve, start, promote, merge, delete or spend.
+    /// The choice taken when nobody answers.
+    pub default: Option<ChoiceId>,
+    /// Whether an answer would approve, start, promote, merge, delete, spend, skip or accept a risk.
     pub consequential: bool,
 }
 
@@ -82,8 +84,8 @@ pub enum RenderError {
         /// The placeholder.
         name: &'static str,
     },
-    /// The default is none of the options.
-    #[error("question `{trigger}` takes no default `{default}`; give one of its options")]
+    /// The default is none of the choices.
+    #[error("question `{trigger}` takes no default `{default}`; give the id of one of its choices")]
     DefaultIsNoChoice {
         /// The trigger.
         trigger: &'static str,
@@ -95,8 +97,15 @@ pub enum RenderError {
 impl QuestionTemplates {
     /// Loads the shipped templates.
     pub fn shipped() -> Result<Self, ConfigError> {
+        Self::read(FILES)
+    }
+
+    /// Reads the templates of `files`, each a name and a text, which have one for every trigger.
+    pub fn read<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ConfigError> {
         let mut templates = BTreeMap::new();
-        for (file, text) in FILES {
+        for (file, text) in files {
             let broken = |reason: String| ConfigError::Shipped {
                 file: file.to_owned(),
                 reason,
@@ -165,18 +174,8 @@ impl QuestionTemplates {
                 name,
             });
         }
-        // `shipped` has made sure that every trigger has a template.
-        let template = &self.templates[&trigger];
-        let draft = template.fill(values);
-        match &draft.default {
-            Some(default) if !draft.choices.iter().any(|choice| choice.label == *default) => {
-                Err(RenderError::DefaultIsNoChoice {
-                    trigger: trigger.as_str(),
-                    default: default.clone(),
-                })
-            }
-            _ => Ok(draft),
-        }
+        // `read` has made sure that every trigger has a template.
+        self.templates[&trigger].fill(values)
     }
 }
 
@@ -191,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_trigger_has_a_template_and_every_template_a_trigger() {
-        // `shipped` refuses both a template without a trigger and a trigger without a template.
+        // `read` refuses both a template without a trigger and a trigger without a template.
         let templates = QuestionTemplates::shipped().unwrap();
         assert_eq!(templates.templates.len(), Trigger::ALL.len());
         for trigger in Trigger::ALL {
@@ -205,7 +204,7 @@ mod tests {
         for trigger in Trigger::ALL {
             let mut values = all_values(*trigger);
             if *trigger == Trigger::ValidationLevelNeeded {
-                values.insert("recommendation", "Standard".to_owned());
+                values.insert("recommendation", "standard".to_owned());
             }
             let draft = templates.render(*trigger, &values).unwrap();
             assert!(
@@ -234,13 +233,20 @@ mod tests {
             consequential,
             [
                 "spec_complete",
+                "task_complexity_exceeded",
+                "task_failed_repeatedly",
+                "task_interrupted",
                 "protected_files",
+                "check_held",
                 "branch_moved",
                 "build_finished",
                 "landing_refused",
                 "budget_exceeded",
-                "validation_passed",
-                "claude_md_promotion"
+                "multiple_failures",
+                "security_vulnerability",
+                "claude_md_promotion",
+                "task_stuck",
+                "decision_needed"
             ]
         );
     }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use agents::{
-    BudgetSettings, BuildSettings, GateCommand, GateSettings, KnowledgeSettings, LevelSeconds,
-    MonitorSettings, PackageManager, PmSettings, QuestionSettings, SpecificationSettings,
-    StuckMinutes, ValidationSettings,
+    BudgetSettings, BuildSettings, CountPatterns, GateCommand, GateSettings, KnowledgeSettings,
+    LevelSeconds, MonitorSettings, PackageManager, PmSettings, QuestionSettings,
+    SpecificationSettings, StuckMinutes, ValidationSettings,
 };
 pub use models::{
     InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings, Sandbox,
@@ -21,7 +21,7 @@ pub use project::{
     RehearsalSettings, StoreLocation, StoreSettings, Transport,
 };
 
-pub(crate) use project::without_password;
+pub(crate) use project::{password, without_password};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct Config {
     /// The build agent.
     pub build: BuildSettings,
     /// The gate.
-    pub gate: GateSettings,
+    pub gate: Box<GateSettings>,
     /// The validation of a task.
     pub validation: ValidationSettings,
     /// Questions.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_schemas::task::Validation;
-use ropewalk_schemas::{RepoPath, RepoPathError, Slug};
+use ropewalk_schemas::{GlobPattern, RepoPath, RepoPathError, Slug};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
@@ -79,7 +79,7 @@ pub struct SharedFile {
     /// The file.
     pub path: RepoPath,
     /// The glob of the files that make the change necessary.
-    pub after: String,
+    pub after: GlobPattern,
     /// The phase in which it is changed.
     pub phase: String,
     /// What is changed.

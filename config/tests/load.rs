@@ -26,6 +26,14 @@ impl Desk {
 
     fn project(self, text: impl AsRef<[u8]>) -> std::io::Result<Self> {
         std::fs::write(self.root.path().join("project/ropewalk.toml"), text)?;
+        let environment = self.environment(&[]);
+        let loaded = Config::load_whoever_wrote_it(&self.directory(), &environment, &[]);
+        // Whatever is broken is told when it is loaded.
+        if let Some(request) = loaded.ok().and_then(|loaded| loaded.trust) {
+            request
+                .trust(&environment, "now")
+                .map_err(std::io::Error::other)?;
+        }
         Ok(self)
     }
 
@@ -102,7 +110,7 @@ fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
 
 #[test]
 fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
-    let cases: [(&[u8], &[&str]); 13] = [
+    let cases: [(&[u8], &[&str]); 15] = [
         (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
         (b"[build]\npackage_managers = [\"npm\", \"curl\"]\n", &["ropewalk.toml:2", "`build.package_managers", "unknown variant `curl`, expected `npm` or `pip`"]),
         (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
@@ -115,6 +123,8 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"\xef\xbb\xbf[build]\r\nloops = true\r\n", &["ropewalk.toml:2", "`build.loops`"]),
         (b"\xff\xfe", &["ropewalk.toml", "not UTF-8"]),
         (b"[[gate.commands]]\nname = \"a\"\ncommand = \"true\"\n[[gate.commands]]\nname = \"b\"\ncommand = \"\"\n", &["ropewalk.toml:4", "`gate.commands[1].command`", "empty"]),
+        (b"[gate.counts]\npassed = \"(\"\n", &["ropewalk.toml:2", "`gate.counts.passed`", "regular expression"]),
+        (b"[gate]\nprotected = [\"a{\"]\n", &["ropewalk.toml:2", "gate.protected", "glob"]),
         (b"[pm]\nask_minutes = 31\n", &["ropewalk.toml:2", "`pm.ask_minutes`"]),
     ];
     for (text, expected) in cases {
@@ -150,6 +160,10 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
         ("biuld.loops=3", "flag: `biuld`"),
         ("build.loops=100000000", "1000 is the most"),
         ("bus.tries=0", "must be at least 1"),
+        (
+            "monitor.component_down_seconds=29",
+            "sign of life each 15 s, so 30 is the least",
+        ),
     ] {
         let refusal = desk.refusal(&[], &[flag]);
         assert!(refusal.contains(expected), "{refusal}");
@@ -262,6 +276,24 @@ fn a_state_directory_inside_a_working_tree_is_refused() -> anyhow::Result<()> {
         refused,
         Err(ConfigError::StateInWorkingTree { .. })
     ));
+    Ok(())
+}
+
+#[test]
+fn a_state_directory_that_a_link_leads_into_a_working_tree_is_refused() -> anyhow::Result<()> {
+    let desk = Desk::new()?;
+    let root = desk.root.path();
+    std::fs::create_dir_all(root.join("tree/.git"))?;
+    std::os::unix::fs::symlink(root.join("tree"), root.join("link"))?;
+    for state in ["../link", "../link/not-yet/state"] {
+        let flag = format!(
+            "project.state={}",
+            root.join("project").join(state).display()
+        );
+        let refused = desk.load(&[], &[&flag])?.locations(&desk.environment(&[]));
+        let is_refused = matches!(refused, Err(ConfigError::StateInWorkingTree { .. }));
+        assert!(is_refused, "{state}: {refused:?}");
+    }
     Ok(())
 }
 

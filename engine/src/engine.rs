@@ -1,14 +1,16 @@
 //! Runs jobs: ask, journal, act, ask again.
 
+mod asking;
 mod conversation;
 mod tool_calls;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
-use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, StopReason, ToolChoice};
-use ropewalk_runtime::Clock;
+use ropewalk_llm::{ModelRequest, StopReason, ToolChoice};
+use ropewalk_runtime::{Clock, in_hand};
 use ropewalk_store::Store;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::budget::{self, Budgets};
 use crate::error::EngineError;
@@ -16,6 +18,7 @@ use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
 use crate::journal::Journal;
 use crate::observer::Observer;
 use crate::submission::{Intake, Submission};
+use asking::{Broken, ask};
 use conversation::{Conversation, Next};
 
 /// Runs jobs on the models of the house. Cheap to clone.
@@ -76,17 +79,20 @@ impl Engine {
                 return Err(EngineError::Cancelled);
             }
             conversation.check_tokens()?;
-            let request = request(job, entry, &conversation, turn);
             let reply = if let Some(reply) = journal.replay(turn).await? {
                 observer.delta(&reply.text());
                 reply
             } else {
                 self.check_budgets(job).await?;
-                let reply = ask(entry, &request, cancel, observer).await?;
-                journal.record(turn, reply).await?
+                let request = request(job, entry, &conversation, turn);
+                let answer = ask(entry, &request, cancel, observer);
+                match in_hand::aside(answer).await {
+                    Ok(reply) => journal.record(turn, reply).await?,
+                    Err(broken) => return Err(charge(&journal, turn, broken).await),
+                }
             };
+            in_hand::advanced();
             observer.replied();
-            observer.progress();
             match conversation.hear(reply, cancel, observer).await? {
                 Next::Ask => {}
                 Next::End(outcome) => return Ok(outcome),
@@ -143,52 +149,32 @@ fn request(
     script.turn = turn;
     ModelRequest {
         tools,
-        tool_choice: tool_choice(job, conversation.was_missed()),
+        tool_choice: tool_choice(job),
         max_output_tokens: job.limits.output_tokens,
         script: Some(script),
         ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
     }
 }
 
-/// A model is made to submit where it has nothing else to do, and where it forgot to. A chat speaks first: a model
-/// that is made to call says nothing.
-fn tool_choice(job: &Job, missed: bool) -> ToolChoice {
+/// A model is made to submit where it has nothing else to do. A chat speaks first: a model that is made to call says
+/// nothing.
+fn tool_choice(job: &Job) -> ToolChoice {
     match &job.submission {
-        Some(submission) if missed || (job.tools.is_empty() && job.role != ModelRole::Chat) => {
+        Some(submission) if job.tools.is_empty() && job.role != ModelRole::Chat => {
             ToolChoice::Tool(submission.name.clone())
         }
         _ => ToolChoice::Auto,
     }
 }
 
-async fn ask(
-    entry: &ModelEntry,
-    request: &ModelRequest,
-    cancel: &CancellationToken,
-    observer: &dyn Observer,
-) -> Result<Reply, EngineError> {
-    let answered = async {
-        let mut stream = entry.model.stream(request, cancel).await?;
-        while let Some(delta) = stream.next().await {
-            observer.progress();
-            match delta? {
-                Delta::Text(text) => observer.delta(&text),
-                Delta::Done(reply) => return Ok(reply),
-                Delta::ToolUseStarted { .. } | Delta::ToolUse(_) | Delta::Usage(_) => {}
-            }
-        }
-        Err(ModelError::Truncated)
-    };
-    // Dropping the stream ends the request, so that a provider that hangs cannot hold the job.
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(EngineError::Cancelled),
-        reply = answered => match reply {
-            Ok(reply) => Ok(reply),
-            Err(ModelError::Cancelled) => Err(EngineError::Cancelled),
-            Err(error) => Err(error.into()),
-        },
+/// Writes down what a broken reply has cost, and returns why it broke.
+async fn charge(journal: &Journal<'_>, turn: u32, broken: Broken) -> EngineError {
+    let Broken { error, usage } = broken;
+    let Some(usage) = usage else { return error };
+    if let Err(unwritten) = journal.spend(turn, &usage, &error.to_string()).await {
+        warn!("what a broken reply has cost could not be written down: {unwritten}");
     }
+    error
 }
 
 /// Says whether a reply with this reason is whole, so that its calls may be run.

@@ -30,6 +30,14 @@ pub enum EngineError {
         /// What it said.
         text: String,
     },
+    /// The model writes and does nothing.
+    #[error("the model wrote {replies} replies in a row without calling a tool: {text}")]
+    OnlyText {
+        /// How many.
+        replies: u32,
+        /// What it wrote.
+        text: String,
+    },
     /// The model repeats itself.
     #[error("the model called `{tool}` with the same arguments again and again")]
     DoomLoop {
@@ -86,21 +94,23 @@ pub enum EngineError {
 
 impl EngineError {
     /// Returns the class of the failure; none when nothing failed (the work was ended from outside) or when the
-    /// store is at fault, so that trying again is free.
+    /// store is at fault, which is no fault of the work.
     pub fn failure_class(&self) -> Option<FailureClass> {
         match self {
             Self::Model(error) => model_class(error),
-            Self::Submission { .. } | Self::Stopped { .. } => Some(FailureClass::AgentRefused),
+            Self::Submission { .. } | Self::Stopped { .. } | Self::OnlyText { .. } => {
+                Some(FailureClass::AgentRefused)
+            }
             Self::DoomLoop { .. } => Some(FailureClass::DoomLoop),
             Self::TurnLimit { .. } => Some(FailureClass::NoProgress),
             Self::TokenLimit { .. } => Some(FailureClass::Quota),
-            Self::Job(_) => Some(FailureClass::Unknown),
+            // What is damaged in the journal stays so.
+            Self::Job(_) | Self::JournalEntry { .. } => Some(FailureClass::Unknown),
             Self::Ended { .. }
             | Self::Budget(_)
             | Self::Cancelled
             | Self::Read(_)
-            | Self::Journal(_)
-            | Self::JournalEntry { .. } => None,
+            | Self::Journal(_) => None,
         }
     }
 }
@@ -113,7 +123,8 @@ fn model_class(error: &ModelError) -> Option<FailureClass> {
         | ModelError::Malformed { .. }
         | ModelError::Timeout { .. } => FailureClass::ProviderDown,
         ModelError::Network { .. } => FailureClass::Network,
-        ModelError::ContextOverflow { .. } => FailureClass::Resource,
+        ModelError::ContextOverflow { .. } => FailureClass::ContextFull,
+        ModelError::TooLong { .. } => FailureClass::ReplyTooLarge,
         ModelError::Refused { .. } => FailureClass::AgentRefused,
         // Only a person can give a key, so nothing is tried again.
         ModelError::Unauthorized { .. } | ModelError::Script { .. } => FailureClass::Unknown,
@@ -150,6 +161,23 @@ mod tests {
             (
                 EngineError::Model(ModelError::Truncated),
                 Some(FailureClass::ProviderDown),
+            ),
+            (
+                EngineError::Model(ModelError::ContextOverflow {
+                    message: String::new(),
+                }),
+                Some(FailureClass::ContextFull),
+            ),
+            (
+                EngineError::Model(ModelError::TooLong { limit_bytes: 1 }),
+                Some(FailureClass::ReplyTooLarge),
+            ),
+            (
+                EngineError::OnlyText {
+                    replies: 3,
+                    text: String::new(),
+                },
+                Some(FailureClass::AgentRefused),
             ),
             (EngineError::Model(ModelError::Cancelled), None),
             (EngineError::Cancelled, None),

@@ -1,9 +1,10 @@
 //! Stores every reply before it is acted on, and replays it when the same work runs again.
 
-use ropewalk_llm::{Reply, Usage};
+use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::{ChangeSet, CommitError, Store};
+use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::job::{Job, ModelEntry};
@@ -48,35 +49,67 @@ impl<'a> Journal<'a> {
 
     /// Stores a reply and returns the one that counts: another run of the same work may have been faster.
     pub(crate) async fn record(&self, turn: u32, reply: Reply) -> Result<Reply, EngineError> {
-        let mut changes = ChangeSet::new();
-        changes.insert(&self.call(turn, &reply)?);
-        match self.store.commit(changes).await {
-            Ok(_) => Ok(reply),
+        let key = self.key(turn);
+        let body = serde_json::to_value(&reply).map_err(|error| EngineError::JournalEntry {
+            key: key.clone(),
+            reason: error.to_string(),
+        })?;
+        let call = ModelCall {
+            reply: body,
+            ..self.call(key, &reply.model, &reply.usage)
+        };
+        match self.insert(&call).await {
+            Ok(()) => Ok(reply),
             Err(CommitError::Conflict { .. }) => Ok(self.replay(turn).await?.unwrap_or(reply)),
+            Err(CommitError::Oversized { limit_bytes, .. }) => {
+                let limit_bytes = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
+                let error = ModelError::TooLong { limit_bytes };
+                self.spend(turn, &reply.usage, &error.to_string()).await?;
+                Err(error.into())
+            }
             Err(error) => Err(EngineError::Journal(error)),
         }
     }
 
-    fn call(&self, turn: u32, reply: &Reply) -> Result<ModelCall, EngineError> {
-        let key = self.key(turn);
-        let body = serde_json::to_value(reply).map_err(|error| EngineError::JournalEntry {
-            key: key.clone(),
-            reason: error.to_string(),
-        })?;
+    /// Writes down what was paid for a reply that is not kept. The turn stays open: whoever runs the work again asks
+    /// again, within the budgets.
+    pub(crate) async fn spend(
+        &self,
+        turn: u32,
+        usage: &Usage,
+        refusal: &str,
+    ) -> Result<(), EngineError> {
+        let key = format!("{}/{}", self.key(turn), self.clock.now().timestamp_micros());
+        let call = ModelCall {
+            refusal: Some(refusal.to_owned()),
+            ..self.call(key, &self.entry.name, usage)
+        };
+        self.insert(&call).await.map_err(EngineError::Journal)
+    }
+
+    async fn insert(&self, call: &ModelCall) -> Result<(), CommitError> {
+        let mut changes = ChangeSet::new();
+        changes.insert(call);
+        self.store.commit(changes).await.map(|_| ())
+    }
+
+    /// A call without its reply.
+    fn call(&self, key: String, model: &str, usage: &Usage) -> ModelCall {
         let scope = &self.job.scope;
-        Ok(ModelCall {
+        ModelCall {
             key,
             role: self.job.role.as_str().to_owned(),
-            model: reply.model.clone(),
+            model: model.to_owned(),
             idea: scope.idea.clone(),
             build: scope.build,
             task: scope.task.clone(),
-            reply: body,
-            input_tokens: reply.usage.total_input_tokens(),
-            output_tokens: reply.usage.output_tokens,
-            micro_usd: self.micro_usd(&reply.model, &reply.usage),
+            reply: Value::Null,
+            refusal: None,
+            input_tokens: usage.total_input_tokens(),
+            output_tokens: usage.output_tokens,
+            micro_usd: self.micro_usd(model, usage),
             at: self.clock.now(),
-        })
+        }
     }
 
     /// The provider may answer with a more exact name than it was asked by, so both are looked up.

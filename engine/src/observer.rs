@@ -24,7 +24,8 @@ pub trait Observer: Send + Sync {
     /// The model has ended a reply; what it writes after that belongs to the next one.
     fn replied(&self) {}
 
-    /// Something moved: a sign of life, perhaps many in a second.
+    /// The work has moved: a file changed, a command gave a result that was not seen before, or a part of the code
+    /// base was read for the first time. Words alone are no progress.
     fn progress(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Takes a typed result from a model: by a tool call, or from its text when it would not call.
+//! Takes a typed result from a model, by a tool call.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Submission {
     pub schema: Value,
     /// What the schema cannot say.
     pub check: Check,
-    /// How often a wrong or missing result is sent back.
+    /// How often a wrong result is sent back.
     pub repairs: u32,
 }
 
@@ -80,57 +80,6 @@ impl<'a> Intake<'a> {
             Err(violations)
         }
     }
-
-    /// Finds a result in the text of a model that did not call; an error tells what is wrong with the one found,
-    /// and none says that there is none.
-    pub(crate) fn find(&self, text: &str) -> Option<Result<Value, Vec<String>>> {
-        let mut first_errors = None;
-        for value in objects(text) {
-            let value = self.unwrapped(value);
-            match self.check(&value) {
-                Ok(()) => return Some(Ok(value)),
-                Err(errors) => first_errors = first_errors.or(Some(errors)),
-            }
-        }
-        first_errors.map(Err)
-    }
-
-    /// Small models write the call itself as text: `{"name": …, "arguments": {…}}`.
-    fn unwrapped(&self, mut value: Value) -> Value {
-        let is_call = value["name"].as_str().is_some_and(|name| self.takes(name));
-        for key in ["arguments", "parameters", "input"] {
-            if is_call && value[key].is_object() {
-                return value[key].take();
-            }
-        }
-        value
-    }
-}
-
-/// Lists the JSON objects of a text: the whole of it, its fenced blocks, and from the first brace to the last.
-fn objects(text: &str) -> Vec<Value> {
-    let braces = text
-        .find('{')
-        .zip(text.rfind('}'))
-        .filter(|(start, end)| start < end)
-        .map(|(start, end)| &text[start..=end]);
-    let mut found: Vec<Value> = Vec::new();
-    for candidate in std::iter::once(text).chain(fenced(text)).chain(braces) {
-        if let Ok(value @ Value::Object(_)) = serde_json::from_str(candidate.trim())
-            && !found.contains(&value)
-        {
-            found.push(value);
-        }
-    }
-    found
-}
-
-/// Lists the contents of the fenced blocks of a text.
-fn fenced(text: &str) -> impl Iterator<Item = &str> {
-    text.split("```")
-        .skip(1)
-        .step_by(2)
-        .map(|block| block.split_once('\n').map_or(block, |(_, content)| content))
 }
 
 #[cfg(test)]
@@ -156,39 +105,6 @@ mod tests {
                 }
             }),
             repairs: 2,
-        }
-    }
-
-    #[test]
-    fn a_result_is_found_wherever_a_model_puts_it() {
-        let submission = submission();
-        let intake = Intake::open(&submission).unwrap();
-        let good = Some(Ok(json!({ "confidence": 0.5 })));
-        let cases = [
-            ("Nothing here.", None),
-            ("{\"confidence\": 0.5}", good.clone()),
-            (
-                "Sure:\n```json\n{\"confidence\": 0.5}\n```\nDone.",
-                good.clone(),
-            ),
-            (
-                "```\n{\"other\": 1}\n```\nand\n```\n{\"confidence\": 0.5}\n```",
-                good.clone(),
-            ),
-            ("I say {\"confidence\": 0.5}.", good.clone()),
-            (
-                "{\"name\": \"Submit_Signals\", \"arguments\": {\"confidence\": 0.5}}",
-                good,
-            ),
-            (
-                "{\"confidence\": 2}",
-                Some(Err(vec!["`confidence` is above 1".to_owned()])),
-            ),
-            ("{\"confidence\": 0.5", None),
-            ("} {", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(intake.find(text), expected, "{text}");
         }
     }
 

@@ -4,6 +4,8 @@ mod arguments;
 mod toolbox;
 mod truncate;
 
+use std::ops::RangeInclusive;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +30,7 @@ pub trait Tool: Send + Sync {
     /// Says whether it may run beside others of its kind: it changes nothing.
     fn concurrency_safe(&self) -> bool;
 
-    /// Says which end of an output that is too long the model gets to read.
+    /// Says what of an output that is too long the model gets to read.
     fn keep(&self) -> Keep {
         Keep::Head
     }
@@ -41,13 +43,13 @@ pub trait Tool: Send + Sync {
     ) -> Result<ToolOutput, ToolFailure>;
 }
 
-/// Says which end of a long output is kept.
+/// Says what of a long output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// The beginning.
     Head,
-    /// The end.
-    Tail,
+    /// The beginning and, mostly, the end.
+    Ends,
     /// All of it: the tool bounds its output itself.
     Everything,
 }
@@ -68,8 +70,28 @@ pub struct ToolOutput {
     pub text: String,
     /// Whether the call failed, as the model is told.
     pub is_error: bool,
+    /// What the call did, for whoever watches whether the work moves.
+    pub effect: Effect,
     /// What only the watcher gets to see; null for nothing.
     pub metadata: Value,
+}
+
+/// Says what a call did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing that counts.
+    Nothing,
+    /// A file holds something else than before.
+    Changed,
+    /// Lines of a file were shown.
+    Showed {
+        /// The file.
+        path: String,
+        /// The lines, from 1.
+        lines: RangeInclusive<usize>,
+    },
+    /// Something ran or was looked up; what counts is whether its answer is new.
+    Answered,
 }
 
 impl ToolOutput {
@@ -78,6 +100,7 @@ impl ToolOutput {
         Self {
             text: text.into(),
             is_error: false,
+            effect: Effect::Answered,
             metadata: Value::Null,
         }
     }
@@ -86,8 +109,14 @@ impl ToolOutput {
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
+            effect: Effect::Nothing,
             ..Self::text(text)
         }
+    }
+
+    /// Says what the call did.
+    pub fn with_effect(self, effect: Effect) -> Self {
+        Self { effect, ..self }
     }
 
     /// Adds what only the watcher gets to see.

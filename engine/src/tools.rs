@@ -2,8 +2,10 @@
 
 mod bash;
 mod edit;
+mod file_grants;
 mod glob;
 mod grep;
+mod ignored;
 mod ls;
 mod read;
 mod request_file;
@@ -19,7 +21,7 @@ use serde_json::Value;
 
 use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError};
 
-pub use request_file::{FileGrants, GrantReply};
+pub use file_grants::{FileGrants, GrantReply};
 pub use workbench::{Workbench, WorkbenchOptions};
 
 /// Returns every tool that an attempt at a task works with.

@@ -252,3 +252,27 @@ async fn what_is_out_of_use_is_found_no_more() -> anyhow::Result<()> {
     assert!(search(&house.store, "parsing", 5).await?.is_empty());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_lesson_with_a_glob_without_bounds_is_refused_and_a_stored_one_harms_nobody()
+-> anyhow::Result<()> {
+    let house = House::new().await?;
+    let nested = format!("{}a{}", "{".repeat(8_000), "}".repeat(8_000));
+    let mut endless = draft(LESSON, "b-1", 0.7)?;
+    endless.globs = vec![nested.clone()];
+    let (outcome, _) = house.record(endless).await?;
+    assert!(matches!(outcome, RecordOutcome::Refused(_)), "{outcome:?}");
+
+    let sound = house.added(draft(LESSON, "b-1", 0.7)?).await?;
+    let mut stored = sound.record.clone();
+    stored.id = KnowledgeId::from(house.ids.next());
+    stored.globs = vec![nested];
+    let mut changes = ropewalk_store::ChangeSet::new();
+    changes.insert(&stored);
+    house.store.commit(changes).await?;
+    let file = RepoPath::parse("database/migrations/002_streaks.sql")?;
+    let found = retrieve(&house.store, &file, Action::Create, 0.6, 5).await?;
+    let ids: Vec<KnowledgeId> = found.iter().map(|row| row.record.id).collect();
+    assert_eq!(ids, [sound.record.id]);
+    Ok(())
+}

@@ -54,6 +54,14 @@ pub enum ModelError {
     /// The stream ended without its terminal event, so that the reply cannot be trusted.
     #[error("the reply was cut off before its end")]
     Truncated,
+    /// The reply is larger than the house keeps; asking the same again would bring as much again.
+    #[error(
+        "the reply has more than {limit_bytes} bytes, which is the most; ask for it in smaller pieces"
+    )]
+    TooLong {
+        /// The bound that was hit.
+        limit_bytes: u64,
+    },
     /// The provider sent what its format does not allow.
     #[error("the provider sent an unreadable reply: {message}")]
     Malformed {
@@ -94,6 +102,7 @@ impl ModelError {
             Self::Timeout { what } => *what != TimeoutKind::Total,
             Self::Unauthorized { .. }
             | Self::ContextOverflow { .. }
+            | Self::TooLong { .. }
             | Self::Refused { .. }
             | Self::Script { .. }
             | Self::Cancelled => false,

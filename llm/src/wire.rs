@@ -38,8 +38,10 @@ pub struct Limits {
     pub idle: Duration,
     /// How long a reply may take, all in all.
     pub total: Duration,
-    /// How many bytes a reply may have, after decompression.
+    /// How many bytes a reply may have, after decompression, with all that its format wraps around the words.
     pub reply_bytes: u64,
+    /// How many bytes of words and arguments a reply may have: no more than the store keeps of one record.
+    pub content_bytes: u64,
 }
 
 impl Default for Limits {
@@ -49,6 +51,7 @@ impl Default for Limits {
             idle: Duration::from_mins(1),
             total: Duration::from_mins(15),
             reply_bytes: 16 * 1024 * 1024,
+            content_bytes: 1024 * 1024,
         }
     }
 }
@@ -79,6 +82,7 @@ impl Endpoint {
     ) -> Result<ReplyStream, ModelError> {
         let bounds = Bounds {
             deadline: Instant::now() + self.limits.total,
+            content_bytes: self.limits.content_bytes,
             cancel: cancel.clone(),
         };
         let request = self
@@ -136,6 +140,11 @@ impl Endpoint {
     fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
+}
+
+/// Counts the bytes of a piece of a reply.
+pub(crate) fn size(piece: &str) -> u64 {
+    u64::try_from(piece.len()).unwrap_or(u64::MAX)
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

@@ -226,10 +226,41 @@ async fn an_endless_reply_is_bounded() -> Result<()> {
     let stub = Stub::start(None, events(&flood)).await?;
     let reply = stub.ask().await;
     ensure!(
-        matches!(&reply, Err(ModelError::Refused { message, .. }) if message.contains("bytes")),
+        matches!(&reply, Err(ModelError::TooLong { limit_bytes }) if *limit_bytes == 16 * 1024 * 1024),
         "{reply:?}"
     );
     assert_eq!(stub.requests().await, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_with_more_words_than_are_kept_is_ended_while_it_is_written() -> Result<()> {
+    let (begun, rest) = WHOLE.split_at(
+        WHOLE
+            .find(r#"data: {"type":"content_block_stop"#)
+            .unwrap_or(0),
+    );
+    let piece = format!(
+        "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{}\"}}}}\n\n",
+        "x".repeat(64 * 1024)
+    );
+    for (pieces, fits) in [(15, true), (17, false)] {
+        let stub = Stub::start(
+            None,
+            events(&format!("{begun}{}{rest}", piece.repeat(pieces))),
+        )
+        .await?;
+        let reply = stub.ask().await;
+        let limit_bytes = 1024 * 1024;
+        match reply {
+            Ok(reply) => ensure!(fits && reply.text().len() == pieces * 64 * 1024 + 2),
+            Err(error) => ensure!(
+                !fits && error == ModelError::TooLong { limit_bytes },
+                "{error}"
+            ),
+        }
+        assert_eq!(stub.requests().await, 1);
+    }
     Ok(())
 }
 

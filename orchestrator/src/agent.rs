@@ -36,8 +36,8 @@ pub struct Schedule {
 pub struct Worker {
     /// Its name in the registry.
     pub name: ComponentName,
-    /// Runs until the token is cancelled; work in hand may be finished after that.
-    pub run: Box<dyn FnOnce(Context, CancellationToken) -> BoxFuture<'static, ()> + Send>,
+    /// Runs until the token is cancelled; work in hand may be finished after that. It runs again after a crash.
+    pub run: Box<dyn Fn(Context, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
 /// A durable subscriber: it loads context, decides, acts, and says what changes.

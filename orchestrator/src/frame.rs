@@ -1,18 +1,25 @@
-//! Starts agents in order: check, register, recover, consume; and drains them at the end.
+//! Starts agents in order: check, register, charge deaths, recover, try suspects alone, consume; and drains them at the end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ropewalk_bus::{BusError, Consumer};
+use ropewalk_bus::{BusError, Consumer, Inbox};
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{StartAt, Subscription};
+use tokio::sync::mpsc;
 use tracing::info;
 
 use crate::agent::{Agent, AgentError, Profile};
 use crate::context::{Context, Services};
+use crate::deaths::{self, DeathsError};
+use crate::parts;
 use crate::router::{self, RoutingError};
 use crate::runner;
 use crate::schedule::{self, LayDownError};
+
+/// How long one delivery is handled before others are.
+const ALONE_FOR: Duration = Duration::from_mins(1);
 
 /// Says why the frame could not start.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +38,9 @@ pub enum FrameError {
         /// Why.
         error: AgentError,
     },
+    /// What the process before died of could not be counted.
+    #[error("the deaths of the program could not be counted: {0}")]
+    Deaths(#[from] DeathsError),
     /// The bus refused a subscription.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -61,6 +71,9 @@ impl Frame {
                 .await?;
             consumers.push((agent, profile, inbox));
         }
+        let suspects = services.registry.suspects();
+        let frame = Context::new(services, ComponentName::parse("frame")?);
+        suspects.charge(&frame).await?;
         for (agent, profile, _) in &consumers {
             let context = Context::new(services, profile.role.clone());
             schedule::lay_down(&profile.schedules, &context).await?;
@@ -80,19 +93,82 @@ impl Frame {
                 .clone()
                 .run(services.store.clone(), stop.clone()),
         );
+        let notes = (suspects.clone(), stop.clone());
+        supervisor.spawn("notes", async move {
+            notes.1.cancelled().await;
+            notes.0.stop();
+        });
         let timekeeper = Context::new(services, ComponentName::parse("schedule")?);
         supervisor.spawn("schedule", schedule::run(timekeeper, stop.clone()));
-        for (agent, profile, inbox) in consumers {
-            let context = Context::new(services, profile.role.clone());
-            for worker in agent.workers() {
-                services.registry.add(&worker.name, &profile.role);
-                let context = context.speaking_as(worker.name.clone());
-                supervisor.spawn("worker", (worker.run)(context, stop.clone()));
-            }
-            info!(agent = %profile.role, "agent `{}` takes deliveries", profile.role);
-            supervisor.spawn("agent", runner::run(agent, profile.role, inbox, context));
+        if suspects.alone().is_empty() {
+            consume(services, consumers, supervisor);
+        } else {
+            let (services, frame) = (services.clone(), frame.clone());
+            let runs = supervisor.clone();
+            supervisor.spawn("trial", async move {
+                let mut consumers = consumers;
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = try_alone(&mut consumers, &frame, &services, &runs) => {}
+                }
+                consume(&services, consumers, &runs);
+            });
         }
         Ok(())
+    }
+}
+
+/// An agent, how it is woken, and what wakes it.
+type Consuming = (Arc<dyn Agent>, Profile, Inbox);
+
+/// Handles what the program may have died of, one by one and nothing beside it, so that the innocent go free.
+///
+/// What cannot be handled now, or is no delivery, is left to whoever takes it later.
+async fn try_alone(
+    consumers: &mut [Consuming],
+    frame: &Context,
+    services: &Services,
+    supervisor: &Supervisor,
+) {
+    let suspects = services.registry.suspects();
+    suspects.keep_quiet(frame).await;
+    for deaths in suspects.alone() {
+        let Some(key) = deaths::delivery_of(&deaths.entity) else {
+            continue;
+        };
+        let of_it = |consumer: &&mut Consuming| consumer.1.role == key.subscriber;
+        let Some((agent, profile, inbox)) = consumers.iter_mut().find(of_it) else {
+            continue;
+        };
+        if let Some(delivery) = inbox.this_one(key.sequence).await {
+            info!(bus.delivery = %key, "handling delivery `{key}` alone");
+            let (agent, role) = (Arc::clone(agent), profile.role.clone());
+            let context = Context::new(services, role.clone());
+            let (over, mut is_over) = mpsc::channel::<()>(1);
+            supervisor.spawn("agent", async move {
+                runner::handle(agent.as_ref(), &role, delivery, &context).await;
+                drop(over);
+            });
+            tokio::select! {
+                _ = is_over.recv() => {}
+                // What kills does so sooner; the others need not wait for a model that thinks.
+                () = frame.clock.sleep(ALONE_FOR) => {}
+            }
+        }
+    }
+}
+
+/// Starts the loops of every agent, and lets it take deliveries.
+fn consume(services: &Services, consumers: Vec<Consuming>, supervisor: &Supervisor) {
+    for (agent, profile, inbox) in consumers {
+        let context = Context::new(services, profile.role.clone());
+        for worker in agent.workers() {
+            services.registry.add(&worker.name, &profile.role);
+            let context = context.speaking_as(worker.name.clone());
+            parts::keep(worker, context, supervisor);
+        }
+        info!(agent = %profile.role, "agent `{}` takes deliveries", profile.role);
+        supervisor.spawn("agent", runner::run(agent, profile.role, inbox, context));
     }
 }
 

@@ -8,7 +8,9 @@
 
 pub mod agent;
 pub mod context;
+pub mod deaths;
 pub mod frame;
+mod parts;
 pub mod questions;
 pub mod registry;
 pub mod router;
@@ -18,5 +20,6 @@ pub mod timers;
 
 pub use agent::{Agent, AgentError, Profile, Schedule, Worker};
 pub use context::{Context, Services};
+pub use deaths::Suspects;
 pub use frame::{Frame, FrameError};
 pub use registry::Registry;

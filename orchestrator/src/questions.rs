@@ -3,11 +3,13 @@
 mod answer;
 mod ask;
 mod decide;
+mod reply;
 mod service;
 
-pub use answer::{AnswerError, Answered, answer, answer_defaults};
+pub use answer::{AnswerError, Answered, answer, answer_defaults, choices_told};
 pub use ask::{Asked, Asking, ask, supersede};
 pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank};
+pub use reply::Given;
 pub use service::QuestionService;
 
 /// The timer that reminds people of a question.
@@ -15,3 +17,6 @@ pub(crate) const REMIND: &str = "question.remind";
 
 /// The timer that ends a question nobody answered.
 pub(crate) const DEADLINE: &str = "question.deadline";
+
+/// Who answers a question that nobody answered in time.
+pub(crate) const BY_DEFAULT: &str = "default";

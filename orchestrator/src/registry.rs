@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ComponentName;
-use ropewalk_schemas::agent::{AgentState, Component};
+use ropewalk_schemas::agent::{AgentState, Component, HEARTBEAT_SECONDS};
 use ropewalk_store::{ChangeSet, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::deaths::Suspects;
+
 /// How often a process writes a sign of life for all its components, in one change set.
-pub const HEARTBEAT: Duration = Duration::from_secs(15);
+pub const HEARTBEAT: Duration = Duration::from_secs(HEARTBEAT_SECONDS as u64);
 
 /// How long a change of state may wait so that a burst of changes becomes one write.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -27,6 +29,7 @@ pub struct Registry {
     ordinal: Option<u32>,
     components: Arc<Mutex<BTreeMap<ComponentName, Component>>>,
     changed: Arc<Notify>,
+    suspects: Suspects,
 }
 
 impl Registry {
@@ -38,7 +41,19 @@ impl Registry {
             ordinal: None,
             components: Arc::default(),
             changed: Arc::default(),
+            suspects: Suspects::default(),
         }
+    }
+
+    /// Counts what the program dies of.
+    pub fn counting(mut self, suspects: Suspects) -> Self {
+        self.suspects = suspects;
+        self
+    }
+
+    /// Returns what the program died of, and what is in hand now.
+    pub fn suspects(&self) -> &Suspects {
+        &self.suspects
     }
 
     /// Shows the agents of this process under names of their own, since others run the same roles.
@@ -100,6 +115,27 @@ impl Registry {
         )
     }
 
+    /// Lets those rest whose end was shown in `written`, unless they have begun anew since.
+    fn rest(&self, written: &[Component]) {
+        let now = self.clock.now();
+        let rested = self.with(|components| {
+            let mut rested = false;
+            for component in components.values_mut() {
+                let over = matches!(component.state, AgentState::Complete | AgentState::Error);
+                if over && written.contains(component) {
+                    component.state = AgentState::Idle;
+                    component.working_on = None;
+                    component.since = now;
+                    rested = true;
+                }
+            }
+            rested
+        });
+        if rested {
+            self.changed.notify_one();
+        }
+    }
+
     /// Writes signs of life until `stop`; then marks the components as stopped in order.
     pub(crate) async fn run(self, store: Store, stop: CancellationToken) {
         loop {
@@ -121,7 +157,8 @@ impl Registry {
     async fn write(&self, store: &Store, stopped: bool) {
         let now = self.clock.now();
         let mut changes = ChangeSet::new();
-        for component in self.snapshot() {
+        let snapshot = self.snapshot();
+        for component in snapshot.clone() {
             changes.put(&Component {
                 last_seen: now,
                 stopped,
@@ -131,8 +168,9 @@ impl Registry {
         if changes.is_empty() {
             return;
         }
-        if let Err(error) = store.commit(changes).await {
-            warn!("no sign of life could be written: {error}");
+        match store.commit(changes).await {
+            Ok(_) => self.rest(&snapshot),
+            Err(error) => warn!("no sign of life could be written: {error}"),
         }
     }
 }

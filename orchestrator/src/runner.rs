@@ -12,6 +12,7 @@ use tracing::{error, warn};
 
 use crate::agent::{Agent, AgentError};
 use crate::context::Context;
+use crate::deaths::Suspects;
 
 /// How often a handler is run again because somebody else changed what it had read.
 const CONFLICTS: u32 = 16;
@@ -32,16 +33,28 @@ pub(crate) async fn run(
     while in_hand.join_next().await.is_some() {}
 }
 
-/// Hands one delivery to the agent, shown in the registry from its first moment to its last.
-async fn handle(agent: &dyn Agent, role: &ComponentName, delivery: Delivery, context: &Context) {
+/// Hands one delivery to the agent, shown in the registry and noted as in hand from its first moment to its last.
+pub(crate) async fn handle(
+    agent: &dyn Agent,
+    role: &ComponentName,
+    delivery: Delivery,
+    context: &Context,
+) {
     let registry = context.registry.clone();
     let entity = delivery.event.subject.to_string();
+    let suspects = registry.suspects();
+    let suspect = Suspects::delivery(delivery.key());
+    let mark = suspects.hold_delivery(delivery.key(), delivery.attempt);
     registry.set(role, AgentState::Loading, Some(&entity));
-    let done = settle(agent, role, delivery, context).await;
-    if !done {
+    let done = mark.around(settle(agent, role, delivery, context)).await;
+    suspects.let_go(&suspect, &context.store).await;
+    // Shown until it was written down once; then the registry has it rest.
+    if done {
+        mark.done();
+        registry.set(role, AgentState::Complete, Some(&entity));
+    } else {
         registry.set(role, AgentState::Error, Some(&entity));
     }
-    registry.set(role, AgentState::Idle, None);
 }
 
 /// Runs the handler until its change set is committed or its failure is stored; returns whether it was committed.

@@ -1,7 +1,8 @@
 //! Holds what every Ropewalk process runs on: clock, ids, retry, supervision, shutdown, telemetry, HTTP clients.
 //!
 //! What it is not: it knows no event, no agent and no store, and it holds no business rule. Nothing here is
-//! global: a [`Clock`] or an [`Ids`] is passed to whoever needs one, so that a test can move it.
+//! global but what is the process's own, its log and its [`secrets`]: a [`Clock`] or an [`Ids`] is passed to whoever needs
+//! one, so that a test can move it.
 //!
 //! To add one more service: write a module with one public type that is cheap to clone, take the [`Clock`]
 //! as an argument if it needs time, and name its task kind in [`supervisor`].
@@ -11,16 +12,20 @@ pub mod clock;
 pub mod failpoint;
 pub mod http;
 pub mod ids;
+pub mod in_hand;
 pub mod retry;
+pub mod secrets;
 pub mod shutdown;
 pub mod supervisor;
 pub mod telemetry;
+pub mod terminal;
 
 pub use clock::Clock;
 pub use ids::Ids;
+pub use in_hand::InHand;
 pub use retry::Backoff;
 pub use shutdown::Shutdown;
-pub use supervisor::{Supervisor, TaskFailure};
+pub use supervisor::{Crashed, Restarts, Supervisor, TaskFailure};
 
 /// Marks a place at which a test can make the process fail; nothing at all without the feature `failpoints`.
 #[cfg(feature = "failpoints")]

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
@@ -21,6 +23,38 @@ pub struct TaskFailure {
     /// The panic message.
     pub message: String,
 }
+
+/// How often a part that crashes is started again, and when that is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restarts {
+    /// With so many crashes in a row it is given up.
+    pub crashes: u32,
+    /// How long it rests after the first; twice as long after each further one.
+    pub rest: Duration,
+    /// Who ran for so long has recovered: the next crash is a first one.
+    pub steady: Duration,
+}
+
+impl Default for Restarts {
+    fn default() -> Self {
+        Self {
+            crashes: 5,
+            rest: Duration::from_secs(1),
+            steady: Duration::from_mins(10),
+        }
+    }
+}
+
+impl Restarts {
+    /// Returns how long a part rests that crashed so often in a row; `None` once it is given up.
+    pub fn rest_after(&self, crashes: u32) -> Option<Duration> {
+        let doublings = crashes.saturating_sub(1).min(16);
+        (crashes < self.crashes).then(|| self.rest * (1 << doublings))
+    }
+}
+
+/// Tells of a crash, and how long the part rests; `None` when it is given up.
+pub type Crashed = Box<dyn Fn(String, Option<Duration>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Spawns named tasks; a crashed one begins the shutdown, so that a process never limps on half dead.
 #[derive(Debug, Clone)]
@@ -47,10 +81,50 @@ impl Supervisor {
 
     /// Spawns `task` under `name`; it must end by itself after a soft stop, and is dropped at a hard one.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.watch(name, Self::guard(name, task));
+    }
+
+    /// Spawns what `start` makes and, when that crashes, makes it again after a rest; the last crash ends the process.
+    pub fn spawn_again(
+        &self,
+        name: &'static str,
+        restarts: Restarts,
+        start: impl Fn() -> BoxFuture<'static, ()> + Send + 'static,
+        tell: Crashed,
+    ) {
+        let stop = self.shutdown.soft().clone();
+        self.watch(name, async move {
+            let mut crashes = 0;
+            loop {
+                let began = Instant::now();
+                let Err(crash) = Self::guard(name, start()).await else {
+                    return Ok(());
+                };
+                if began.elapsed() >= restarts.steady {
+                    crashes = 0;
+                }
+                crashes += 1;
+                let rest = restarts.rest_after(crashes);
+                tell(crash.message.clone(), rest).await;
+                let Some(rest) = rest else {
+                    return Err(crash);
+                };
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(rest) => {}
+                }
+            }
+        });
+    }
+
+    fn watch(
+        &self,
+        name: &'static str,
+        watched: impl Future<Output = Result<(), TaskFailure>> + Send + 'static,
+    ) {
         let shutdown = self.shutdown.clone();
         let failure = Arc::clone(&self.failure);
         self.tracker.spawn(async move {
-            let watched = Self::guard(name, task);
             let outcome = tokio::select! {
                 outcome = watched => outcome,
                 () = shutdown.hard().cancelled() => Ok(()),
@@ -131,6 +205,35 @@ mod tests {
                 message: "out of rope".to_owned()
             }
         );
+    }
+
+    #[test]
+    fn each_rest_is_twice_as_long_and_the_last_crash_has_none() {
+        let restarts = Restarts::default();
+        let rests: Vec<Option<u64>> = (1..=6)
+            .map(|crashes| Some(restarts.rest_after(crashes)?.as_secs()))
+            .collect();
+        assert_eq!(rests, [Some(1), Some(2), Some(4), Some(8), None, None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_crashes_is_started_again_until_it_is_given_up() {
+        let supervisor = Supervisor::new(Shutdown::new());
+        let told: Arc<Mutex<Vec<Option<u64>>>> = Arc::default();
+        let heard = Arc::clone(&told);
+        let crashed: Crashed = Box::new(move |message, rest| {
+            assert_eq!(message, "out of rope");
+            let rest = rest.map(|rest| rest.as_secs());
+            heard.lock().unwrap().push(rest);
+            Box::pin(async {})
+        });
+        let start = || async { panic!("out of rope") }.boxed();
+        supervisor.spawn_again("part", Restarts::default(), start, crashed);
+        supervisor.shutdown().soft().cancelled().await;
+        let failure = supervisor.drain(Duration::from_secs(5)).await.unwrap_err();
+        assert_eq!(failure.name, "part");
+        let told = told.lock().unwrap().clone();
+        assert_eq!(told, [Some(1), Some(2), Some(4), Some(8), None]);
     }
 
     #[tokio::test]

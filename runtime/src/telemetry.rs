@@ -1,9 +1,11 @@
 //! Sends logs to standard error, as text or as JSON lines.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::TryInitError;
+
+use crate::secrets;
 
 /// Selects how a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,21 @@ pub enum TelemetryError {
     Installed(#[from] TryInitError),
 }
 
+/// Standard error without secrets; a line of the log comes in one piece.
+struct Struck;
+
+impl Write for Struck {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        io::stderr().write_all(secrets::strike(&text).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
 /// Installs the process-wide log subscriber; `filter` is in the `tracing` directive language.
 pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
     use tracing_subscriber::util::SubscriberInitExt;
@@ -41,7 +58,7 @@ pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
     })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
-        .with_writer(std::io::stderr);
+        .with_writer(|| Struck);
     match format {
         Format::Text => builder
             .with_ansi(std::io::stderr().is_terminal())

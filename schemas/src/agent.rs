@@ -10,6 +10,9 @@ use crate::state::states;
 /// How the names of build loops begin, and of no other component.
 pub const LOOP_PREFIX: &str = "loop-";
 
+/// Seconds between two signs of life of a process.
+pub const HEARTBEAT_SECONDS: u32 = 15;
+
 impl ComponentName {
     /// Returns whether it names a build loop.
     pub fn is_loop(&self) -> bool {

@@ -121,6 +121,10 @@ pub enum FailureClass {
     Quota,
     /// The model's provider does not answer.
     ProviderDown,
+    /// The conversation does not fit into the model's context.
+    ContextFull,
+    /// A reply of the model was larger than is kept.
+    ReplyTooLarge,
     /// The agent repeats itself.
     DoomLoop,
     /// The judges were never satisfied.
@@ -131,6 +135,8 @@ pub enum FailureClass {
     NoProgress,
     /// The model stopped without doing the work.
     AgentRefused,
+    /// It was cut off again and again: the program ended with it in hand, or it could not go on.
+    Interrupted,
     /// Anything else.
     Unknown,
 }
@@ -262,8 +268,54 @@ pub struct Evidence {
     /// The checks of the gate that were not run: of a deeper level, or after one that did not hold.
     #[serde(default)]
     pub not_run: Vec<String>,
+    /// What the pass of the task's own check proves; none where the tree before was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// When.
     pub at: DateTime<Utc>,
+}
+
+impl Evidence {
+    /// Adds up the tests that passed; none where none of its checks was counted.
+    pub fn tests_passed(&self) -> Option<u32> {
+        let counted = self.checks.iter().filter_map(|run| run.tests.as_ref());
+        counted
+            .map(|tests| tests.passed)
+            .reduce(u32::saturating_add)
+    }
+}
+
+/// Says how the check of a task fared on the tree before the task, which is what its pass is worth.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// It ran there and did not hold: strong evidence.
+    AssertionFailed,
+    /// It could not even run there: a file was missing, or something did not compile. Weak evidence.
+    CouldNotRun,
+    /// It held there too, so that it proves nothing.
+    PassedBefore,
+    /// It held there too, as it must where a task preserves what is.
+    Preserved,
+}
+
+impl Proof {
+    /// Says whether a requirement may rest on it.
+    pub const fn is_any(self) -> bool {
+        !matches!(self, Self::PassedBefore)
+    }
+
+    /// Says in a few words what it is worth.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::AssertionFailed => "failed before",
+            Self::CouldNotRun => "could not run before, which is weak evidence",
+            Self::PassedBefore => "passed before too, which proves nothing",
+            Self::Preserved => "passed before too, as it should",
+        }
+    }
 }
 
 /// One command of the gate.
@@ -287,6 +339,9 @@ pub struct CheckRun {
     /// The tests it counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
+    /// The tests that failed at first and passed when it was run once more on a restored checkout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<String>,
     /// The end of its output, bounded to 16 KiB.
     pub output: String,
 }
@@ -303,4 +358,7 @@ pub struct TestCounts {
     /// Names of the passed tests, where the runner prints them.
     #[serde(default)]
     pub names: Vec<String>,
+    /// Names of the failed tests, where the runner prints them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_names: Vec<String>,
 }

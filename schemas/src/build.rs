@@ -28,7 +28,7 @@ states! {
         /// The whole-build check runs.
         Verifying = "verifying" => [Succeeded, Failed, Running, Paused, Stopped],
         /// Everything landed or was skipped by a decision, and the whole-build check passed.
-        Succeeded = "succeeded" => [],
+        Succeeded = "succeeded" => [Running],
         /// It ended without reaching its goal.
         Failed = "failed" => [Running],
         /// It was stopped and can be resumed.
@@ -50,6 +50,24 @@ pub enum PauseReason {
     Budget,
     /// Somebody else moved its branch, or a file is contested.
     Conflict,
+}
+
+/// Says why a build was stopped.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopCause {
+    /// A person asked for it; it goes on for nothing less than that person's word.
+    Person,
+    /// Too many of its tasks failed.
+    Failures,
+    /// A task of a critical phase failed.
+    CriticalTask,
+    /// Its working time is used up.
+    WorkingTime,
+    /// A later revision goes on from it.
+    Amended,
 }
 
 /// Tasks by outcome.
@@ -112,6 +130,9 @@ pub struct Build {
     /// Why it stands still.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_reason: Option<PauseReason>,
+    /// Why it was stopped; absent in what was stored before causes were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopCause>,
     /// Whether a pause waits for running tasks.
     pub pause_requested: bool,
     /// The branch it lands on.
@@ -203,6 +224,7 @@ impl Build {
             state: BuildState::Queued,
             reason: None,
             pause_reason: None,
+            stop: None,
             pause_requested: false,
             base: None,
             head: None,

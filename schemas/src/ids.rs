@@ -163,6 +163,8 @@ text_ids! {
     RequirementId = "requirement id", is_label, "1 to 64 of `A-Z a-z 0-9 . _ -`, beginning with a letter or digit";
     /// Names an agent, a loop or another part that produces events, for example `build` or `loop-1`.
     ComponentName = "component name", is_label, "1 to 64 of `A-Z a-z 0-9 . _ -`, beginning with a letter or digit";
+    /// Names a choice inside its question, for example `merge`.
+    ChoiceId = "choice", is_choice, "1 to 63 of `a-z 0-9 -`, and no number";
     /// Names a git commit by its full object id.
     CommitId = "commit id", is_object_id, "40 or 64 hexadecimal digits in lower case";
     /// Names content by its SHA-256.
@@ -176,6 +178,11 @@ fn is_slug(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+/// People answer by number as well, so no number names a choice.
+fn is_choice(text: &str) -> bool {
+    is_slug(text) && !text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_label(text: &str) -> bool {

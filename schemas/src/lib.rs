@@ -12,8 +12,11 @@ pub mod agent;
 pub mod alert;
 pub mod attempt;
 pub mod build;
+pub mod deaths;
 pub mod document;
 pub mod event;
+pub mod fulfilment;
+pub mod glob_pattern;
 pub mod idea;
 pub mod ids;
 pub mod knowledge;
@@ -24,15 +27,17 @@ pub mod question;
 pub mod repo_path;
 pub mod review;
 pub mod specification;
+
 pub mod task;
 pub mod timer;
 pub mod wait;
 
 pub use event::{CloudEvent, DecodeError, Event, EventPattern, Priority, Subject};
+pub use glob_pattern::{GlobPattern, GlobPatternError};
 pub use ids::{
-    AttemptId, BuildId, CallId, CommitId, ComponentName, ContentHash, CorrelationId, EventId,
-    InvalidId, KnowledgeId, MessageId, ProjectName, QuestionId, RequirementId, ReviewId, SessionId,
-    Slug, SpecId, TaskId, TimerId, UserSlug,
+    AttemptId, BuildId, CallId, ChoiceId, CommitId, ComponentName, ContentHash, CorrelationId,
+    EventId, InvalidId, KnowledgeId, MessageId, ProjectName, QuestionId, RequirementId, ReviewId,
+    SessionId, Slug, SpecId, TaskId, TimerId, UserSlug,
 };
 pub use payload::Payload;
 pub use repo_path::{RepoPath, RepoPathError};

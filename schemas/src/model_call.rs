@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::ids::{BuildId, Slug, TaskId};
 
-/// One answered call. It is stored before it is acted on, so that a crash does not ask twice.
+/// One paid call. It is stored before it is acted on, so that a crash does not ask twice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCall {
     /// Names the call: the work it belongs to and its turn; the key of the row.
@@ -25,8 +25,11 @@ pub struct ModelCall {
     /// The task it was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The reply as the `llm` crate defines it.
+    /// The reply as the `llm` crate defines it; null for one that was not kept.
     pub reply: Value,
+    /// Why the reply was not kept. It was paid all the same, so its use counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// Tokens in.
     pub input_tokens: u64,
     /// Tokens out.

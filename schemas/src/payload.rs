@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub use alerts::{
     AlertCleared, BudgetExceeded, BuildFailedAlert, ComponentDown, ConflictDetected,
-    DeadlockDetected, DecisionMade, DecisionRequested, StuckTask, Verdict,
+    DeadlockDetected, DecisionMade, DecisionRequested, SlotRetired, StuckTask, Verdict,
 };
 pub use builds::{
     BuildCompleted, BuildMerged, BuildPaused, BuildRequest, BuildStarted, ChangeDecided,
@@ -33,6 +33,8 @@ pub use specifications::{
 };
 pub use tasks::{TaskCompleted, TaskFailed, TaskRetry, TaskSkipped, TaskStarted};
 
+use crate::question::before_ids;
+
 /// Says why a payload cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayloadError {
@@ -47,11 +49,10 @@ pub enum PayloadError {
     Malformed(String),
 }
 
-/// The schema version of every payload so far.
-const VERSION: u32 = 1;
-
 macro_rules! payloads {
-    ($( $(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal ),+ $(,)?) => {
+    (@version) => { 1 };
+    (@version $version:literal) => { $version };
+    ($( $(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal $(version $version:literal from $before:path)? ),+ $(,)?) => {
         /// Says what happened.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Payload {
@@ -76,22 +77,26 @@ macro_rules! payloads {
 
             /// Returns the version of the payload's schema.
             pub const fn schema_version(&self) -> u32 {
-                VERSION
+                match self { $( Self::$variant(_) => payloads!(@version $($version)?) ),+ }
             }
 
             /// Reads the data of an event of `event_type`.
             pub fn decode(event_type: &str, version: u32, data: &Value) -> Result<Self, PayloadError> {
-                if !Self::TYPES.contains(&event_type) {
-                    return Err(PayloadError::UnknownType);
-                }
-                if version > VERSION {
-                    return Err(PayloadError::NewerVersion { known: VERSION });
-                }
                 match event_type {
-                    $( $name => serde::Deserialize::deserialize(data).map(Self::$variant), )+
-                    _ => return Err(PayloadError::UnknownType),
+                    $( $name => {
+                        let known = payloads!(@version $($version)?);
+                        if version > known {
+                            return Err(PayloadError::NewerVersion { known });
+                        }
+                        $( if version < $version {
+                            let mut data = data.clone();
+                            $before(&mut data);
+                            return read(&data).map(Self::$variant);
+                        } )?
+                        read(data).map(Self::$variant)
+                    } )+
+                    _ => Err(PayloadError::UnknownType),
                 }
-                .map_err(|error: serde_json::Error| PayloadError::Malformed(error.to_string()))
             }
 
             /// Returns the JSON Schema of every payload by event type.
@@ -100,6 +105,10 @@ macro_rules! payloads {
             }
         }
     };
+}
+
+fn read<P: serde::de::DeserializeOwned>(data: &Value) -> Result<P, PayloadError> {
+    P::deserialize(data).map_err(|error| PayloadError::Malformed(error.to_string()))
 }
 
 payloads! {
@@ -171,6 +180,8 @@ payloads! {
     ComponentDown(ComponentDown) = "alert.component_down",
     /// A component is back.
     ComponentDownCleared(AlertCleared) = "alert.component_down.cleared",
+    /// A checkout could not be made clean any more.
+    SlotRetired(SlotRetired) = "alert.slot_retired",
     /// A build failed.
     BuildFailed(BuildFailedAlert) = "alert.build_failed",
     /// Two builds want one file.
@@ -182,9 +193,9 @@ payloads! {
     /// A question was put to people.
     QuestionAsked(QuestionAsked) = "question.asked",
     /// A person answered a question.
-    QuestionAnswered(QuestionAnswered) = "question.answered",
+    QuestionAnswered(QuestionAnswered) = "question.answered" version 2 from before_ids::answered,
     /// A question took its default.
-    QuestionDefaulted(QuestionAnswered) = "question.defaulted",
+    QuestionDefaulted(QuestionAnswered) = "question.defaulted" version 2 from before_ids::answered,
     /// A question was dismissed without an answer.
     QuestionDismissed(QuestionClosed) = "question.dismissed",
     /// A question no longer matters.

@@ -1,11 +1,20 @@
 //! Defines questions to people (seed pipeline §11, design §11).
 
+pub(crate) mod before_ids;
+mod choice;
+mod content;
+
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+pub use choice::Choice;
+pub use content::{Content, FileChange};
 
 use crate::ids::{
-    BuildId, ComponentName, CorrelationId, KnowledgeId, QuestionId, SessionId, Slug, SpecId, TaskId,
+    BuildId, ChoiceId, ComponentName, CorrelationId, KnowledgeId, QuestionId, SessionId, Slug,
+    SpecId, TaskId,
 };
 use crate::state::states;
 
@@ -45,8 +54,12 @@ pub enum QuestionKind {
     Preference,
 }
 
+/// The most late answers that a question keeps.
+pub const LATE_ANSWERS: usize = 16;
+
 /// A question to people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self")]
 pub struct Question {
     /// Names it.
     pub id: QuestionId,
@@ -60,16 +73,20 @@ pub struct Question {
     pub text: String,
     /// Why it is asked.
     pub context: String,
-    /// The options.
+    /// The choices.
     #[serde(default)]
     pub choices: Vec<Choice>,
-    /// Whether any text is an answer.
+    /// Whether words alone are an answer; never where there are consequences.
     pub free_text: bool,
-    /// The label taken when nobody answers.
+    /// The choice taken when nobody answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// Whether its yes would approve, start, promote, merge, delete or spend; then no default ever applies.
+    pub default: Option<ChoiceId>,
+    /// Whether an answer would approve, start, promote, merge, delete, spend, skip or accept a risk; then no default
+    /// ever applies, and only a choice is an answer.
     pub consequential: bool,
+    /// What a yes holds for, and for nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
     /// What waits for the answer.
     pub about: About,
     /// What of it, where several questions of one trigger may be open about it: the budget, the check.
@@ -83,6 +100,9 @@ pub struct Question {
     /// The answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
+    /// What people answered when it was closed already: kept, and without effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Answer>,
     /// The earlier question whose answer was reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<QuestionId>,
@@ -98,25 +118,13 @@ pub struct Question {
     pub reminded_at: Option<DateTime<Utc>>,
 }
 
-/// An option of a question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Choice {
-    /// What is chosen.
-    pub label: String,
-    /// What it means.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Whether the agent recommends it.
-    pub recommended: bool,
-    /// What follows from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub implications: Option<String>,
-}
-
-/// An answer.
+/// An answer: one of the choices, or words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// The chosen label or the free text.
+    /// What was chosen; none where words alone are the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<ChoiceId>,
+    /// What was said, for people and models: the words, else the label of the choice.
     pub text: String,
     /// The person, or `default`.
     pub by: String,
@@ -172,5 +180,19 @@ impl QuestionKind {
             Self::Celebratory => "celebratory",
             Self::Preference => "preference",
         }
+    }
+}
+
+impl Serialize for Question {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Question {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut stored = Value::deserialize(deserializer)?;
+        before_ids::question(&mut stored);
+        Self::deserialize(stored).map_err(serde::de::Error::custom)
     }
 }

@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ContentHash, CorrelationId, KnowledgeId, RequirementId, Slug, SpecId, UserSlug};
+use crate::ids::{ContentHash, CorrelationId, RequirementId, Slug, SpecId, UserSlug};
 use crate::repo_path::RepoPath;
 use crate::state::states;
-use crate::task::TaskBlock;
+use crate::task::{GotchaReference, TaskBlock};
 
 states! {
     /// Says how far a specification has come.
@@ -210,14 +210,4 @@ pub struct FilePlan {
     /// The build that owns it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-}
-
-/// A lesson carried by a task or a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GotchaReference {
-    /// The knowledge item; none when a person wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<KnowledgeId>,
-    /// What it says.
-    pub text: String,
 }

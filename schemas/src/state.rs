@@ -85,11 +85,11 @@ mod tests {
             Ok(BuildState::Priming)
         );
         assert_eq!(
-            BuildState::Succeeded.to(BuildState::Running),
+            BuildState::Succeeded.to(BuildState::Paused),
             Err(IllegalTransition {
                 what: "build",
                 from: "succeeded",
-                to: "running"
+                to: "paused"
             })
         );
     }

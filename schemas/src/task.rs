@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::Failure;
 use crate::ids::{
-    AttemptId, BuildId, CommitId, ComponentName, EventId, QuestionId, RequirementId, TaskId,
+    AttemptId, BuildId, CommitId, ComponentName, EventId, KnowledgeId, QuestionId, RequirementId,
+    TaskId,
 };
 use crate::repo_path::RepoPath;
-use crate::specification::GotchaReference;
 use crate::state::states;
 
 /// Says what a task does to its primary file.
@@ -47,9 +47,9 @@ states! {
     /// Says how far a task has come.
     TaskState ("task") {
         /// Waits for its dependencies.
-        Pending = "pending" => [Ready, Skipped, Blocked],
+        Pending = "pending" => [Ready, Blocked, Skipped, Complete],
         /// May be claimed.
-        Ready = "ready" => [Claimed, Pending, Skipped, Blocked, Waiting, Failed],
+        Ready = "ready" => [Pending, Claimed, Waiting, Blocked, Skipped],
         /// A loop holds its locks.
         Claimed = "claimed" => [Working, Ready, Waiting, Failed, Skipped],
         /// An attempt runs.
@@ -63,11 +63,11 @@ states! {
         /// All tries failed.
         Failed = "failed" => [Ready, Skipped],
         /// Left out by a decision.
-        Skipped = "skipped" => [Ready],
+        Skipped = "skipped" => [Pending, Ready, Blocked],
         /// A task it needs failed.
         Blocked = "blocked" => [Pending, Ready, Skipped],
         /// Waits for a lock, an owner, a person or a quota.
-        Waiting = "waiting" => [Ready, Pending, Failed, Skipped],
+        Waiting = "waiting" => [Pending, Ready, Blocked, Failed, Skipped],
     }
 }
 
@@ -151,6 +151,9 @@ pub struct TaskBlock {
     pub gotchas: Vec<GotchaReference>,
     /// How it is checked.
     pub validation: Validation,
+    /// Whether it leaves as it is what its check looks at, as a refactoring does: the check must pass before and after.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub preserves: bool,
     /// A starting point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_template: Option<String>,
@@ -166,6 +169,16 @@ pub struct TaskBlock {
     /// Anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
+}
+
+/// A lesson carried by a task or a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GotchaReference {
+    /// The knowledge item; none when a person wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<KnowledgeId>,
+    /// What it says.
+    pub text: String,
 }
 
 /// What a task must fulfil.
@@ -185,6 +198,16 @@ pub struct Validation {
     pub command: String,
     /// What it must show.
     pub expected: Expectation,
+}
+
+/// The candidate of an attempt that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptWork {
+    /// The commit.
+    pub candidate: CommitId,
+    /// The files that were granted to it beyond the declared ones.
+    #[serde(default)]
+    pub granted: Vec<RepoPath>,
 }
 
 /// A task of a build.
@@ -229,6 +252,12 @@ pub struct Task {
     /// The failures of this round, oldest first.
     #[serde(default)]
     pub failures: Vec<Failure>,
+    /// The failures of earlier rounds, oldest first.
+    #[serde(default)]
+    pub earlier_failures: Vec<Failure>,
+    /// Attempts in a row that could not go on, which are no tries.
+    #[serde(default)]
+    pub cut_off: u32,
     /// What people advised, oldest first.
     #[serde(default)]
     pub guidance: Vec<String>,
@@ -247,6 +276,9 @@ pub struct Task {
     /// Kept work that the next attempt starts with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_from: Option<CommitId>,
+    /// Kept work that goes to the gate again as it is, without a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regate: Option<KeptWork>,
     /// The landed commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitId>,
@@ -343,6 +375,7 @@ impl TaskBlock {
             requirements: Vec::new(),
             gotchas: Vec::new(),
             validation,
+            preserves: false,
             code_template: None,
             depends_on: Vec::new(),
             priority: None,
@@ -377,12 +410,15 @@ impl Task {
             installs: 0,
             rebases: 0,
             failures: Vec::new(),
+            earlier_failures: Vec::new(),
+            cut_off: 0,
             guidance: Vec::new(),
             not_before: None,
             assigned_to: None,
             attempt: None,
             cause: None,
             resume_from: None,
+            regate: None,
             commit: None,
             claimed_at: None,
             progress_at: None,

@@ -5,11 +5,9 @@ use proptest::prelude::*;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
 use ropewalk_schemas::document::tasks_md::{self, Journal, PlanStatus, Progress, TasksPlan};
 use ropewalk_schemas::document::{self, DocumentError, Fault};
-use ropewalk_schemas::specification::{
-    Complexity, Document, FilePlan, GotchaReference, Requirement, SpecState,
-};
+use ropewalk_schemas::specification::{Complexity, Document, FilePlan, Requirement, SpecState};
 use ropewalk_schemas::task::{
-    Action, Expectation, RequirementLine, TaskBlock, TaskState, Validation,
+    Action, Expectation, GotchaReference, RequirementLine, TaskBlock, TaskState, Validation,
 };
 use ropewalk_schemas::{ComponentName, KnowledgeId, RepoPath, RequirementId, Slug, SpecId, TaskId};
 use uuid::Uuid;
@@ -460,6 +458,7 @@ fn task() -> impl Strategy<Value = TaskBlock> {
         prop::option::of(hostile()),
         prop::option::of(hostile()),
         prop::option::of(1..=10_u8),
+        any::<bool>(),
     );
     let expectation = prop_oneof![
         Just(Expectation::ExitZero),
@@ -487,6 +486,7 @@ fn task() -> impl Strategy<Value = TaskBlock> {
                 command: format!("run {command}"),
                 expected,
             },
+            preserves: lists.5,
             code_template: lists.2,
             depends_on: Vec::new(),
             priority: lists.4,

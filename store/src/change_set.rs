@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use ropewalk_runtime::secrets;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::{Event, RepoPath};
 
@@ -64,11 +65,13 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn of<R: Record>(record: &R) -> serde_json::Result<Self> {
-        let body = serde_json::to_string(record)?;
+        let mut body = serde_json::to_string(record)?;
+        secrets::strike_out(&mut body);
         let mut elements = serde_json::to_string(&record.key())?;
         for column in record.columns() {
             elements.push(',');
-            elements.push_str(&serde_json::to_string(&column.without_zero_bytes())?);
+            let column = serde_json::to_string(&column.without_zero_bytes())?;
+            elements.push_str(&secrets::strike(&column));
         }
         elements.push(',');
         elements.push_str(&serde_json::to_string(&body)?);

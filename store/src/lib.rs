@@ -18,6 +18,7 @@
 mod blobs;
 mod change_set;
 mod claims;
+mod command;
 mod database;
 mod deliveries;
 mod dialect;

@@ -39,6 +39,7 @@ pub const TABLES: &[&Table] = &[
     schemas::alert::Alert::TABLE,
     schemas::model_call::ModelCall::TABLE,
     schemas::timer::Timer::TABLE,
+    schemas::deaths::Deaths::TABLE,
 ];
 
 /// Says how a record becomes a row: `record! { Type in "table" (key expression) { column: kind = value, … } }`.
@@ -73,8 +74,16 @@ mod tests {
     #[test]
     fn every_table_has_the_columns_that_its_record_writes() {
         let databases = [
-            include_str!("../migrations/sqlite/0001_initial.sql").to_owned(),
-            include_str!("../migrations/postgres/0001_initial.sql").replace(" COLLATE \"C\"", ""),
+            concat!(
+                include_str!("../migrations/sqlite/0001_initial.sql"),
+                include_str!("../migrations/sqlite/0004_deaths.sql"),
+            )
+            .to_owned(),
+            concat!(
+                include_str!("../migrations/postgres/0001_initial.sql"),
+                include_str!("../migrations/postgres/0004_deaths.sql"),
+            )
+            .replace(" COLLATE \"C\"", ""),
         ];
         for (sql, table) in databases
             .iter()
@@ -98,6 +107,6 @@ mod tests {
                 .collect();
             assert_eq!(made, described, "{}", table.name);
         }
-        assert_eq!(TABLES.len(), 20);
+        assert_eq!(TABLES.len(), 21);
     }
 }

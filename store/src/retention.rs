@@ -8,11 +8,11 @@ use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{ContentHash, CorrelationId};
 use tokio::sync::oneshot;
 
+use crate::command::{Command, Step};
 use crate::dialect::{Dialect, Statement, json};
 use crate::error::{CommitError, ReadError};
 use crate::query::Query;
 use crate::store::Store;
-use crate::writer::Command;
 
 /// How many hashes one select looks for.
 const HASHES: usize = 500;
@@ -38,26 +38,6 @@ pub struct Forgotten {
     pub events: u64,
     /// Files with data that no event refers to any more.
     pub blobs: u64,
-}
-
-/// What one step of forgetting looks at.
-#[derive(Debug, Clone)]
-pub(crate) struct Step {
-    /// Only events after this sequence.
-    pub(crate) after: i64,
-    /// Only chains whose newest event is older.
-    pub(crate) before: DateTime<Utc>,
-    /// Chains that belong to something unfinished.
-    pub(crate) unfinished: Vec<CorrelationId>,
-}
-
-/// What came of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stepped {
-    /// How many events are gone.
-    pub(crate) events: u64,
-    /// Where the next step begins; `None` when what follows is not old.
-    pub(crate) next: Option<i64>,
 }
 
 impl Store {
@@ -89,8 +69,8 @@ impl Store {
     /// Lists the chains of what is not finished.
     async fn unfinished(&self) -> Result<Vec<CorrelationId>, ReadError> {
         let mut chains = Vec::new();
-        // What failed begins again only by an answer, and its question is pending until then.
-        let ended = |state: BuildState| state.is_final() || state == BuildState::Failed;
+        // What has ended begins again only by an answer, whose question is pending until then, or by a verb.
+        let ended = |state| matches!(state, BuildState::Succeeded | BuildState::Failed);
         let open = BuildState::ALL.iter().filter(|state| !ended(**state));
         let builds = Query::new().one_of("state", open.copied());
         let builds = self.list::<Build>(builds).await?;

@@ -7,12 +7,12 @@ use ropewalk_schemas::ComponentName;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::change_set::ChangeSet;
+use crate::command::Command;
 use crate::database::Database;
 use crate::error::CommitError;
 use crate::events::{Committed, Subscription};
 use crate::feed::{CommitFeed, Told};
 use crate::submission::Submission;
-use crate::writer::Command;
 
 /// The truth of one project; cheap to clone.
 #[derive(Debug, Clone)]

@@ -15,16 +15,15 @@ mod subscribe;
 use std::sync::Arc;
 
 use ropewalk_runtime::{Clock, Supervisor};
-use ropewalk_schemas::ComponentName;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tracing::warn;
 
+use crate::command::{Command, CommitReply};
 use crate::database::{Connection, Database};
 use crate::error::CommitError;
-use crate::events::{Committed, Subscription};
+use crate::events::Committed;
 use crate::feed::{FEED_CAPACITY, Told};
 use crate::lock::Right;
-use crate::retention::{Step, Stepped};
 use crate::store::Store;
 use crate::submission::Submission;
 use checkpoint::Checkpoints;
@@ -39,25 +38,6 @@ const BATCH_LIMIT: usize = 512;
 
 /// The most bytes in one transaction, so that a statement stays far below what the database takes.
 const BATCH_LIMIT_BYTES: usize = 16 * 1024 * 1024;
-
-/// How a change set is answered.
-pub(crate) type CommitReply = oneshot::Sender<Result<Arc<Committed>, CommitError>>;
-
-/// How a command without a result is answered.
-pub(crate) type Reply = oneshot::Sender<Result<(), CommitError>>;
-
-/// What the writer is asked to do.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Commit(Submission, CommitReply),
-    Subscribe(Subscription, Reply),
-    Unsubscribe(ComponentName, Reply),
-    Forget(Step, oneshot::Sender<Result<Stepped, CommitError>>),
-    Damaged(String),
-    /// The server has closed a connection of this process.
-    Disconnected,
-    Close(oneshot::Sender<()>),
-}
 
 /// The writer and what it knows between transactions.
 struct Writer {

@@ -36,20 +36,31 @@ pub(crate) enum Ready {
     Says(&'static str, u16),
 }
 
-/// Whose rights a server has.
+/// As whom a server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Account {
-    /// Those of the test.
+    /// As the user of the test.
     Own,
-    /// Those of a user, and of a group with the same number.
-    Other(u32),
+    /// As the user of the test, who is called by this number there.
+    Called(u32),
 }
 
 impl Account {
-    /// Has a command run with these rights.
-    pub(crate) fn apply(self, command: &mut Command) {
-        if let Self::Other(number) = self {
-            command.uid(number).gid(number);
+    /// Begins a command that runs `program` so.
+    ///
+    /// Another number needs no other user: in a user namespace the files are still those of the test, which another
+    /// user could not reach in a clone below a directory that only its owner may enter.
+    pub(crate) fn command(self, program: &Path) -> Command {
+        match self {
+            Self::Own => Command::new(program),
+            Self::Called(number) => {
+                let mut command = Command::new("unshare");
+                command
+                    .args(["--user", "--map-user", &number.to_string()])
+                    .args(["--map-group", &number.to_string(), "--"])
+                    .arg(program);
+                command
+            }
         }
     }
 }
@@ -65,14 +76,13 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts the server and returns once it has named the port it listens on.
     pub(crate) fn start(command: &ServerCommand) -> Result<Self, ServerError> {
-        let mut server = Command::new(&command.program);
+        let mut server = command.account.command(&command.program);
         server
             .args(&command.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        command.account.apply(&mut server);
         let mut child = server.spawn().map_err(|source| ServerError::Start {
             program: command.program.clone(),
             source,

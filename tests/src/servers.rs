@@ -24,7 +24,7 @@ pub enum ServerError {
         variable: &'static str,
     },
     /// The operating system refused to start it.
-    #[error("cannot start `{program}`: run ./check to install it anew")]
+    #[error("cannot start `{program}`: {source}")]
     Start {
         /// The program.
         program: PathBuf,
@@ -32,7 +32,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// It started and never said that it listens.
-    #[error("`{program}` {problem} (run ./check to install it anew); it printed:\n{output}")]
+    #[error("`{program}` {problem}; it printed:\n{output}")]
     NotReady {
         /// The program.
         program: PathBuf,
@@ -45,7 +45,7 @@ pub enum ServerError {
     #[error("cannot make a temporary directory for a server's data")]
     Directory(#[source] io::Error),
     /// A cluster of databases cannot be made.
-    #[error("`{program}` made no database (run ./check to install it anew); it printed:\n{output}")]
+    #[error("`{program}` made no database; it printed:\n{output}")]
     Unmade {
         /// The program.
         program: PathBuf,

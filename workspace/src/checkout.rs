@@ -53,6 +53,7 @@ impl Checkout {
         let Some(hold) = Hold::take(home).await? else {
             return Ok(None);
         };
+        clear_scratch(home);
         let base = fs::read_to_string(home.join("base"))
             .ok()
             .and_then(|text| text.trim().parse().ok());
@@ -236,6 +237,17 @@ impl Checkout {
         cleared.await.map_err(GitError::files(&self.tree))
     }
 
+    /// Moves all of the checkout out of the way, for good, and says where it lies now.
+    pub(crate) fn retire(self) -> Result<PathBuf, GitError> {
+        let name = self.home.file_name().unwrap_or_default().to_string_lossy();
+        let free = (1..10_000)
+            .map(|number| self.home.with_file_name(format!("retired-{name}-{number}")))
+            .find(|place| !place.exists());
+        let place = free.unwrap_or_else(|| self.home.with_file_name(format!("retired-{name}")));
+        fs::rename(&self.home, &place).map_err(GitError::files(&self.home))?;
+        Ok(place)
+    }
+
     /// Moves the tree aside, when it can be neither read nor thrown away.
     pub(crate) fn set_aside(&mut self) -> Result<PathBuf, GitError> {
         let free = (1..10_000)
@@ -255,6 +267,16 @@ impl Checkout {
         }
         self.base = commit.cloned();
         Ok(())
+    }
+}
+
+/// Removes the scratch directories that a process which was killed left in a checkout that is ours now.
+fn clear_scratch(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(".tmp") {
+            // One that stays is in nobody's way.
+            sweep::remove(&entry.path()).ok();
+        }
     }
 }
 

@@ -4,16 +4,17 @@ mod known;
 mod quarantine;
 mod read;
 mod refs;
+mod user;
 mod write;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::git::Call;
 use crate::right_of_way::RightOfWay;
-use crate::{FileLock, Git, GitError, Identity, UserHead, UserRepository};
+use crate::{FileLock, Git, GitError, Identity, Retirement, UserHead, UserRepository};
 
 pub(crate) use quarantine::Quarantine;
 pub use read::{Diff, FileEntry, FileKind};
@@ -52,6 +53,7 @@ struct Inner {
     identity: Identity,
     known: known::Known,
     way: RightOfWay,
+    retirements: Mutex<Vec<Retirement>>,
 }
 
 impl LocalClone {
@@ -71,6 +73,7 @@ impl LocalClone {
             identity: options.identity,
             known: known::Known::default(),
             way: RightOfWay::default(),
+            retirements: Mutex::default(),
         };
         let clone = Self {
             inner: Arc::new(inner),
@@ -111,7 +114,15 @@ impl LocalClone {
             .argument("+HEAD:refs/ropewalk/user/HEAD")
             .settings(&LOCAL_TRANSFER)
             .timeout(TRANSFER_TIMEOUT);
-        self.inner.git.run(call).await?;
+        if let Err(error) = self.inner.git.run(call).await {
+            return Err(match self.promisor().await? {
+                Some(remote) => GitError::PartialClone {
+                    path: self.inner.user.path.clone(),
+                    remote,
+                },
+                None => error,
+            });
+        }
         Ok(head)
     }
 
@@ -137,6 +148,19 @@ impl LocalClone {
     /// Returns the state directory that the clone lies in.
     pub fn state(&self) -> &Path {
         &self.inner.state
+    }
+
+    /// Takes what was retired since the last time, for somebody to be told.
+    pub fn take_retirements(&self) -> Vec<Retirement> {
+        let noted = self.inner.retirements.lock();
+        std::mem::take(&mut noted.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn note_retirement(&self, retirement: Retirement) {
+        let noted = self.inner.retirements.lock();
+        noted
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(retirement);
     }
 
     /// Returns the length of an object id.

@@ -1,14 +1,15 @@
-//! Runs a command in its own process group, bounded in time and output, with an environment by allow-list.
+//! Runs a command and ends all that it started, bounded in time and output, with an environment by allow-list.
 
 mod capture;
-mod group;
 mod orphans;
 pub(crate) mod process;
+mod process_tree;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
@@ -47,7 +48,7 @@ pub struct CommandSpec {
     pub directory: PathBuf,
     /// Variables added to the allowed ones.
     pub environment: Vec<(OsString, OsString)>,
-    /// After this long the whole group is stopped.
+    /// After this long it is stopped, with all that it started.
     pub timeout: Duration,
     /// How much of each stream is kept: its head and its tail.
     pub output_limit_bytes: usize,
@@ -189,7 +190,7 @@ impl CommandRunner {
         self
     }
 
-    /// Runs `spec` to its end; when `cancel` fires or the future is dropped, the whole process group dies.
+    /// Runs `spec` to its end; then, when `cancel` fires or when the future is dropped, all that it started dies.
     pub async fn run(
         &self,
         spec: &CommandSpec,
@@ -199,11 +200,16 @@ impl CommandRunner {
         Ok(CommandOutput {
             status: finished.status,
             truncated: finished.stdout.truncated() || finished.stderr.truncated(),
-            stdout: finished.stdout.text(),
-            stderr: finished.stderr.text(),
+            stdout: secrets::strike(&finished.stdout.text()).into_owned(),
+            stderr: secrets::strike(&finished.stderr.text()).into_owned(),
             duration: finished.duration,
             shell: matches!(spec.program, Program::Shell(_)),
         })
+    }
+
+    /// Finds a program where commands would find it.
+    pub fn locate(&self, program: &str) -> Option<PathBuf> {
+        process::locate(Path::new(program), self.environment.variables())
     }
 
     fn invocation<'a>(&'a self, spec: &'a CommandSpec) -> Invocation<'a> {
@@ -226,6 +232,7 @@ impl CommandRunner {
             timeout: spec.timeout,
             output_limit_bytes: spec.output_limit_bytes,
             stdin: spec.stdin.as_deref(),
+            daemons: true,
         }
     }
 }

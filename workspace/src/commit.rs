@@ -1,6 +1,7 @@
 //! Holds what a commit says: its message, its author, its place in the history, and what it changes.
 
 use chrono::{DateTime, Utc};
+use ropewalk_runtime::secrets;
 use ropewalk_schemas::CommitId;
 
 /// Who commits; given to git with every call, never read from a configuration.
@@ -68,7 +69,7 @@ impl CommitMessage {
         }
         text.push('\n');
         // Git ends a message at a NUL.
-        text.replace('\0', " ")
+        secrets::strike(&text.replace('\0', " ")).into_owned()
     }
 }
 

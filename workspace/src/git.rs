@@ -87,9 +87,13 @@ impl Git {
         format!("git {SERVER_SETTINGS} {verb}")
     }
 
-    /// As [`Self::server`], with one more setting, which wins over the others.
-    pub(crate) fn server_with(setting: &str, verb: &str) -> String {
-        format!("git {SERVER_SETTINGS} -c {setting} {verb}")
+    /// As [`Self::server`], with more settings, which win over the others; a shell reads the line.
+    pub(crate) fn server_with(settings: &[String], verb: &str) -> String {
+        let quoted: Vec<String> = settings
+            .iter()
+            .map(|setting| format!("-c '{}'", setting.replace('\'', r"'\''")))
+            .collect();
+        format!("git {SERVER_SETTINGS} {} {verb}", quoted.join(" "))
     }
 
     /// Runs `call` and takes every exit but 0 for an error.
@@ -176,6 +180,7 @@ impl Git {
             timeout: call.timeout,
             output_limit_bytes: call.output_limit_bytes,
             stdin: call.stdin.as_deref(),
+            daemons: false,
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Puts a candidate on top of a head in memory, or shows both sides of what stands against it.
 
+mod attributes;
+mod hunks;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
 
 use crate::{GitError, LocalClone};
+use attributes::Attributes;
 
 /// A person or a model reads the sides; this much of each is enough to decide.
 const SIDE_LIMIT_BYTES: usize = 64 * 1024;
@@ -39,8 +43,23 @@ pub struct ConflictFile {
     pub head: Option<String>,
     /// The text in the candidate.
     pub candidate: Option<String>,
-    /// The text with conflict markers.
-    pub merged: Option<String>,
+    /// The places that stand against each other, with conflict markers and a few lines around; `None` where there are
+    /// none, as in a file that one side deleted or that is no text.
+    pub hunks: Option<String>,
+}
+
+impl ConflictFile {
+    /// Shows what stands against each other, under the name of the file.
+    pub fn shown(&self) -> String {
+        let hunks = match (&self.hunks, &self.head, &self.candidate) {
+            (Some(hunks), _, _) => hunks.as_str(),
+            (None, Some(_), Some(_)) => {
+                "[both sides changed it, and it cannot be joined by lines]\n"
+            }
+            (None, _, _) => "[one side deleted it]\n",
+        };
+        format!("--- {} ---\n{hunks}", self.path)
+    }
 }
 
 /// What joining two trees comes to.
@@ -97,7 +116,10 @@ impl LocalClone {
         }
     }
 
-    /// Joins the trees of two commits in memory.
+    /// Joins the trees of two commits in memory, by the attributes of `ours`, as `git merge` does in a checkout of it.
+    ///
+    /// A merge driver that a repository brings along is a program, and none is configured here: only what is built into
+    /// git is used.
     pub(crate) async fn merge_trees(
         &self,
         ours: &CommitId,
@@ -107,6 +129,11 @@ impl LocalClone {
             .call(["merge-tree", "--write-tree", "-z", "--no-messages"])
             .argument(ours.as_str())
             .argument(theirs.as_str());
+        let attributes = Attributes::read(self, ours, theirs).await?;
+        let call = match &attributes {
+            Some(attributes) => attributes.apply(call),
+            None => call,
+        };
         let output = self.git().try_run(call).await?;
         let mut fields = output.fields();
         let merged = fields
@@ -148,7 +175,7 @@ impl LocalClone {
                 base: text(&texts[0]),
                 head: text(&texts[1]),
                 candidate: text(&texts[2]),
-                merged: text(&texts[3]),
+                hunks: texts[3].as_deref().and_then(hunks::hunks),
             })
             .collect())
     }

@@ -39,5 +39,7 @@ pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use publish::{Publication, PublishError};
-pub use slot::{CleanCheckout, GatePool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
+pub use slot::{
+    CleanCheckout, GatePool, RecoveredWork, Retirement, Slot, SlotError, SlotPool, Snapshot,
+};
 pub use source::{UserHead, UserRepository};

@@ -1,5 +1,6 @@
 //! Brings a commit into a branch of the user's repository, on the word of a person, and nothing else into it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -87,16 +88,72 @@ impl LocalClone {
 
     /// Moves a branch of the user's repository from `expected_old` to `new`, with its checkout if there is one.
     ///
-    /// Git itself refuses a checkout that holds changes of its own, or files that are in the way.
+    /// Git itself refuses a checkout that holds changes of its own, or files that are in the way. A filter that the
+    /// repository configures does not run; a checkout whose changed files would need it is refused.
     pub async fn advance(
         &self,
         branch: &str,
         new: &CommitId,
         expected_old: &CommitId,
     ) -> Result<Publication, PublishError> {
-        let server = Git::server_with("receive.denyCurrentBranch=updateInstead", "receive-pack");
+        let filters = self.filters().await?;
+        if let Some(filter) = self.needed(&filters, new, expected_old).await? {
+            let branch = branch.to_owned();
+            return Err(PublishError::Filtered { branch, filter });
+        }
+        let mut settings = vec!["receive.denyCurrentBranch=updateInstead".to_owned()];
+        for filter in &filters {
+            settings.extend(
+                ["clean=", "smudge=", "process=", "required=false"]
+                    .map(|setting| format!("filter.{filter}.{setting}")),
+            );
+        }
+        let server = Git::server_with(&settings, "receive-pack");
         self.push_branch(branch, new, Some(expected_old), &server)
             .await
+    }
+
+    /// Lists the filters that the user's repository configures.
+    async fn filters(&self) -> Result<BTreeSet<String>, GitError> {
+        let names = self
+            .user_settings(r"^filter\..*\.(clean|smudge|process)$")
+            .await?;
+        Ok(names
+            .iter()
+            .filter_map(|name| Some(name.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()))
+            .collect())
+    }
+
+    /// Finds a filter that a file which differs between the two commits would go through in the user's checkout.
+    async fn needed(
+        &self,
+        filters: &BTreeSet<String>,
+        new: &CommitId,
+        old: &CommitId,
+    ) -> Result<Option<String>, GitError> {
+        let user = self.user();
+        if filters.is_empty() || user.bare {
+            return Ok(None);
+        }
+        let mut names = Vec::new();
+        for file in self.changed_files(old.as_str(), new.as_str()).await? {
+            names.extend_from_slice(file.path.as_bytes());
+            names.push(0);
+        }
+        let index = user.git_directory.join("index");
+        let call = self
+            .call(["check-attr", "-z", "--stdin", "filter"])
+            .work_tree(&user.path, &index)
+            .directory(&user.path)
+            .stdin(names);
+        let output = self.git().run(call).await?;
+        let fields: Vec<&[u8]> = output.fields().collect();
+        let values = fields
+            .chunks_exact(3)
+            .map(|answer| String::from_utf8_lossy(answer[2]));
+        Ok(values
+            .map(std::borrow::Cow::into_owned)
+            .find(|filter| filters.contains(filter)))
     }
 
     /// Sends `commit` as `branch` to a repository on this machine: a remote of the user's repository, or a directory.

@@ -40,6 +40,16 @@ pub enum PublishError {
         "`{0}` is checked out in your repository with changes that are not committed, or with files that are in the way; commit or stash them"
     )]
     Dirty(String),
+    /// The branch is checked out, and what changes goes through a program that the repository names.
+    #[error(
+        "`{branch}` is checked out in your repository, and the filter `{filter}` of its settings would have to run; switch to another branch there, land, and switch back"
+    )]
+    Filtered {
+        /// The branch.
+        branch: String,
+        /// The filter.
+        filter: String,
+    },
     /// The repository takes no such branch.
     #[error("your repository refused the branch `{branch}`: {reason}")]
     Refused {

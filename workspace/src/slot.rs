@@ -2,6 +2,7 @@
 
 mod gate;
 mod pool;
+mod replace;
 mod snapshot;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use ropewalk_schemas::CommitId;
 
 pub use gate::{CleanCheckout, GatePool};
 pub use pool::{RecoveredWork, SlotPool};
+pub use replace::Retirement;
 pub use snapshot::Snapshot;
 
 use crate::checkout::{Change, Checkout, Survey};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_schemas::CommitId;
 
 use crate::git::Call;
-use crate::{Git, GitError, LocalClone};
+use crate::{Git, GitError};
 
 /// The user's repository, which is only read and given branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,53 +84,5 @@ impl UserRepository {
         git.run(call(&["commit", "--quiet", "--message", message]))
             .await?;
         Self::inspect(git, path).await
-    }
-}
-
-impl LocalClone {
-    /// Says that the user's checkout holds changes that no commit has; always `false` for a bare repository.
-    ///
-    /// The look is taken with our own settings and a copy of the user's index, since `git status` in the
-    /// repository itself would run its filters and its file system monitor. When in doubt it is dirty.
-    pub async fn user_is_dirty(&self) -> Result<bool, GitError> {
-        let user = self.user();
-        if user.bare {
-            return Ok(false);
-        }
-        let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
-        let index = scratch.path().join("index");
-        match std::fs::copy(user.git_directory.join("index"), &index) {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
-            Err(error) => return Err(GitError::files(&index)(error)),
-        }
-        let unstaged = self
-            .git()
-            .try_run(
-                self.call([
-                    "ls-files",
-                    "-z",
-                    "--modified",
-                    "--deleted",
-                    "--others",
-                    "--exclude-standard",
-                ])
-                .work_tree(&user.path, &index),
-            )
-            .await?;
-        if unstaged.code != 0 || !unstaged.stdout.is_empty() {
-            return Ok(true);
-        }
-        let head = self.default_branch_head().await?;
-        let staged = self
-            .call([
-                "diff-index",
-                "--cached",
-                "--quiet",
-                head.commit.as_str(),
-                "--",
-            ])
-            .work_tree(&user.path, &index);
-        Ok(self.git().try_run(staged).await?.code != 0)
     }
 }

@@ -27,7 +27,6 @@ use super::reply::{self, Reply};
 use super::{IdeationOptions, conversation, decide, folder, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
-use crate::question::asking;
 
 /// Where an answer comes from when the person just went on talking.
 const CHAT: &str = "chat";
@@ -102,8 +101,9 @@ async fn answer_open_question(
         | Err(
             AnswerError::Closed { .. }
             | AnswerError::Unknown(_)
-            | AnswerError::Empty
-            | AnswerError::NotAChoice { .. },
+            | AnswerError::Empty { .. }
+            | AnswerError::NotAChoice { .. }
+            | AnswerError::WordsMissing { .. },
         ) => Ok(()),
         Err(AnswerError::Read(error)) => Err(error.into()),
         Err(AnswerError::Commit(error)) => Err(error.into()),
@@ -128,7 +128,11 @@ async fn ask_the_model(
         .await
     {
         Ok(outcome) => (outcome.text, outcome.submission),
-        Err(error @ (EngineError::Submission { .. } | EngineError::Stopped { .. })) => {
+        Err(
+            error @ (EngineError::Submission { .. }
+            | EngineError::Stopped { .. }
+            | EngineError::OnlyText { .. }),
+        ) => {
             let words = plain_words(&context.store, &job.journal_key).await?;
             (words.ok_or_else(|| failure::of_job(&error))?, None)
         }
@@ -265,7 +269,7 @@ impl<'a> Turn<'a> {
         let about = About::Session {
             session: self.session.id,
         };
-        self.ask(asking(draft, about, Some(&self.session.idea)))
+        self.ask(Asking::of(draft, about, Some(&self.session.idea)))
             .await?;
         if self.session.waiting_for.is_some() {
             self.speak(&text);
@@ -274,8 +278,8 @@ impl<'a> Turn<'a> {
     }
 
     async fn ask(&mut self, mut asking: Asking) -> Result<(), AgentError> {
-        // The person may simply go on talking, so any text is an answer.
-        asking.free_text = true;
+        // The person may simply go on talking, so any text is an answer, unless something would follow from it.
+        asking.free_text = !asking.consequential;
         let blocking = asking.kind == ropewalk_schemas::question::QuestionKind::Blocking;
         let deadlines = &self.options.deadlines;
         let text = asking.text.clone();

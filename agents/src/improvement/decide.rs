@@ -7,5 +7,5 @@ mod metrics;
 
 pub use divergence::{Planned, divergences, interpreted};
 pub use effect::{Use, effect, uses};
-pub use failure::{FailureFacts, KnowledgeReply, knowledge_reply, lesson_of, should_record_gotcha};
+pub use failure::{FailureFacts, lesson_of, should_record_gotcha};
 pub use metrics::{TaskFacts, metrics};

@@ -1,7 +1,7 @@
 //! Raises, escalates and clears alerts.
 
 use chrono::{DateTime, Utc};
-use ropewalk_bus::deadlock::{self, Deadlock};
+use ropewalk_coordination::deadlock::{self, Deadlock};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::payload::AlertCleared;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_bus::locks;
+use ropewalk_coordination::locks;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::Attempt;

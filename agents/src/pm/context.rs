@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use ropewalk_bus::locks;
-use ropewalk_bus::ownership::{self, Owner};
 use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice;
+use ropewalk_coordination::locks;
+use ropewalk_coordination::ownership::{self, Owner};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -16,7 +17,7 @@ use ropewalk_schemas::wait::Party;
 use ropewalk_schemas::{AttemptId, BuildId, ComponentName, RepoPath, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, attempt_key, task_key};
 
-use super::decide::{Claimant, Load, StuckReply, stuck_reply};
+use super::decide::{Claimant, Load};
 
 /// The states of an attempt that runs.
 const RUNNING: [AttemptState; 3] = [
@@ -79,7 +80,9 @@ pub(super) async fn running(
     let told_to_wait = questions
         .iter()
         .filter_map(|question| question.answer.as_ref())
-        .filter(|answer| stuck_reply(&answer.text) == StuckReply::Wait)
+        .filter(|answer| {
+            choice::TaskStuck::of(answer.choice.as_ref()) == Some(choice::TaskStuck::Wait)
+        })
         .map(|answer| answer.at);
     let signs = [task.progress_at, Some(attempt.started_at)]
         .into_iter()

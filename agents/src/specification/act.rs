@@ -5,28 +5,23 @@ use ropewalk_engine::Silent;
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
-use ropewalk_schemas::payload::{IdeationCompleted, QuestionAnswered, SpecGenerated, SpecRejected};
-use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::payload::{IdeationCompleted, SpecGenerated, SpecRejected};
+use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::{
-    Complexity, Document, GotchaReference, Price, Revision, SpecState, Specification,
+    Complexity, Document, Price, Revision, SpecState, Specification,
 };
-use ropewalk_schemas::task::{Action, TaskBlock};
-use ropewalk_schemas::{Payload, SpecId, Subject, UserSlug};
+use ropewalk_schemas::task::{Action, GotchaReference, TaskBlock};
+use ropewalk_schemas::{Payload, SpecId, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
 
 use super::context::{self, Loaded, Material};
-use super::requests::{self, ApproveError, RequestError};
+use super::requests::{self, RequestError};
 use super::submission::{self, Plan, Submitted};
 use super::{SpecificationOptions, lessons, order, price, prompt};
 use crate::failure;
 use crate::idea_folder::{SPEC, TASKS};
 use crate::model_question::ModelQuestion;
-use crate::question::asking;
-
-/// The answer that approves.
-const YES: &str = "Yes, start building!";
 
 /// Writes the next revision of a specification that is asked for; one that is not stays as it is.
 pub(super) async fn write(
@@ -66,25 +61,6 @@ pub(super) async fn write(
     }
 }
 
-/// Acts on an answer: approves what a yes approves, else goes on with what waited for it.
-pub(super) async fn on_answer(
-    options: &SpecificationOptions,
-    answer: &QuestionAnswered,
-    context: &Context,
-) -> Result<ChangeSet, AgentError> {
-    let About::Specification { spec } = answer.about else {
-        return Ok(ChangeSet::new());
-    };
-    if answer.trigger == Trigger::SpecComplete.as_str() {
-        return if answer.answer == YES {
-            approve(answer, spec, context).await
-        } else {
-            Ok(ChangeSet::new())
-        };
-    }
-    write(options, spec, context).await
-}
-
 /// Asks for the specification of an idea whose ideation is complete, unless somebody has asked for it already.
 pub(super) async fn on_ideation_completed(
     options: &SpecificationOptions,
@@ -101,54 +77,6 @@ pub(super) async fn on_ideation_completed(
         Err(RequestError::OnItsWay { .. }) => Ok(ChangeSet::new()),
         Err(RequestError::Read(error)) => Err(error.into()),
         Err(error) => Err(AgentError::permanent(error)),
-    }
-}
-
-/// Approves the revision that the question has shown, and no other.
-async fn approve(
-    answer: &QuestionAnswered,
-    id: SpecId,
-    context: &Context,
-) -> Result<ChangeSet, AgentError> {
-    let mut changes = ChangeSet::new();
-    let question = context
-        .store
-        .get::<Question>(&answer.question_id.to_string())
-        .await?;
-    let spec = context.store.get::<Specification>(&id.to_string()).await?;
-    let (Some(question), Some(spec)) = (question, spec) else {
-        return Ok(changes);
-    };
-    let Some(hash) = spec
-        .hash
-        .clone()
-        .filter(|hash| question.context.contains(hash.as_str()))
-    else {
-        info!(spec.id = %id, "the yes to specification `{id}` was given to an earlier revision");
-        return Ok(changes);
-    };
-    let by = UserSlug::parse(&answer.answered_by).map_err(AgentError::permanent)?;
-    match requests::add_approval(&mut changes, context, &spec, &hash, &by) {
-        Ok(_) => {
-            requests::close_questions(
-                &mut changes,
-                context,
-                &spec,
-                "the specification was approved",
-            )
-            .await?;
-            Ok(changes)
-        }
-        // Approved by somebody else, or under revision: the yes has nothing left to approve.
-        Err(
-            error @ (ApproveError::Already { .. }
-            | ApproveError::NotReady { .. }
-            | ApproveError::Stale { .. }),
-        ) => {
-            info!(spec.id = %id, "the yes came too late: {error}");
-            Ok(ChangeSet::new())
-        }
-        Err(error) => Err(AgentError::transient(error)),
     }
 }
 
@@ -400,8 +328,11 @@ fn whether_to_build(
     let about = About::Specification { spec: spec.id };
     Ok(Asking {
         context,
-        consequential: true,
-        ..asking(draft, about, Some(&spec.idea))
+        content: Some(Content::Revision {
+            revision: revision.number,
+            hash: revision.hash.clone(),
+        }),
+        ..Asking::of(draft, about, Some(&spec.idea))
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::stack::StackProfile;
+use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::idea::Idea;
@@ -120,6 +121,11 @@ pub(super) async fn load(
         .cloned()
         .unwrap_or_else(no_stack);
     let facts = facts(store, &spec, &repository.files, &stack).await?;
+    let facts = Facts {
+        no_pipelines: options.shell == Shell::Plain,
+        own_runner: options.own_runner,
+        ..facts
+    };
     Ok(Loaded::Ready(Box::new(Material {
         previous: previous(store, &spec).await?,
         owners: owners(store).await?,
@@ -271,9 +277,13 @@ async fn facts(
         shared: stack
             .shared
             .iter()
-            .filter_map(|shared| SharedFile::new(&shared.path, &shared.after))
+            .map(|shared| SharedFile {
+                path: shared.path.clone(),
+                after: shared.after.clone(),
+            })
             .collect(),
         migrations,
+        ..Facts::default()
     })
 }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_knowledge::{Fit, PlannedInjection, fit};
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::specification::GotchaReference;
+use ropewalk_schemas::task::GotchaReference;
 use ropewalk_schemas::task::TaskBlock;
 use ropewalk_store::{ChangeSet, ReadError, Store, Versioned};
 

@@ -209,43 +209,54 @@ pub async fn revise(
     by: &UserSlug,
     feedback: &str,
 ) -> Result<(), RequestError> {
-    let feedback = checked(feedback)?;
-    let at_rest = build_is_at_rest(context, spec).await?;
-    change(context, spec, |found, context, changes| {
-        if found.state == SpecState::Approved && !at_rest {
-            return Err(RequestError::State {
-                spec,
-                state: found.state,
-                what: "its build comes first; wait for its end, or stop it with `ropewalk build stop`",
-            });
-        }
-        if found.state == SpecState::Draft || found.revision == 0 {
-            return Err(RequestError::State {
-                spec,
-                state: found.state,
-                what: "there is no revision to change; ask for a specification with `ropewalk spec generate`",
-            });
-        }
-        let mut after = found.record.clone();
-        after.state = SpecState::Draft;
-        after.feedback.push(feedback.to_owned());
-        after.reason = None;
-        // The next revision needs an approval of its own; what the last one covered stays built.
-        after.approval = None;
-        after.updated_at = context.now();
-        changes.update(found, &after);
-        changes.emit(context.event(
-            Subject::specification(spec),
-            Payload::SpecRevisionRequested(SpecRevisionRequested {
-                spec_id: spec,
-                idea_slug: found.idea.clone(),
-                requested_by: by.clone(),
-                feedback: feedback.to_owned(),
-            }),
-        ));
-        Ok("a new revision was asked for")
+    change(context, spec, async |found, context, changes| {
+        add_revision(changes, context, found, by, feedback).await
     })
     .await
+}
+
+/// Adds to `changes` that another revision is asked for; returns why what was asked about the last one is closed.
+pub(super) async fn add_revision(
+    changes: &mut ChangeSet,
+    context: &Context,
+    found: &Versioned<Specification>,
+    by: &UserSlug,
+    feedback: &str,
+) -> Result<&'static str, RequestError> {
+    let feedback = checked(feedback)?;
+    let refused = |what| RequestError::State {
+        spec: found.id,
+        state: found.state,
+        what,
+    };
+    if found.state == SpecState::Approved && !build_is_at_rest(context, found.id).await? {
+        return Err(refused(
+            "its build comes first; wait for its end, or stop it with `ropewalk build stop`",
+        ));
+    }
+    if found.state == SpecState::Draft || found.revision == 0 {
+        return Err(refused(
+            "there is no revision to change; ask for a specification with `ropewalk spec generate`",
+        ));
+    }
+    let mut after = found.record.clone();
+    after.state = SpecState::Draft;
+    after.feedback.push(feedback.to_owned());
+    after.reason = None;
+    // The next revision needs an approval of its own; what the last one covered stays built.
+    after.approval = None;
+    after.updated_at = context.now();
+    changes.update(found, &after);
+    changes.emit(context.event(
+        Subject::specification(found.id),
+        Payload::SpecRevisionRequested(SpecRevisionRequested {
+            spec_id: found.id,
+            idea_slug: found.idea.clone(),
+            requested_by: by.clone(),
+            feedback: feedback.to_owned(),
+        }),
+    ));
+    Ok("a new revision was asked for")
 }
 
 /// Returns whether the newest build of a specification has ended.
@@ -267,7 +278,7 @@ pub async fn reject(
     reason: &str,
 ) -> Result<(), RequestError> {
     let reason = checked(reason)?;
-    change(context, spec, |found, context, changes| {
+    change(context, spec, async |found, context, changes| {
         let state = found
             .state
             .to(SpecState::Rejected)
@@ -301,7 +312,7 @@ pub async fn reject(
 /// about it for the reason that `decide` returns.
 async fn change<Decide>(context: &Context, spec: SpecId, decide: Decide) -> Result<(), RequestError>
 where
-    Decide: Fn(
+    Decide: AsyncFn(
         &Versioned<Specification>,
         &Context,
         &mut ChangeSet,
@@ -318,7 +329,7 @@ where
             .because_of_newest(Subject::specification(spec), "spec.generated")
             .await?;
         let mut changes = ChangeSet::new();
-        let reason = decide(&found, &context, &mut changes)?;
+        let reason = decide(&found, &context, &mut changes).await?;
         close_questions(&mut changes, &context, &found, reason).await?;
         match context.store.commit(changes).await {
             Ok(_) => return Ok(()),

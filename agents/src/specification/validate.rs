@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::{GlobBuilder, GlobMatcher};
+use ropewalk_gate::counts::can_count;
+use ropewalk_gate::line::has_pipeline;
 use ropewalk_schemas::specification::{Complexity, Document};
-use ropewalk_schemas::task::{Action, TaskBlock};
-use ropewalk_schemas::{RepoPath, RequirementId, TaskId};
+use ropewalk_schemas::task::{Action, Expectation, TaskBlock};
+use ropewalk_schemas::{GlobPattern, RepoPath, RequirementId, TaskId};
 
 use super::order;
 use crate::idea_folder::is_placeholder_line;
@@ -28,6 +29,10 @@ pub struct Facts {
     pub complexity: Option<Complexity>,
     /// Files that change whenever certain others are made.
     pub shared: Vec<SharedFile>,
+    /// Whether checks run in a shell that does not tell how the members of a pipeline fared.
+    pub no_pipelines: bool,
+    /// Whether the project describes how a test runner of its own speaks.
+    pub own_runner: bool,
     /// Numbers of migrations that are taken, by directory.
     pub migrations: BTreeMap<String, BTreeSet<u32>>,
 }
@@ -35,22 +40,10 @@ pub struct Facts {
 /// A file that changes whenever certain others are made, such as a router.
 #[derive(Debug, Clone)]
 pub struct SharedFile {
-    path: RepoPath,
-    after: GlobMatcher,
-}
-
-impl SharedFile {
-    /// Returns the file with the glob of those after which it changes; `None` when the glob cannot be read.
-    pub fn new(path: &RepoPath, after: &str) -> Option<Self> {
-        let glob = GlobBuilder::new(after)
-            .literal_separator(true)
-            .build()
-            .ok()?;
-        Some(Self {
-            path: path.clone(),
-            after: glob.compile_matcher(),
-        })
-    }
+    /// The file.
+    pub path: RepoPath,
+    /// Those after which it changes.
+    pub after: GlobPattern,
 }
 
 /// What was found.
@@ -183,6 +176,7 @@ fn check_task(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
             .errors
             .push(format!("task `{id}` has no validation command"));
     }
+    check_validation(task, facts, findings);
     if task
         .priority
         .is_some_and(|priority| !(1..=10).contains(&priority))
@@ -203,6 +197,23 @@ fn check_task(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
         findings.warnings.push(format!(
             "task `{id}` has the phase `{}`, which the stack does not know; it comes last where nothing else decides",
             task.phase
+        ));
+    }
+}
+
+/// Finds checks of which nobody could ever say whether they hold.
+fn check_validation(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
+    let (id, validation) = (&task.id, &task.validation);
+    let command = &validation.command;
+    let counts = matches!(validation.expected, Expectation::Tests(_));
+    if counts && !facts.own_runner && !can_count(command) {
+        findings.errors.push(format!(
+            "task `{id}` expects tests of `{command}`, which reports none; name a command that runs tests, or expect `exit 0`"
+        ));
+    }
+    if facts.no_pipelines && has_pipeline(command) {
+        findings.errors.push(format!(
+            "task `{id}` has a pipeline in `{command}`, which needs bash, and there is none; write the check without it"
         ));
     }
 }
@@ -287,7 +298,7 @@ fn check_files(document: &Document, tasks: &[TaskBlock], facts: &Facts, findings
         let made = tasks
             .iter()
             .filter(|task| task.action == Action::Create)
-            .find(|task| shared.after.is_match(task.file.as_str()) && task.file != shared.path);
+            .find(|task| shared.after.matches(task.file.as_str()) && task.file != shared.path);
         if let Some(task) = made
             && facts.existing.contains(&shared.path.key())
             && !touched.contains(&shared.path.key())

@@ -13,10 +13,12 @@ use ropewalk_agents::places::Places;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_agents::{ideation, specification};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_config::questions::FILES;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
@@ -28,11 +30,19 @@ use ropewalk_store::{
     ChangeSet, CommitError, EventFilter, Location, Outcome, Query, StartAt, Store, Subscription,
     Versioned, revision_key,
 };
+use ropewalk_tests::labels::worded;
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 use tempfile::TempDir;
 
 /// How long a test waits for what should happen at once.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Returns the templates of questions, in the words of this run.
+pub(crate) fn templates() -> QuestionTemplates {
+    let files = FILES.map(|(name, text)| (name, worded(text)));
+    let files = files.iter().map(|(name, text)| (*name, text.as_str()));
+    QuestionTemplates::read(files).unwrap()
+}
 
 /// The house.
 pub(crate) struct House {
@@ -79,19 +89,21 @@ impl House {
         let ideation = Ideation::new(IdeationOptions {
             engine: engine.clone(),
             prompts: Prompts::shipped().unwrap(),
-            templates: QuestionTemplates::shipped().unwrap(),
+            templates: templates(),
             deadlines: Deadlines::default(),
             places: places.clone(),
         });
         let specification = SpecificationWriter::new(SpecificationOptions {
             engine,
             prompts: Prompts::shipped().unwrap(),
-            templates: QuestionTemplates::shipped().unwrap(),
+            templates: templates(),
             stacks: StackProfiles::shipped().unwrap(),
             deadlines: Deadlines::default(),
             repository: clone_of(&places).await,
             places,
             auto_generate: self.auto_generate,
+            shell: Shell::Bash,
+            own_runner: false,
             repairs: 1,
             lessons: LessonOptions {
                 minimum: 0.7,
@@ -119,7 +131,7 @@ impl House {
         let improvement = Improvement::new(ImprovementOptions {
             engine: self.engine(),
             prompts: Prompts::shipped().unwrap(),
-            templates: QuestionTemplates::shipped().unwrap(),
+            templates: templates(),
             deadlines: Deadlines::default(),
             clone: clone_of(&self.places()).await,
         });

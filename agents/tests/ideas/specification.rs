@@ -7,6 +7,7 @@ use ropewalk_orchestrator::questions;
 use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::{Complexity, SpecState};
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_schemas::{
@@ -168,6 +169,21 @@ async fn a_specification_without_a_name_is_sent_back_and_then_refused() {
     let spec = house.spec(house.specify(&idea).await).await;
     assert_eq!(spec.state, SpecState::Rejected);
     assert!(spec.reason.unwrap().contains("no rule of the script"));
+}
+
+#[tokio::test]
+async fn a_submission_that_cannot_be_kept_ends_with_a_reason_that_is_stored_and_one_paid_call() {
+    let mut endless = small_plan("Pets");
+    endless["document"]["objective"] = json!("x".repeat(2_000_000));
+    let house = House::new(&rule("idea: pets", &endless)).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.spec(house.specify(&idea).await).await;
+    assert_eq!(spec.state, SpecState::Rejected);
+    let reason = spec.reason.unwrap();
+    assert!(reason.contains("more than 1048576 bytes"), "{reason}");
+    let calls = house.store().list::<ModelCall>(Query::new()).await.unwrap();
+    assert_eq!(calls.len(), 1);
+    assert!(calls[0].output_tokens > 1_000_000 / 4 && calls[0].reply.is_null());
 }
 
 /// The build that owns the router in [`sitters`].
@@ -518,7 +534,7 @@ async fn the_rehearsal_goes_from_the_first_word_to_a_plan_by_itself() {
         }
         for question in house.open_questions().await {
             if question.trigger == "multiple_architectures" {
-                questions::answer(&house.person(), question.id, "Plain text", "ann", "script")
+                questions::answer(&house.person(), question.id, "plain-text", "ann", "script")
                     .await
                     .unwrap();
             }

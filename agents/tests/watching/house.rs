@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_config::QuestionTemplates;
+use ropewalk_config::questions::FILES;
 use ropewalk_orchestrator::{Agent, Context, Registry, Services, questions};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::agent::{AgentState, Component};
@@ -18,7 +20,15 @@ use ropewalk_schemas::{
     Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Location, Query, Record, Store, task_key};
+use ropewalk_tests::labels::worded;
 use uuid::Uuid;
+
+/// Returns the templates of questions, in the words of this run.
+pub(crate) fn templates() -> QuestionTemplates {
+    let files = FILES.map(|(name, text)| (name, worded(text)));
+    let files = files.iter().map(|(name, text)| (*name, text.as_str()));
+    QuestionTemplates::read(files).unwrap()
+}
 
 pub(crate) struct House {
     pub(crate) services: Services,
@@ -147,13 +157,14 @@ impl House {
     pub(crate) async fn answer(&self, agent: &dyn Agent, text: &str) -> Vec<Payload> {
         let question = self.open_question().await.expect("an open question");
         let person = self.context("cli");
-        questions::answer(&person, question.id, text, "ada", "cli")
+        let taken = questions::answer(&person, question.id, text, "ada", "cli")
             .await
             .unwrap();
         let answered = ropewalk_schemas::payload::QuestionAnswered {
             question_id: question.id,
             trigger: question.trigger,
-            answer: text.to_owned(),
+            choice: taken.choice,
+            answer: taken.answer,
             answered_by: "ada".to_owned(),
             channel: "cli".to_owned(),
             about: question.about,

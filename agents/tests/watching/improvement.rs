@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions, WEEKLY};
-use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_config::Prompts;
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_knowledge::{Draft, record};
@@ -23,7 +23,7 @@ use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{CommitId, KnowledgeId, Payload, RequirementId};
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 
-use crate::house::{House, attempt_at, build, build_id, name, noon, task, types};
+use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates, types};
 
 /// A model that finds what a list of files cannot show.
 const FINDINGS: &str = r#"
@@ -122,7 +122,7 @@ impl Workshop {
         let improvement = Improvement::new(ImprovementOptions {
             engine: Engine::new(house.store.clone(), models, house.clock.clone()),
             prompts: Prompts::shipped().unwrap(),
-            templates: QuestionTemplates::shipped().unwrap(),
+            templates: templates(),
             deadlines: Deadlines::default(),
             clone,
         })

@@ -1,7 +1,7 @@
 //! What PM decides, asks and hands out.
 
 use ropewalk_agents::pm::{Pm, PmOptions, STUCK};
-use ropewalk_config::{Config, QuestionTemplates};
+use ropewalk_config::Config;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
@@ -14,17 +14,21 @@ use ropewalk_schemas::payload::{
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{Payload, Priority, Subject};
+use ropewalk_schemas::{ChoiceId, Payload, Priority, Subject};
 use ropewalk_store::ChangeSet;
 
 use crate::house::{
-    House, attempt_at, build, build_id, component, id, name, noon, path, task, types,
+    House, attempt_at, build, build_id, component, id, name, noon, path, task, templates, types,
 };
 use crate::monitor::{monitor, ring};
 
+fn choice(id: &str) -> ChoiceId {
+    ChoiceId::parse(id).unwrap()
+}
+
 pub(crate) fn pm() -> Pm {
     let shipped = Config::shipped().unwrap();
-    let templates = QuestionTemplates::shipped().unwrap();
+    let templates = templates();
     let deadlines = Deadlines::default();
     Pm::new(PmOptions::new(
         &shipped.pm,
@@ -62,7 +66,7 @@ async fn stuck(house: &House) -> (Attempt, Payload) {
 }
 
 #[tokio::test]
-async fn a_stuck_task_is_watched_then_asked_about_then_left_out() {
+async fn a_stuck_task_is_watched_then_asked_about_then_interrupted() {
     let house = House::open().await;
     let pm = pm();
     let (attempt, alert) = stuck(&house).await;
@@ -80,17 +84,17 @@ async fn a_stuck_task_is_watched_then_asked_about_then_left_out() {
         ["question.asked"]
     );
     let question = house.open_question().await.unwrap();
-    let labels: Vec<&str> = question
+    let ids: Vec<&str> = question
         .choices
         .iter()
-        .map(|choice| choice.label.as_str())
+        .map(|choice| choice.id.as_str())
         .collect();
-    assert_eq!(labels, ["wait", "skip", "retry"]);
+    assert_eq!(ids, ["wait", "skip", "retry"]);
     assert_eq!(house.timers(STUCK).await, [30]);
     house.pass(600);
     let ended = house.due(&pm, STUCK, &target).await;
     assert_eq!(types(&ended), ["question.superseded", "decision.made"]);
-    assert_eq!(verdicts(&ended), [Verdict::Skip]);
+    assert_eq!(verdicts(&ended), [Verdict::Interrupt]);
 }
 
 #[tokio::test]
@@ -356,7 +360,8 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
     let rows = [
         ("retry", vec![Verdict::Retry], vec!["decision.made"]),
         ("skip", vec![Verdict::Skip], vec!["decision.made"]),
-        ("take the other side", vec![], vec!["task.retry"]),
+        ("guide take the other side", vec![], vec!["task.retry"]),
+        ("leave", vec![], vec![]),
     ];
     for (answer, verdict, told) in rows {
         let house = House::open().await;
@@ -365,8 +370,8 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             build_id: build_id(1),
             task_id: Some(id("T-001")),
             question: "Both changed line 7.".to_owned(),
-            options: vec!["retry".to_owned(), "skip".to_owned()],
-            recommended: Some("retry".to_owned()),
+            options: ["retry", "guide", "skip", "leave"].map(choice).to_vec(),
+            recommended: Some(choice("retry")),
         };
         house.give(&pm(), Payload::DecisionRequested(request)).await;
         let question = house.open_question().await.unwrap();
@@ -376,7 +381,7 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             .iter()
             .map(|choice| choice.recommended)
             .collect();
-        assert_eq!(recommended, [true, false]);
+        assert_eq!(recommended, [true, false, false, false]);
         let decided = house.answer(&pm(), answer).await;
         assert_eq!(
             (verdicts(&decided), types(&decided)),
@@ -409,8 +414,8 @@ fn ended(status: BuildState) -> Payload {
 #[tokio::test]
 async fn a_build_that_failed_is_brought_before_a_person() {
     for (status, answer, told) in [
-        (BuildState::Failed, "Try again", vec!["build.resume"]),
-        (BuildState::Stopped, "Leave it", vec![]),
+        (BuildState::Failed, "retry", vec!["build.resume"]),
+        (BuildState::Stopped, "leave", vec![]),
     ] {
         let house = House::open().await;
         house
@@ -526,9 +531,9 @@ async fn of_two_builds_that_wait_for_each_other_one_hands_its_file_over() {
 #[tokio::test]
 async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
     let rows = [
-        ("Wait until it is merged", None),
-        ("Go on with its commits", Some(true)),
-        ("Refuse the change", Some(false)),
+        ("wait", None),
+        ("go-on", Some(true)),
+        ("refuse", Some(false)),
     ];
     for (answer, expected) in rows {
         let house = House::open().await;
@@ -555,7 +560,7 @@ async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
         let asked = house.give(&pm(), Payload::ChangeRequested(requested)).await;
         assert_eq!(types(&asked), ["question.asked"]);
         let question = house.open_question().await.unwrap();
-        assert_eq!(question.default.as_deref(), Some("Wait until it is merged"));
+        assert_eq!(question.default, Some(choice("wait")));
         let told = house.answer(&pm(), answer).await;
         let decided: Vec<bool> = told
             .iter()
@@ -570,4 +575,16 @@ async fn a_change_request_is_decided_by_a_person_and_waits_until_then() {
             "{answer}"
         );
     }
+}
+
+#[test]
+fn pm_understands_every_answer_whatever_the_labels_say() {
+    ropewalk_tests::labels::run_again_reworded(&[
+        "a_decision_is_asked",
+        "a_build_that_failed",
+        "a_change_request",
+        "the_answer_wait",
+        "skip_and_retry",
+    ])
+    .unwrap();
 }

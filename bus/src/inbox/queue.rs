@@ -207,6 +207,20 @@ impl Queue {
         }
         self.wake_due(now);
         let (_, sequence) = self.ready.pop_first()?;
+        self.hand_out(sequence)
+    }
+
+    /// Hands out one delivery before all others, if its entity is idle and it is due.
+    pub(crate) fn take_one(&mut self, sequence: i64, now: DateTime<Utc>) -> Option<Entry> {
+        self.wake_due(now);
+        let subject = self.subjects.get(&sequence)?;
+        let priority = self.lanes.get(subject)?.entries.get(&sequence)?.priority;
+        self.ready
+            .remove(&(priority, sequence))
+            .then(|| self.hand_out(sequence))?
+    }
+
+    fn hand_out(&mut self, sequence: i64) -> Option<Entry> {
         self.contested.remove(&sequence);
         let lane = self.lanes.get_mut(self.subjects.get(&sequence)?)?;
         lane.busy = Some(sequence);

@@ -15,6 +15,7 @@ mod stream;
 mod sweep;
 mod watch;
 mod wire;
+mod words;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,6 +1,8 @@
-//! Verb `agent`: runs the agents of some roles; as many processes as wanted share the work on one truth.
+//! Verb `agent`: runs the agents of some roles; as many processes as wanted share the work on one truth. Or lists them.
 
-use clap::Args;
+pub mod list;
+
+use clap::{Args, Subcommand};
 
 use super::up::Up;
 use crate::app::App;
@@ -10,11 +12,15 @@ use crate::wiring::{Crew, Role};
 /// Which agents, and what differs from the configuration.
 #[derive(Debug, Args)]
 #[command(
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
     after_help = "Every process shares one PostgreSQL database, one NATS server and the state directory; any number of\n\
                   processes may run the same role. All seven roles have to run somewhere.\n\
                   Example:\n  ropewalk agent build --store postgres://host/habits --bus nats://host:4222"
 )]
 pub struct Agent {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// The roles.
     #[arg(value_enum, required = true, value_name = "ROLE")]
     roles: Vec<Role>,
@@ -22,9 +28,24 @@ pub struct Agent {
     flags: Up,
 }
 
+/// What else can be asked about agents.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Lists what every part of every process does.
+    List(list::List),
+}
+
 impl Agent {
+    /// Returns whether it runs agents.
+    pub const fn hosts_agents(&self) -> bool {
+        self.verb.is_none()
+    }
+
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
+        if let Some(Verb::List(verb)) = self.verb {
+            return verb.run(app).await;
+        }
         self.flags.serve(Crew::Roles(self.roles), app).await
     }
 }

@@ -1,13 +1,17 @@
 //! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
 
+use std::time::Duration;
+
 use clap::Args;
 use ropewalk_config::Loaded;
 use ropewalk_config::settings::ModelPolicy;
 use ropewalk_runtime::Clock;
-use ropewalk_store::{Health, Store};
+use ropewalk_schemas::alert::Alert;
+use ropewalk_store::{Health, Query, Store};
 use ropewalk_workspace::UserRepository;
 use serde::Serialize;
 
+use super::agent::list;
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::Project;
@@ -140,6 +144,8 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
     findings.push(Finding::of("state", writable(project)));
     match store(project, &clock).await {
         Ok((store, detail)) => {
+            findings.push(parts(project, &store, &clock).await);
+            findings.push(alerts(&store).await);
             let closed = store.close().await.map_err(CliError::from);
             findings.push(Finding::of("store", closed.map(|()| detail)));
         }
@@ -163,6 +169,42 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
         counts.events, counts.open_deliveries, counts.dead_letters
     );
     Ok((store, detail))
+}
+
+/// Looks for parts that were not stopped and give no sign of life.
+async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
+    let parts = match list::parts(store).await {
+        Ok(parts) => parts,
+        Err(problem) => return Finding::new("agents", Verdict::Fail, problem),
+    };
+    let limit = project.config().monitor.component_down_seconds;
+    let limit = Duration::from_secs(limit.into());
+    let silent: Vec<String> = parts
+        .iter()
+        .filter(|part| list::is_silent(part, limit, clock.now()))
+        .map(|part| format!("`{}` of {}", part.name, part.process))
+        .collect();
+    if silent.is_empty() {
+        let running = parts.iter().filter(|part| !part.stopped).count();
+        return Finding::new("agents", Verdict::Ok, format!("{running} parts run"));
+    }
+    let detail = format!(
+        "no sign of life of {}; start what is missing, `ropewalk agent list` shows all",
+        silent.join(", ")
+    );
+    Finding::new("agents", Verdict::Warn, detail)
+}
+
+/// Shows the alerts that stand.
+async fn alerts(store: &Store) -> Finding {
+    match store.list::<Alert>(Query::new().equal("cleared", 0)).await {
+        Ok(alerts) if alerts.is_empty() => Finding::new("alerts", Verdict::Ok, "none stands"),
+        Ok(alerts) => {
+            let lines: Vec<&str> = alerts.iter().map(|row| row.message.as_str()).collect();
+            Finding::new("alerts", Verdict::Warn, lines.join("; "))
+        }
+        Err(problem) => Finding::new("alerts", Verdict::Fail, problem),
+    }
 }
 
 fn writable(project: &Project) -> Result<String, CliError> {

@@ -10,10 +10,10 @@ use crate::wiring::{self, Crew, Host};
 #[derive(Debug, Args)]
 pub struct Up {
     /// The bus: `embedded`, `nats` (a nats-server from PATH) or `nats://HOST:PORT`.
-    #[arg(long, value_parser = crate::arguments::bus)]
+    #[arg(long, value_parser = crate::values::bus)]
     bus: Option<String>,
     /// The store: `sqlite` or `postgres://USER@HOST:PORT/DATABASE`.
-    #[arg(long, value_parser = crate::arguments::store)]
+    #[arg(long, value_parser = crate::values::store)]
     store: Option<String>,
 }
 

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_agents::build::land::Lander;
-use ropewalk_agents::build::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
+use ropewalk_builder::land::Lander;
+use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
+use ropewalk_config::settings::CountPatterns;
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
 use ropewalk_engine::Engine;
+use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_workspace::{CommandRunner, Git, Identity, LocalClone, LocalCloneOptions};
@@ -20,7 +22,7 @@ use tracing::warn;
 use super::processes;
 use crate::error::CliError;
 use crate::project::Project;
-use crate::rehearse::{Person, Script};
+use crate::scripted::{Person, Script};
 
 /// What an agent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -183,7 +185,10 @@ impl<'a> Shop<'a> {
 
     fn specification(&self, repository: &LocalClone) -> Result<SpecificationWriter, CliError> {
         let knowledge = &self.config().knowledge;
+        let environment = super::child_environment(self.parts.environment);
         let options = SpecificationOptions {
+            shell: Shell::of(&CommandRunner::new(environment)),
+            own_runner: self.config().gate.counts != CountPatterns::default(),
             engine: self.parts.engine.clone(),
             prompts: self.prompts.clone(),
             templates: self.templates.clone(),

@@ -138,10 +138,11 @@ async fn begin(
         place.map(|place| Sharing::new(processes::name(project.state(), Some(place.number))));
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let engine = Engine::new(store.clone(), models, clock.clone())
-        .with_budgets(ropewalk_agents::build::budgets(&project.config().budget));
+        .with_budgets(ropewalk_builder::budgets(&project.config().budget));
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
-    let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()));
+    let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
+        .counting(processes::suspects(project.state(), process));
     let registry = match process {
         Some(number) => registry.numbered(number),
         None => registry,

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ropewalk_orchestrator::Suspects;
+use ropewalk_runtime::InHand;
 use ropewalk_workspace::FileLock;
 use tracing::warn;
 
@@ -56,6 +58,21 @@ pub(super) async fn end_orphans(state: &Path, number: Option<u32>) {
     let ended = ended.await;
     if ended > 0 {
         warn!("ended {ended} commands that a process which was killed had left");
+    }
+}
+
+/// Opens the notes of what this process has in hand, which the next one of its number reads if this one dies.
+pub(super) fn suspects(state: &Path, number: Option<u32>) -> Suspects {
+    let name = number.map_or_else(
+        || "in-hand".to_owned(),
+        |number| format!("{number}.in-hand"),
+    );
+    match InHand::open(&directory(state).join(name)) {
+        Ok((in_hand, left)) => Suspects::new(in_hand, left),
+        Err(error) => {
+            warn!("what is in hand cannot be noted, so a death is not counted: {error}");
+            Suspects::default()
+        }
     }
 }
 

@@ -347,6 +347,8 @@ fn a_reader_that_has_heard_enough_is_no_error() {
     let world = World::scripted();
     let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
         .args(["config", "show"])
+        .env_clear()
+        .envs(world.environment())
         .current_dir(world.repository())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -15,7 +15,11 @@ mod questions;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod timeline;
+#[cfg(test)]
+mod trusting;
 #[cfg(test)]
 mod waiting;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
-use ropewalk_schemas::{ComponentName, CorrelationId, QuestionId};
+use ropewalk_schemas::{ChoiceId, ComponentName, CorrelationId, QuestionId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -10,12 +10,7 @@ use crate::world::World;
 
 fn question(number: u8, kind: QuestionKind, default: bool, consequential: bool) -> Question {
     let asked_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000 + i64::from(number));
-    let choice = |label: &str| Choice {
-        label: label.to_owned(),
-        description: None,
-        recommended: false,
-        implications: None,
-    };
+    let choice = |id: &str, label: &str| Choice::new(ChoiceId::parse(id).unwrap(), label);
     Question {
         id: QuestionId(Uuid::from_u128(
             0x0197_0000_0000_7000_8000_0000_0000_0000 + u128::from(number),
@@ -25,15 +20,17 @@ fn question(number: u8, kind: QuestionKind, default: bool, consequential: bool) 
         agent: ComponentName::parse("specification").unwrap(),
         text: format!("question {number}?"),
         context: String::new(),
-        choices: vec![choice("yes"), choice("no")],
+        choices: vec![choice("go", "Yes, go on"), choice("wait", "No, wait")],
         free_text: false,
-        default: default.then(|| "yes".to_owned()),
+        default: default.then(|| ChoiceId::parse("go").unwrap()),
         consequential,
+        content: None,
         about: About::Nothing,
         topic: None,
         idea: None,
         state: QuestionState::Pending,
         answer: None,
+        late: Vec::new(),
         reused_from: None,
         correlation_id: CorrelationId(Uuid::nil()),
         asked_at,
@@ -123,23 +120,37 @@ fn an_answer_is_taken_once_and_names_who_was_first() {
     let questions = asked(&world);
     let id = questions[6].id;
     let wrong = world.refused(&format!("question answer {id} perhaps"), 1);
-    assert!(wrong.contains("`yes`, `no`"), "{wrong}");
+    let choices = "`go` (Yes, go on), `wait` (No, wait)";
+    assert!(
+        wrong.contains("decides nothing") && wrong.contains(choices),
+        "{wrong}"
+    );
     let missing = world.refused(&format!("question answer {id}"), 3);
-    assert!(missing.contains("`yes`"), "{missing}");
-    // The second option by its number, the question by the end of its id.
+    assert!(missing.contains(choices), "{missing}");
+    let shown = world.run(&format!("question show {id}"));
+    assert!(shown.contains("  2. wait: No, wait"), "{shown}");
+    // The second choice by its number, the question by the end of its id.
     let end = id.to_string().chars().rev().take(8).collect::<Vec<_>>();
     let end: String = end.into_iter().rev().collect();
+    let answered = world.json(&format!("question answer {end} 2"));
     assert_eq!(
-        world.json(&format!("question answer {end} 2"))["answer"],
-        "no"
+        (&answered["choice"], &answered["answer"]),
+        (&"wait".into(), &"No, wait".into())
     );
-    let second = world.refused(&format!("question answer {id} yes"), 1);
+    let second = world.refused(&format!("question answer {id} go"), 1);
     assert!(
         second.contains("already answered by ada over cli"),
         "{second}"
     );
+    // What came too late is kept beside the answer.
+    let kept = world.json(&format!("question show {id}"));
+    assert_eq!(kept["late"][0]["choice"], "go");
+    assert_eq!(kept["choices"][0]["id"], "go");
     let shown = world.run(&format!("question show {id}"));
-    assert!(shown.contains("answered: no"), "{shown}");
+    assert!(
+        shown.contains("answered: No, wait") && shown.contains("too late: Yes, go on"),
+        "{shown}"
+    );
 }
 
 #[test]

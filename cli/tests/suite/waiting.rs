@@ -29,8 +29,8 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
     }
     let shown = world.run(&format!("question show {id}"));
     for wanted in [
-        "1. Plain files (recommended)",
-        "2. A database",
+        "1. plain-files: Plain files (recommended)",
+        "2. a-database: A database",
         "any text of yours",
         "waits for it: specification",
     ] {

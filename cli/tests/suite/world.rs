@@ -1,12 +1,13 @@
 //! A repository with a project in a temporary directory, and the binary that runs in it.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
 
 use assert_cmd::Command;
+use ropewalk_config::{Config, Environment};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{ChangeSet, Location, Store};
 use serde_json::Value;
@@ -143,8 +144,19 @@ script = "../script.yaml"
         self.root().join("state")
     }
 
-    /// Writes a file below the repository.
+    /// Writes a file below the repository; a configuration that loosens something is trusted at once.
     pub(crate) fn write(&self, name: &str, text: &str) {
+        self.write_untrusted(name, text);
+        let environment = Environment::from_pairs(self.environment());
+        let loaded = Config::load_whoever_wrote_it(&self.repository(), &environment, &[]);
+        // What is broken is told to whoever runs a verb.
+        if let Some(request) = loaded.ok().and_then(|loaded| loaded.trust) {
+            request.trust(&environment, "now").unwrap();
+        }
+    }
+
+    /// Writes a file below the repository, as somebody else might have.
+    pub(crate) fn write_untrusted(&self, name: &str, text: &str) {
         let path = self.repository().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -216,9 +228,15 @@ script = "../script.yaml"
 
     /// Starts `ropewalk up` and waits until it runs.
     pub(crate) fn up(&self) -> Up {
+        self.up_with(&[])
+    }
+
+    /// Starts `ropewalk up` with these variables and waits until it runs; what it says is added to `up.log`.
+    pub(crate) fn up_with(&self, variables: &[(&str, &str)]) -> Up {
         let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
             .env_clear()
             .envs(self.environment())
+            .envs(variables.iter().copied())
             .current_dir(self.repository())
             .arg("up")
             .stdin(Stdio::null())
@@ -235,7 +253,11 @@ script = "../script.yaml"
         });
         assert!(ready, "`up` did not start: {said:#?}");
         // Whoever logs into a full pipe stands still.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let mut log = std::fs::File::create(self.root().join("up.log")).unwrap();
+        std::thread::spawn(move || {
+            let heard = said.into_iter().chain(lines.map_while(Result::ok));
+            heard.for_each(|line| drop(writeln!(log, "{line}")));
+        });
         Up { child }
     }
 

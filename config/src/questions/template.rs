@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::idea::Phase;
 use ropewalk_schemas::question::{Choice, QuestionKind};
 use serde::Deserialize;
 
-use super::{Condition, QuestionDraft, Trigger, Values};
+use super::{Condition, QuestionDraft, RenderError, Trigger, Values};
 use crate::yaml;
 
 /// A template as a file holds it.
@@ -34,6 +35,7 @@ struct Written {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenChoice {
+    id: ChoiceId,
     label: String,
     #[serde(default)]
     description: Option<String>,
@@ -41,6 +43,8 @@ struct WrittenChoice {
     recommended: bool,
     #[serde(default)]
     implications: Option<String>,
+    #[serde(default)]
+    with_words: bool,
 }
 
 /// A checked template.
@@ -89,6 +93,7 @@ fn check(written: Written) -> Result<Template, String> {
         default: written.default,
         consequential: written.consequential,
     };
+    template.check_choices()?;
     template.check_default()?;
     template.check_names()?;
     Ok(template.with_implied_default())
@@ -96,18 +101,20 @@ fn check(written: Written) -> Result<Template, String> {
 
 fn choice(written: WrittenChoice) -> Choice {
     Choice {
+        id: written.id,
         label: written.label,
         description: written.description,
         recommended: written.recommended,
         implications: written.implications,
+        with_words: written.with_words,
     }
 }
 
 impl Template {
     /// Fills in the values, which the caller has checked to be complete.
-    pub(super) fn fill(&self, values: &Values<'_>) -> QuestionDraft {
+    pub(super) fn fill(&self, values: &Values<'_>) -> Result<QuestionDraft, RenderError> {
         let with = |text: &String| filled(text, values);
-        QuestionDraft {
+        Ok(QuestionDraft {
             trigger: self.trigger,
             kind: self.kind,
             text: with(&self.text),
@@ -118,14 +125,56 @@ impl Template {
                 .map(|choice| Choice {
                     label: with(&choice.label),
                     description: choice.description.as_ref().map(with),
-                    recommended: choice.recommended,
                     implications: choice.implications.as_ref().map(with),
+                    ..choice.clone()
                 })
                 .collect(),
             free_text: self.free_text,
-            default: self.default.as_ref().map(with),
+            default: self.default_of(values)?,
             consequential: self.consequential,
+        })
+    }
+
+    /// Returns the choice that the default names once the values are filled in.
+    fn default_of(&self, values: &Values<'_>) -> Result<Option<ChoiceId>, RenderError> {
+        let Some(default) = self.default.as_ref().map(|text| filled(text, values)) else {
+            return Ok(None);
+        };
+        match self.choice(&default) {
+            Some(choice) => Ok(Some(choice.id.clone())),
+            None => Err(RenderError::DefaultIsNoChoice {
+                trigger: self.trigger.as_str(),
+                default,
+            }),
         }
+    }
+
+    fn choice(&self, id: &str) -> Option<&Choice> {
+        self.choices.iter().find(|choice| choice.id.as_str() == id)
+    }
+
+    /// Checks that the choices are those of the trigger, each once, and that consequences follow from a choice alone.
+    fn check_choices(&self) -> Result<(), String> {
+        let offered: BTreeSet<&str> = self
+            .choices
+            .iter()
+            .map(|choice| choice.id.as_str())
+            .collect();
+        let declared: BTreeSet<&str> = self.trigger.choices().iter().copied().collect();
+        if let Some(id) = offered.symmetric_difference(&declared).next() {
+            return Err(format!(
+                "choice `{id}` must be both in the template and in the list of the trigger"
+            ));
+        }
+        if offered.len() != self.choices.len() {
+            return Err("two choices have one id".to_owned());
+        }
+        if self.consequential && (self.free_text || self.choices.is_empty()) {
+            return Err(
+                "a question with consequences takes one of its choices, so it has some and no `free_text`".to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// Checks that the default fits the kind: only a clarifying question names one, and none with consequences has any.
@@ -137,8 +186,8 @@ impl Template {
                 Err("a question with consequences takes no default".into())
             }
             (QuestionKind::Clarifying, Some(default)) => {
-                let known = placeholders(default).next().is_some()
-                    || self.choices.iter().any(|choice| choice.label == *default);
+                let known =
+                    placeholders(default).next().is_some() || self.choice(default).is_some();
                 if known {
                     Ok(())
                 } else {
@@ -186,7 +235,7 @@ impl Template {
     fn with_implied_default(mut self) -> Self {
         if self.kind == QuestionKind::Confirming && !self.consequential {
             let recommended = self.choices.iter().find(|choice| choice.recommended);
-            self.default = recommended.map(|choice| choice.label.clone());
+            self.default = recommended.map(|choice| choice.id.to_string());
         }
         self
     }
@@ -234,7 +283,9 @@ mod tests {
 
     #[test]
     fn a_template_that_does_not_fit_its_trigger_is_refused() {
-        let head = "- {trigger: gotcha_candidate, context: c, kind: blocking, text: ";
+        let head = "- {trigger: gotcha_candidate, context: c, kind: blocking, choices: \
+                    [{id: add, label: a}, {id: project-only, label: b}, {id: reword, label: c}], text: ";
+        let seen = "- {trigger: weekly_summary, context: c, text: t, choices: [{id: seen, label: Good}], kind:";
         let cases = [
             (format!("{head}'{{gotcha}} {{context}}'}}"), "placeholder `impact`"),
             (
@@ -242,24 +293,30 @@ mod tests {
                 "placeholder `more`",
             ),
             (
-                "- {trigger: task_failed_repeatedly, context: c, kind: blocking, text: '{task_id}{attempts}{error_message}{attempts_list}{standing}{recommended}', condition: tries > 1}".to_owned(),
+                "- {trigger: task_failed_repeatedly, context: c, kind: blocking, choices: [{id: guide, label: a}, {id: rethink, label: a}, {id: skip, label: a}, {id: manual, label: a}, {id: leave, label: a}], text: '{task_id}{attempts}{error_message}{attempts_list}{standing}{recommended}', condition: tries > 1}".to_owned(),
                 "field `attempts`",
             ),
+            (format!("{seen} clarifying}}"), "needs a default"),
+            (format!("{seen} clarifying, default: x}}"), "none of the choices"),
+            (format!("{seen} blocking, default: seen}}"), "only a clarifying"),
+            (format!("{seen} confirming}}"), "exactly one choice"),
             (
-                "- {trigger: idea_created, context: c, kind: clarifying, text: t}".to_owned(),
-                "needs a default",
+                "- {trigger: validation_passed, context: c, kind: blocking, text: t}".to_owned(),
+                "choice `seen`",
             ),
             (
-                "- {trigger: idea_created, context: c, kind: clarifying, text: t, default: x}".to_owned(),
-                "none of the choices",
+                "- {trigger: problem_statement_vague, context: c, kind: blocking, text: t, choices: [{id: go, label: Go}]}"
+                    .to_owned(),
+                "choice `go`",
             ),
             (
-                "- {trigger: idea_created, context: c, kind: blocking, text: t, default: x}".to_owned(),
-                "only a clarifying",
+                "- {trigger: weekly_summary, context: c, kind: blocking, text: t, choices: [{id: seen, label: A}, {id: seen, label: B}]}"
+                    .to_owned(),
+                "one id",
             ),
             (
-                "- {trigger: idea_created, context: c, kind: confirming, text: t}".to_owned(),
-                "exactly one choice",
+                format!("{seen} blocking, consequential: true, free_text: true}}"),
+                "takes one of its choices",
             ),
             (
                 "- {trigger: idea_creted, context: c, kind: blocking, text: t}".to_owned(),

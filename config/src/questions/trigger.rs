@@ -30,6 +30,11 @@ macro_rules! triggers {
                 match self { $( Self::$variant => &[$( $placeholder ),*] ),+ }
             }
 
+            /// Returns the ids of its choices.
+            pub const fn choices(self) -> &'static [&'static str] {
+                super::choice::ids(self)
+            }
+
             /// Returns the numbers that its condition may speak of.
             pub const fn facts(self) -> &'static [&'static str] {
                 match self { $( Self::$variant => &[$( $( $fact ),+ )?] ),+ }
@@ -75,12 +80,16 @@ triggers! {
     /// A task has used up its tries.
     TaskFailedRepeatedly = "task_failed_repeatedly"
         ("task_id", "attempts", "error_message", "attempts_list", "standing", "recommended") ["attempts"],
+    /// An attempt was ended because it stood still.
+    TaskInterrupted = "task_interrupted" ("task_id", "why"),
     /// A task declares files that judge its work.
-    ProtectedFiles = "protected_files" ("task_id", "file_list"),
+    ProtectedFiles = "protected_files" ("task_id", "file_list", "difference"),
+    /// A check of a task could not run.
+    CheckHeld = "check_held" ("task_id", "why"),
     /// Somebody else moved a build's branch.
     BranchMoved = "branch_moved" ("branch", "expected", "found"),
     /// A build has ended.
-    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "branch"),
+    BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch"),
     /// The branch of a build could not be merged.
     LandingRefused = "landing_refused" ("branch", "into", "why"),
     /// A budget is used up.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use regex::{Regex, RegexBuilder};
+use ropewalk_schemas::GlobPattern;
 use ropewalk_schemas::attempt::{CheckKind, Level};
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +39,9 @@ pub struct BuildSettings {
     pub rebases: u32,
     /// How long a lease lives without renewal.
     pub lease_seconds: u32,
-    /// Whether a new wait is checked for a ring of waits at once; else the monitor's sweep finds it.
-    pub check_rings: bool,
+    /// Whether a new wait is checked for a cycle of waits at once; else the monitor's sweep finds it.
+    #[serde(alias = "check_rings")]
+    pub check_cycles: bool,
     /// Model calls in one attempt.
     pub turns: u32,
 }
@@ -67,8 +70,62 @@ pub struct GateSettings {
     pub coverage_percent: u32,
     /// The time that all commands of a level may take together.
     pub level_seconds: LevelSeconds,
+    /// Globs of files that nobody changes unasked, whatever a task declares.
+    pub protected: Vec<GlobPattern>,
+    /// How the tests of the project say how they went, where no known runner does.
+    pub counts: CountPatterns,
     /// The commands, in order.
     pub commands: Vec<GateCommand>,
+}
+
+/// Regular expressions over the output of a check; the first group is the number, and without a group each match counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountPatterns {
+    /// Finds passed tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<String>,
+    /// Finds failed tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Finds ignored tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<String>,
+}
+
+/// A pattern is no longer than this.
+const PATTERN_BYTES: usize = 500;
+/// The most memory of a compiled pattern.
+const COMPILED_BYTES: usize = 1 << 20;
+
+impl CountPatterns {
+    /// Compiles a pattern, in which `^` and `$` are the ends of a line.
+    pub fn compile(text: &str) -> Result<Regex, String> {
+        if text.is_empty() || text.len() > PATTERN_BYTES {
+            return Err(format!(
+                "must be a regular expression of 1 to {PATTERN_BYTES} bytes"
+            ));
+        }
+        RegexBuilder::new(text)
+            .multi_line(true)
+            .size_limit(COMPILED_BYTES)
+            .nest_limit(32)
+            .build()
+            .map_err(|error| {
+                let reason = error.to_string();
+                let last = reason.lines().last().unwrap_or_default().trim();
+                format!("is no regular expression: {last}")
+            })
+    }
+
+    /// Lists the patterns with their keys.
+    pub fn entries(&self) -> [(&'static str, Option<&str>); 3] {
+        [
+            ("passed", self.passed.as_deref()),
+            ("failed", self.failed.as_deref()),
+            ("ignored", self.ignored.as_deref()),
+        ]
+    }
 }
 
 impl GateSettings {

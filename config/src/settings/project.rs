@@ -174,6 +174,14 @@ impl fmt::Display for StoreLocation {
     }
 }
 
+/// Returns the password of the user part of `url`, if any.
+pub(crate) fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split('/').next()?;
+    let (user_part, _) = host.rsplit_once('@')?;
+    user_part.split_once(':').map(|(_, password)| password)
+}
+
 /// Returns `url` with the password of its user part, if any, replaced by `***`.
 pub(crate) fn without_password(url: &str) -> String {
     let parts = url.split_once("://").and_then(|(scheme, rest)| {
@@ -243,5 +251,10 @@ mod tests {
         let location = StoreLocation::Postgres("postgres://ada:s3:cr@t@db:5432/rope".into());
         assert_eq!(location.to_string(), "postgres://ada:***@db:5432/rope");
         assert_eq!(without_password("nats://h:1"), "nats://h:1");
+        let url = String::from(location);
+        assert_eq!(
+            (password(&url), password("nats://h:1")),
+            (Some("s3:cr@t"), None)
+        );
     }
 }

@@ -9,10 +9,16 @@ use super::tool_calls::{self, Ran};
 use crate::error::EngineError;
 use crate::job::{Job, Outcome};
 use crate::observer::Observer;
+use crate::progress::Progress;
 use crate::repair::repair;
 use crate::repetition::Repetition;
 use crate::submission::Intake;
 use crate::tool::malformed;
+
+/// So many replies in a row that call nothing end a job that has a result to hand in.
+const ONLY_TEXT: u32 = 3;
+/// The tool of a role that may put questions.
+const ASK: &str = "ask";
 
 /// Says what follows a reply.
 #[derive(Debug)]
@@ -29,12 +35,13 @@ pub(super) struct Conversation<'a> {
     intake: Option<&'a Intake<'a>>,
     messages: Vec<Message>,
     repetition: Repetition,
+    progress: Progress,
     texts: Vec<String>,
     usage: Usage,
     turns: u32,
     tool_calls: u32,
     repairs: u32,
-    missed: bool,
+    only_text: u32,
 }
 
 impl<'a> Conversation<'a> {
@@ -47,23 +54,19 @@ impl<'a> Conversation<'a> {
             intake,
             messages,
             repetition: Repetition::default(),
+            progress: Progress::default(),
             texts: Vec::new(),
             usage: Usage::default(),
             turns: 0,
             tool_calls: 0,
             repairs: 0,
-            missed: false,
+            only_text: 0,
         }
     }
 
     /// Returns what the model is to read.
     pub(super) fn messages(&self) -> &[Message] {
         &self.messages
-    }
-
-    /// Says whether the last reply should have submitted and did not.
-    pub(super) fn was_missed(&self) -> bool {
-        self.missed
     }
 
     /// Refuses to go on when the tokens of the job are used up.
@@ -97,6 +100,7 @@ impl<'a> Conversation<'a> {
         if calls.is_empty() {
             self.hear_text(said, stop)
         } else {
+            self.only_text = 0;
             self.texts.push(said);
             self.hear_calls(&calls, stop, cancel, observer).await
         }
@@ -114,30 +118,23 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// Words alone end a job that is to end with words. In any other the model is told how to go on and chooses itself:
+    /// made to call, it would hand in what is not done, or leave a question unasked.
     fn hear_text(&mut self, said: String, stop: StopReason) -> Result<Next, EngineError> {
+        self.texts.push(said);
         let Some(intake) = self.intake else {
-            self.texts.push(said);
             return Ok(Next::End(self.outcome(None, stop)));
         };
-        let name = &intake.submission().name;
-        match intake.find(&said) {
-            Some(Ok(value)) => Ok(Next::End(self.outcome(Some(value), stop))),
-            Some(Err(errors)) => {
-                let advice = format!(
-                    "Call the tool `{name}` with these mended: {}",
-                    errors.join("; ")
-                );
-                self.send_back(intake, errors, Message::user(advice))
-            }
-            None => {
-                self.texts.push(said);
-                let errors = vec![format!("the tool `{name}` was not called")];
-                let advice = format!(
-                    "You have not called the tool `{name}`. Call it now: it ends your work."
-                );
-                self.send_back(intake, errors, Message::user(advice))
-            }
+        self.only_text += 1;
+        if self.only_text == ONLY_TEXT {
+            return Err(EngineError::OnlyText {
+                replies: ONLY_TEXT,
+                text: self.text(),
+            });
         }
+        let advice = advice(self.job, &intake.submission().name);
+        self.messages.push(Message::user(advice));
+        Ok(Next::Ask)
     }
 
     async fn hear_calls(
@@ -158,7 +155,8 @@ impl<'a> Conversation<'a> {
                 });
             }
         }
-        let ran = tool_calls::run(self.job, &ordinary, cancel, observer).await?;
+        let ran =
+            tool_calls::run(self.job, &ordinary, &mut self.progress, cancel, observer).await?;
         self.tool_calls += ran.count;
         if !ordinary.is_empty() && submitted.is_empty() {
             self.texts.clear();
@@ -166,7 +164,6 @@ impl<'a> Conversation<'a> {
         if let (Some(intake), Some(call)) = (self.intake, submitted.first()) {
             return self.hear_submission(intake, call, &submitted, ran, stop);
         }
-        self.missed = false;
         self.messages.push(Message::results(ran.blocks));
         Ok(Next::Ask)
     }
@@ -181,7 +178,6 @@ impl<'a> Conversation<'a> {
         stop: StopReason,
     ) -> Result<Next, EngineError> {
         let verdict = if ran.failed {
-            self.missed = false;
             let reason = "another call of this reply failed, so this one was not taken; read its result first";
             self.push_results(ran.blocks, submitted, reason);
             return Ok(Next::Ask);
@@ -225,7 +221,6 @@ impl<'a> Conversation<'a> {
             });
         }
         self.repairs += 1;
-        self.missed = true;
         self.messages.push(message);
         Ok(Next::Ask)
     }
@@ -249,6 +244,21 @@ impl<'a> Conversation<'a> {
             .filter(|text| !text.is_empty())
             .collect();
         said.join("\n\n")
+    }
+}
+
+/// Tells a model that called nothing what it can do.
+fn advice(job: &Job, finish: &str) -> String {
+    if job.tools.is_empty() {
+        format!("Nothing was handed in yet. Call `{finish}` with your result.")
+    } else if job.tools.contains(ASK) {
+        format!(
+            "No tool was called. Go on with your tools, put a question with `{ASK}`, or call `{finish}` when the work is done."
+        )
+    } else {
+        format!(
+            "No tool was called. Go on with your tools, or call `{finish}` when the work is done."
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::EngineError;
 use crate::job::Job;
 use crate::observer::Observer;
+use crate::progress::Progress;
 use crate::tool::{ToolContext, ToolOutput};
 
 /// The most calls that run side by side.
@@ -27,6 +28,7 @@ pub(super) struct Ran {
 pub(super) async fn run(
     job: &Job,
     calls: &[ToolUse],
+    progress: &mut Progress,
     cancel: &CancellationToken,
     observer: &dyn Observer,
 ) -> Result<Ran, EngineError> {
@@ -44,7 +46,12 @@ pub(super) async fn run(
         }
         let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);
         while let Some(output) = outputs.next().await {
-            ran.add(output?);
+            let (id, output) = output?;
+            if progress.made_by(&output) {
+                observer.progress();
+            }
+            ran.count += 1;
+            ran.push(&id, output);
         }
     }
     for call in excess {
@@ -58,11 +65,6 @@ pub(super) async fn run(
 }
 
 impl Ran {
-    fn add(&mut self, (id, output): (String, ToolOutput)) {
-        self.count += 1;
-        self.push(&id, output);
-    }
-
     fn push(&mut self, id: &str, output: ToolOutput) {
         self.failed |= output.is_error;
         self.blocks.push(Block::ToolResult {
@@ -101,6 +103,5 @@ async fn one(
         Err(reason) => return Err(EngineError::Ended { reason }),
     };
     observer.tool_ended(call, &output);
-    observer.progress();
     Ok((call.id.clone(), output))
 }

@@ -152,11 +152,11 @@ impl Toolbox {
             Some(directory) => spill(directory, &output.text).await,
             None => None,
         };
-        let metadata = merged(output.metadata, file);
+        let metadata = merged(output.metadata.clone(), file);
         ToolOutput {
             text,
-            is_error: output.is_error,
             metadata,
+            ..output
         }
     }
 }
@@ -253,7 +253,7 @@ mod tests {
         }
 
         fn keep(&self) -> Keep {
-            Keep::Tail
+            Keep::Ends
         }
 
         async fn execute(

@@ -5,7 +5,7 @@ use super::Keep;
 /// The most lines a model gets to read of one output.
 pub(crate) const MOST_LINES: usize = 2_000;
 /// The most bytes a model gets to read of one output.
-pub(crate) const MOST_BYTES: usize = 50 * 1024;
+pub(crate) const MOST_BYTES: usize = 16 * 1024;
 
 /// Cuts `text` to the bounds; none when it fits.
 pub(crate) fn truncate(text: &str, keep: Keep) -> Option<String> {
@@ -13,40 +13,45 @@ pub(crate) fn truncate(text: &str, keep: Keep) -> Option<String> {
     if keep == Keep::Everything || (lines <= MOST_LINES && text.len() <= MOST_BYTES) {
         return None;
     }
-    let kept = match keep {
-        Keep::Head | Keep::Everything => head(text),
-        Keep::Tail => tail(text),
+    let (head, tail) = match keep {
+        Keep::Head | Keep::Everything => (head(text, 1), ""),
+        // Compilers say first what is wrong, test runners last.
+        Keep::Ends => (head(text, 4), tail(text)),
     };
-    let kept_lines = kept.lines().count();
+    let kept_lines = head.lines().count() + tail.lines().count();
     let note = format!(
         "[cut: {kept_lines} of {lines} lines, {} of {} bytes]",
-        kept.len(),
+        head.len() + tail.len(),
         text.len()
     );
-    Some(match keep {
-        Keep::Tail => format!("{note}\n{kept}"),
-        Keep::Head | Keep::Everything => format!("{}\n{note}", kept.trim_end_matches('\n')),
+    let cut = format!("{}\n{note}\n{tail}", head.trim_end_matches('\n'));
+    Some(if tail.is_empty() {
+        cut.trim_end_matches('\n').to_owned()
+    } else {
+        cut
     })
 }
 
-fn head(text: &str) -> &str {
+/// Keeps the beginning: one part of `parts` of what may be kept.
+fn head(text: &str, parts: usize) -> &str {
     let end = text
         .split_inclusive('\n')
-        .take(MOST_LINES)
+        .take(MOST_LINES / parts)
         .map(str::len)
         .sum::<usize>()
-        .min(MOST_BYTES);
+        .min(MOST_BYTES / parts);
     &text[..text.floor_char_boundary(end)]
 }
 
+/// Keeps the end: three quarters of what may be kept.
 fn tail(text: &str) -> &str {
     let length = text
         .split_inclusive('\n')
         .rev()
-        .take(MOST_LINES)
+        .take(MOST_LINES / 4 * 3)
         .map(str::len)
         .sum::<usize>()
-        .min(MOST_BYTES);
+        .min(MOST_BYTES / 4 * 3);
     &text[text.ceil_char_boundary(text.len() - length)..]
 }
 
@@ -61,25 +66,27 @@ mod tests {
 
     #[test]
     fn an_output_within_the_bounds_is_left_alone() {
-        assert_eq!(truncate(&numbered(MOST_LINES), Keep::Head), None);
-        assert_eq!(truncate(&"x".repeat(MOST_BYTES), Keep::Tail), None);
+        assert_eq!(truncate(&numbered(1_000), Keep::Head), None);
+        assert_eq!(truncate(&"x".repeat(MOST_BYTES), Keep::Ends), None);
         assert_eq!(truncate(&numbered(9_000), Keep::Everything), None);
     }
 
     #[test]
-    fn the_end_that_matters_is_kept_and_the_cut_is_said() {
-        let head = truncate(&numbered(3_000), Keep::Head).unwrap();
-        assert!(head.starts_with("line 1\n"));
-        assert!(head.contains("line 2000\n[cut: 2000 of 3000 lines"));
-        let tail = truncate(&numbered(3_000), Keep::Tail).unwrap();
-        assert!(tail.starts_with("[cut: 2000 of 3000 lines"));
-        assert!(tail.contains("\nline 1001\n") && tail.ends_with("line 3000\n"));
+    fn what_matters_is_kept_and_the_cut_is_said() {
+        let text = "x\n".repeat(3_000);
+        let head = truncate(&text, Keep::Head).unwrap();
+        assert!(head.starts_with("x\n"));
+        assert!(head.ends_with("x\n[cut: 2000 of 3000 lines, 4000 of 6000 bytes]"));
+        let ends = truncate(&numbered(3_000), Keep::Ends).unwrap();
+        assert!(ends.starts_with("line 1\n") && ends.ends_with("line 3000\n"));
+        let (before, after) = ends.split_once("[cut: ").unwrap();
+        assert!(before.len() <= MOST_BYTES / 4 + 1 && after.len() <= MOST_BYTES / 4 * 3 + 100);
     }
 
     #[test]
     fn a_letter_is_never_cut_in_two() {
         let text = "é".repeat(MOST_BYTES);
-        for keep in [Keep::Head, Keep::Tail] {
+        for keep in [Keep::Head, Keep::Ends] {
             let cut = truncate(&text, keep).unwrap();
             assert!(cut.len() <= MOST_BYTES + 100);
             assert!(!cut.contains('\u{fffd}'));

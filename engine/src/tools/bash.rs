@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::arguments;
 use super::workbench::Workbench;
-use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// How long a command may take when the call says nothing else.
 const DEFAULT_SECONDS: u64 = 120;
@@ -63,7 +63,7 @@ impl Tool for Bash {
     }
 
     fn keep(&self) -> Keep {
-        Keep::Tail
+        Keep::Ends
     }
 
     async fn execute(
@@ -88,6 +88,7 @@ impl Tool for Bash {
         Ok(ToolOutput {
             text: told(&output, seconds),
             is_error: !output.succeeded(),
+            effect: Effect::Answered,
             metadata: json!({
                 "exit_code": match output.status {
                     CommandStatus::Exited(code) => Some(code),

@@ -5,12 +5,15 @@ mod replace;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use similar::TextDiff;
+use similar::{DiffTag, TextDiff};
 
 use super::workbench::Workbench;
 use super::{arguments, path};
-use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
 use replace::{ReplaceError, replace};
+
+/// So many places are named at once.
+const PLACES: usize = 10;
 
 /// Replaces a piece of a file.
 pub(super) struct Edit {
@@ -20,10 +23,40 @@ pub(super) struct Edit {
 #[derive(Deserialize)]
 struct Arguments {
     path: String,
+    #[serde(default)]
+    old_text: Option<String>,
+    #[serde(default)]
+    new_text: Option<String>,
+    #[serde(default)]
+    replace_all: bool,
+    #[serde(default)]
+    edits: Vec<Replacement>,
+}
+
+/// Is one text in the place of another.
+#[derive(Deserialize)]
+struct Replacement {
     old_text: String,
     new_text: String,
     #[serde(default)]
     replace_all: bool,
+}
+
+impl Arguments {
+    /// Returns the replacements, in whichever of the two forms they were given.
+    fn replacements(self) -> Result<Vec<Replacement>, ToolFailure> {
+        match (self.old_text, self.new_text, self.edits) {
+            (Some(old_text), Some(new_text), edits) if edits.is_empty() => Ok(vec![Replacement {
+                old_text,
+                new_text,
+                replace_all: self.replace_all,
+            }]),
+            (None, None, edits) if !edits.is_empty() && !self.replace_all => Ok(edits),
+            _ => Err(ToolFailure::refused(
+                "give either `old_text` and `new_text`, or `edits` with both in each",
+            )),
+        }
+    }
 }
 
 impl Edit {
@@ -39,8 +72,9 @@ impl Tool for Edit {
     }
 
     fn description(&self) -> &'static str {
-        "Replaces a text in a file by another. The old text must occur exactly once, unless `replace_all` is set: \
-         give enough lines around it. The file has to be read first and be one of the task's."
+        "Replaces a text in a file by another, or several with `edits`, one after the other, all or none. An old text \
+         must occur exactly once, unless `replace_all` is set: give enough lines around it. The file has to be read \
+         first and be one of the task's."
     }
 
     fn parameters(&self) -> Value {
@@ -51,8 +85,13 @@ impl Tool for Edit {
                 "old_text": { "type": "string", "minLength": 1, "description": "the text as it stands in the file" },
                 "new_text": { "type": "string", "description": "the text that takes its place" },
                 "replace_all": { "type": "boolean", "description": "replace every occurrence" },
+                "edits": { "type": "array", "minItems": 1, "maxItems": 50,
+                    "description": "several replacements, in the place of `old_text` and `new_text`",
+                    "items": { "type": "object", "required": ["old_text", "new_text"], "additionalProperties": false,
+                        "properties": { "old_text": { "type": "string", "minLength": 1 },
+                            "new_text": { "type": "string" }, "replace_all": { "type": "boolean" } } } },
             },
-            "required": ["path", "old_text", "new_text"],
+            "required": ["path"],
             "additionalProperties": false,
         })
     }
@@ -72,33 +111,83 @@ impl Tool for Edit {
         };
         let before = String::from_utf8(content)
             .map_err(|_| ToolFailure::refused(format!("`{path}` is not UTF-8 text")))?;
-        let after = replace(
-            &before,
-            &wanted.old_text,
-            &wanted.new_text,
-            wanted.replace_all,
-        )
-        .map_err(|error| refusal(path.as_str(), &error))?;
-        self.workbench.write(&path, after.as_bytes())?;
-        let diff = TextDiff::from_lines(&before, &after)
-            .unified_diff()
-            .context_radius(2)
-            .to_string();
-        Ok(ToolOutput::text(format!("edited `{path}`\n{diff}"))
-            .with_metadata(json!({ "changed": path, "diff": diff })))
+        let replacements = wanted.replacements()?;
+        let mut after = before.clone();
+        for (index, replacement) in replacements.iter().enumerate() {
+            let Replacement {
+                old_text,
+                new_text,
+                replace_all,
+            } = replacement;
+            after = replace(&after, old_text, new_text, *replace_all).map_err(|error| {
+                let reason = refusal(path.as_str(), &error);
+                ToolFailure::refused(if replacements.len() == 1 {
+                    reason
+                } else {
+                    format!("edit {}: {reason}; nothing was changed", index + 1)
+                })
+            })?;
+        }
+        let changed = self.workbench.write(&path, after.as_bytes())?;
+        let diff = TextDiff::from_lines(&before, &after);
+        let metadata =
+            json!({ "changed": path, "diff": diff.unified_diff().context_radius(2).to_string() });
+        let effect = if changed {
+            Effect::Changed
+        } else {
+            Effect::Nothing
+        };
+        Ok(ToolOutput::text(summary(path.as_str(), &diff))
+            .with_effect(effect)
+            .with_metadata(metadata))
     }
 }
 
-fn refusal(path: &str, error: &ReplaceError) -> ToolFailure {
-    ToolFailure::refused(match error {
+/// Says where a file changed: the model knows the new text, having written it.
+fn summary(path: &str, diff: &TextDiff<'_, '_, str>) -> String {
+    let mut places = Vec::new();
+    let (mut added, mut removed) = (0, 0);
+    for change in diff
+        .ops()
+        .iter()
+        .filter(|change| change.tag() != DiffTag::Equal)
+    {
+        let (old, new) = (change.old_range(), change.new_range());
+        added += new.len();
+        removed += old.len();
+        places.push(match new.len() {
+            0 => format!("after line {}", new.start),
+            1 => format!("line {}", new.start + 1),
+            _ => format!("lines {} to {}", new.start + 1, new.end),
+        });
+    }
+    let more = places.len().saturating_sub(PLACES);
+    places.truncate(PLACES);
+    if more > 0 {
+        places.push(format!("{more} more places"));
+    }
+    format!(
+        "edited `{path}`: {} (+{added} -{removed} lines)",
+        places.join(", ")
+    )
+}
+
+fn refusal(path: &str, error: &ReplaceError) -> String {
+    match error {
         ReplaceError::Missing => {
             format!("the old text does not occur in `{path}`; read the file and copy it exactly")
         }
-        ReplaceError::Ambiguous(count) => format!(
-            "the old text occurs {count} times in `{path}`; give more lines around it or set `replace_all`"
-        ),
+        ReplaceError::Ambiguous(lines) => {
+            let shown: Vec<String> = lines.iter().take(PLACES).map(usize::to_string).collect();
+            let more = if lines.len() > PLACES { " …" } else { "" };
+            format!(
+                "the old text occurs {} times in `{path}`, in lines {}{more}; give more lines around it or set `replace_all`",
+                lines.len(),
+                shown.join(", ")
+            )
+        }
         ReplaceError::Same => "the new text equals the old text".to_owned(),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -117,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_edit_changes_the_file_and_shows_the_difference() {
+    async fn an_edit_changes_the_file_and_says_where() {
         let bench = Bench::new(&[("a", "one\ntwo\nthree\n")], &["a"]);
         let output = edited(
             &bench,
@@ -125,8 +214,36 @@ mod tests {
         )
         .await;
         assert_eq!(bench.content("a").as_deref(), Some("one\n2\nthree\n"));
-        assert!(output.text.contains("-two\n+2\n"), "{}", output.text);
+        assert_eq!(output.text, "edited `a`: line 2 (+1 -1 lines)");
         assert_eq!(output.metadata["changed"], "a");
+        let diff = output.metadata["diff"].to_string();
+        assert!(diff.contains("-two\\n+2\\n"), "{diff}");
+    }
+
+    #[tokio::test]
+    async fn several_replacements_are_made_one_after_the_other_or_none_is() {
+        let bench = Bench::new(&[("a", "one\ntwo\nthree\n")], &["a"]);
+        let call = |edits: [[&str; 2]; 2]| {
+            let edits = edits.map(|[old, new]| json!({ "old_text": old, "new_text": new }));
+            json!({ "path": "a", "edits": edits })
+        };
+        let refused = edited(&bench, call([["one", "1"], ["four", "4"]])).await;
+        assert!(
+            refused.is_error && refused.text.starts_with("edit 2: "),
+            "{}",
+            refused.text
+        );
+        assert!(
+            refused.text.ends_with("nothing was changed"),
+            "{}",
+            refused.text
+        );
+        assert_eq!(bench.content("a").as_deref(), Some("one\ntwo\nthree\n"));
+        let output = edited(&bench, call([["one", "two"], ["two\ntwo\n", "2\n"]])).await;
+        assert_eq!(output.text, "edited `a`: line 1 (+1 -2 lines)");
+        assert_eq!(bench.content("a").as_deref(), Some("2\nthree\n"));
+        let both = json!({ "path": "a", "old_text": "2", "edits": [{ "old_text": "2", "new_text": "x" }] });
+        assert!(edited(&bench, both).await.text.contains("give either"));
     }
 
     #[tokio::test]
@@ -135,7 +252,7 @@ mod tests {
         let once = json!({ "path": "a", "old_text": "x", "new_text": "y" });
         let output = edited(&bench, once).await;
         assert!(
-            output.is_error && output.text.contains("2 times"),
+            output.is_error && output.text.contains("2 times in `a`, in lines 1, 2;"),
             "{}",
             output.text
         );

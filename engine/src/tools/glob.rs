@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use globset::{GlobBuilder, GlobMatcher};
+use ropewalk_schemas::GlobPattern;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -62,11 +62,8 @@ impl Tool for Glob {
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let below = directory(wanted.path.as_deref())?;
-        let pattern = GlobBuilder::new(wanted.pattern.trim_start_matches("./"))
-            .literal_separator(true)
-            .build()
-            .map_err(|error| ToolFailure::refused(format!("the pattern is no glob: {error}")))?
-            .compile_matcher();
+        let pattern = GlobPattern::parse(wanted.pattern.trim_start_matches("./"))
+            .map_err(|error| ToolFailure::refused(error.to_string()))?;
         let prefix = below
             .as_ref()
             .map(|below| format!("{below}/"))
@@ -80,12 +77,12 @@ impl Tool for Glob {
     }
 }
 
-fn newest_first(area: &Area, prefix: &str, pattern: &GlobMatcher) -> Vec<String> {
+fn newest_first(area: &Area, prefix: &str, pattern: &GlobPattern) -> Vec<String> {
     let mut found: Vec<(SystemTime, String)> = area
         .files()
         .filter(|file| {
             let inner = file.path.strip_prefix(prefix).unwrap_or(&file.path);
-            pattern.is_match(inner) || pattern.is_match(&file.path)
+            pattern.matches(inner) || pattern.matches(&file.path)
         })
         .map(|file| {
             let modified = file.file.metadata().and_then(|found| found.modified());
@@ -145,6 +142,18 @@ mod tests {
             assert_eq!(output.text, expected, "{arguments}");
         }
         assert!(bench.run(&glob, json!({ "pattern": "a{" })).await.is_error);
+    }
+
+    #[tokio::test]
+    async fn a_pattern_that_nests_too_deep_is_refused_and_harms_nobody() {
+        let bench = Bench::new(&[("a", "")], &[]);
+        let glob = Glob::new(bench.workbench.clone());
+        let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+        for pattern in [nested(8_000), nested(100), "*".repeat(2_000)] {
+            let output = bench.run(&glob, json!({ "pattern": pattern })).await;
+            assert!(output.is_error, "{}", output.text);
+            assert!(output.text.len() < 300, "{}", output.text);
+        }
     }
 
     #[test]

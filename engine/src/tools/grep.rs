@@ -1,19 +1,25 @@
 //! Searches the contents of files.
 
+mod pattern;
+
 use async_trait::async_trait;
-use globset::{GlobBuilder, GlobMatcher};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
+use ropewalk_schemas::GlobPattern;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::walk::Area;
 use super::workbench::Workbench;
 use super::{arguments, directory};
-use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
+use pattern::SearchPattern;
 
 /// The most matches that are shown.
 const MOST: usize = 100;
+/// So many bytes are shown, whatever the matches are.
+const MOST_BYTES: usize = 15 * 1024;
 /// The longest line that is shown whole, in characters.
 const LONGEST_LINE: usize = 2_000;
 
@@ -31,6 +37,8 @@ struct Arguments {
     glob: Option<String>,
     #[serde(default)]
     context: usize,
+    #[serde(default)]
+    offset: usize,
     #[serde(default)]
     ignore_case: bool,
 }
@@ -60,6 +68,8 @@ impl Tool for Grep {
                 "glob": { "type": "string", "description": "only files that match, for example `*.rs`" },
                 "context": { "type": "integer", "minimum": 0, "maximum": 20,
                     "description": "how many lines to show around a match" },
+                "offset": { "type": "integer", "minimum": 0,
+                    "description": "how many matches to pass over, to go on where an earlier search stopped" },
                 "ignore_case": { "type": "boolean" },
             },
             "required": ["pattern"],
@@ -71,6 +81,10 @@ impl Tool for Grep {
         true
     }
 
+    fn keep(&self) -> Keep {
+        Keep::Everything
+    }
+
     async fn execute(
         &self,
         value: Value,
@@ -79,10 +93,17 @@ impl Tool for Grep {
         let wanted: Arguments = arguments(value)?;
         let below = directory(wanted.path.as_deref())?;
         let search = Search {
-            matcher: matcher(&wanted)?,
-            filter: wanted.glob.as_deref().map(filter).transpose()?,
+            pattern: SearchPattern::parse(&wanted.pattern, wanted.ignore_case)
+                .map_err(|error| ToolFailure::refused(error.to_string()))?,
+            filter: wanted
+                .glob
+                .as_deref()
+                .map(GlobPattern::anywhere)
+                .transpose()
+                .map_err(|error| ToolFailure::refused(error.to_string()))?,
             area: Area::new(self.workbench.files(), below.as_ref())?,
             context: wanted.context,
+            offset: wanted.offset,
         };
         let cancel = context.cancel.clone();
         // Searching a large tree takes a while and must not hold up everybody else.
@@ -93,35 +114,12 @@ impl Tool for Grep {
     }
 }
 
-fn matcher(wanted: &Arguments) -> Result<RegexMatcher, ToolFailure> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(wanted.ignore_case)
-        .line_terminator(Some(b'\n'))
-        .build(&wanted.pattern)
-        .map_err(|error| {
-            ToolFailure::refused(format!("the pattern is no regular expression: {error}"))
-        })
-}
-
-/// A glob without a slash is for the file name, as everybody writes it.
-fn filter(glob: &str) -> Result<GlobMatcher, ToolFailure> {
-    let anywhere = if glob.contains('/') {
-        glob.to_owned()
-    } else {
-        format!("**/{glob}")
-    };
-    GlobBuilder::new(&anywhere)
-        .literal_separator(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| ToolFailure::refused(format!("`glob` is no glob: {error}")))
-}
-
 struct Search {
-    matcher: RegexMatcher,
-    filter: Option<GlobMatcher>,
+    pattern: SearchPattern,
+    filter: Option<GlobPattern>,
     area: Area,
     context: usize,
+    offset: usize,
 }
 
 impl Search {
@@ -131,22 +129,25 @@ impl Search {
             .before_context(self.context)
             .after_context(self.context)
             .build();
-        let mut lines = Lines::default();
+        let mut lines = Lines {
+            offset: self.offset,
+            ..Lines::default()
+        };
         for found in self.area.files() {
-            if lines.matches >= MOST || stop() {
+            if lines.is_full() || stop() {
                 break;
             }
             if self
                 .filter
                 .as_ref()
-                .is_some_and(|glob| !glob.is_match(&found.path))
+                .is_some_and(|glob| !glob.matches(&found.path))
             {
                 continue;
             }
             lines.path = found.path;
             // A file that cannot be read is as good as one without a match.
             searcher
-                .search_path(&self.matcher, &found.file, &mut lines)
+                .search_path(self.pattern.matcher(), &found.file, &mut lines)
                 .ok();
         }
         lines.finish()
@@ -157,11 +158,18 @@ impl Search {
 #[derive(Default)]
 struct Lines {
     path: String,
+    /// So many matches are passed over.
+    offset: usize,
     shown: Vec<String>,
+    bytes: usize,
     matches: usize,
 }
 
 impl Lines {
+    fn is_full(&self) -> bool {
+        self.matches >= self.offset + MOST || self.bytes >= MOST_BYTES
+    }
+
     fn add(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\n', '\r']);
@@ -172,16 +180,23 @@ impl Lines {
                 format!("{}{mark}{number}{mark}{}[cut]", self.path, &text[..end])
             }
         };
+        self.bytes += line.len() + 1;
         self.shown.push(line);
     }
 
     fn finish(mut self) -> String {
+        let (from, matches) = (self.offset, self.matches);
         if self.shown.is_empty() {
-            return "[no line matches]".to_owned();
+            return if matches == 0 {
+                "[no line matches]".to_owned()
+            } else {
+                format!("[there are {matches} matches, none after offset {from}]")
+            };
         }
-        if self.matches >= MOST {
-            self.shown
-                .push(format!("[stopped at {MOST} matches; narrow the search]"));
+        if self.is_full() {
+            self.shown.push(format!(
+                "[stopped at match {matches}; go on with offset {matches}, or narrow the search]"
+            ));
         }
         self.shown.join("\n")
     }
@@ -191,18 +206,28 @@ impl Sink for Lines {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        self.add(':', found.line_number(), found.bytes());
         self.matches += 1;
-        Ok(self.matches < MOST)
+        if self.matches > self.offset {
+            self.add(':', found.line_number(), found.bytes());
+        }
+        Ok(!self.is_full())
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, Self::Error> {
-        self.add('-', line.line_number(), line.bytes());
-        Ok(true)
+        let of_shown = match line.kind() {
+            SinkContextKind::Before => self.matches >= self.offset,
+            SinkContextKind::After | SinkContextKind::Other => self.matches > self.offset,
+        };
+        if of_shown {
+            self.add('-', line.line_number(), line.bytes());
+        }
+        Ok(!self.is_full())
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
-        self.shown.push("--".to_owned());
+        if !self.shown.is_empty() {
+            self.shown.push("--".to_owned());
+        }
         Ok(true)
     }
 }
@@ -251,26 +276,76 @@ mod tests {
         }
         let bad = bench.run(&grep, json!({ "pattern": "(" })).await;
         assert!(
-            bad.is_error && bad.text.contains("no regular expression"),
+            bad.is_error && bad.text.contains("no regular expression that can be used"),
             "{}",
             bad.text
         );
     }
 
     #[tokio::test]
+    async fn a_pattern_that_nests_too_deep_is_refused_and_harms_nobody() {
+        let bench = Bench::new(&[("a", "(\n")], &[]);
+        let grep = Grep::new(bench.workbench.clone());
+        let deep = format!("{}a{}", "{".repeat(8_000), "}".repeat(8_000));
+        let cases = [
+            json!({ "pattern": "a", "glob": deep }),
+            json!({ "pattern": format!("{}{}", "(".repeat(8_000), ")".repeat(8_000)) }),
+            json!({ "pattern": format!("{}a{}", "(".repeat(200), ")".repeat(200)) }),
+            json!({ "pattern": "((a{99}){99}){99}" }),
+        ];
+        for arguments in cases {
+            let output = bench.run(&grep, arguments).await;
+            assert!(output.is_error, "{}", output.text);
+            assert!(output.text.len() < 300, "{}", output.text);
+        }
+    }
+
+    #[tokio::test]
     async fn matches_and_long_lines_are_bounded() {
         let many = format!("{}\n{}", "x".repeat(3_000), "x\n".repeat(200));
         let bench = Bench::new(&[("a", &many)], &[]);
-        let text = bench
-            .run(
-                &Grep::new(bench.workbench.clone()),
-                json!({ "pattern": "x" }),
-            )
-            .await
-            .text;
+        let grep = Grep::new(bench.workbench.clone());
+        let text = bench.run(&grep, json!({ "pattern": "x" })).await.text;
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 101);
         assert!(lines[0].ends_with("x[cut]") && lines[0].len() < 2_020);
-        assert!(lines[100].contains("stopped at 100 matches"));
+        assert!(lines[100].contains("stopped at match 100; go on with offset 100"));
+        let wide = format!("{}\n", "y".repeat(900)).repeat(50);
+        let bench = Bench::new(&[("a", &wide)], &[]);
+        let grep = Grep::new(bench.workbench.clone());
+        let text = bench.run(&grep, json!({ "pattern": "y" })).await.text;
+        assert!(
+            text.len() <= 16 * 1024 && text.contains("go on with offset 17"),
+            "{}",
+            text.len()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_search_goes_on_where_an_earlier_one_stopped() {
+        let many: Vec<String> = (1..=250).map(|number| format!("x{number}\n")).collect();
+        let many = many.concat();
+        let bench = Bench::new(&[("a", &many)], &[]);
+        let grep = Grep::new(bench.workbench.clone());
+        let page = async |offset: usize| {
+            let arguments = json!({ "pattern": "x", "offset": offset });
+            let text = bench.run(&grep, arguments).await.text;
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            (lines.first().cloned(), lines.len(), lines.last().cloned())
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let stopped = "[stopped at match 200; go on with offset 200, or narrow the search]";
+        assert_eq!(page(100).await, (some("a:101:x101"), 101, some(stopped)));
+        assert_eq!(
+            page(200).await,
+            (some("a:201:x201"), 50, some("a:250:x250"))
+        );
+        let none = some("[there are 250 matches, none after offset 300]");
+        assert_eq!(page(300).await, (none.clone(), 1, none));
+        let around = json!({ "pattern": "x[15]0$", "offset": 1, "context": 1 });
+        assert_eq!(
+            bench.run(&grep, around).await.text,
+            "a-49-x49\na:50:x50\na-51-x51"
+        );
     }
 }

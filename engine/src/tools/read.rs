@@ -1,6 +1,6 @@
 //! Shows a file with line numbers.
 
-use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -8,10 +8,18 @@ use serde_json::{Value, json};
 
 use super::workbench::Workbench;
 use super::{arguments, path};
-use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
-/// So many lines are shown when the call says nothing else.
+/// The most lines that a call may ask for.
 const LINES: usize = 2_000;
+/// So many bytes are shown when the call does not say how many lines it wants.
+const MOST_BYTES: usize = 15 * 1024;
+/// So many bytes are shown when it does.
+const ASKED_BYTES: usize = 48 * 1024;
+/// So many lines of the end are shown of a file that is too long.
+const TAIL_LINES: usize = 40;
+/// The longest line that is shown whole, in characters.
+const LONGEST_LINE: usize = 2_000;
 /// So much of a file is looked at to tell text from binary.
 const SAMPLE_BYTES: usize = 4 * 1024;
 /// Files with these endings are never text.
@@ -48,7 +56,8 @@ impl Tool for Read {
     }
 
     fn description(&self) -> &'static str {
-        "Shows a text file with line numbers. Read a file before you write or edit it."
+        "Shows a text file with line numbers; of one that is too long its beginning and its end, and where to go on. \
+         Read a file before you write or edit it."
     }
 
     fn parameters(&self) -> Value {
@@ -68,6 +77,10 @@ impl Tool for Read {
         true
     }
 
+    fn keep(&self) -> Keep {
+        Keep::Everything
+    }
+
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let path = path(&wanted.path)?;
@@ -84,41 +97,118 @@ impl Tool for Read {
         }
         self.workbench.saw(&path);
         let text = String::from_utf8_lossy(&content);
-        Ok(ToolOutput::text(numbered(
-            &text,
-            wanted.offset.unwrap_or(1),
-            wanted.limit.unwrap_or(LINES),
-        )))
+        let page = page(&text, wanted.offset, wanted.limit);
+        let effect = page.lines.map_or(Effect::Answered, |lines| Effect::Showed {
+            path: path.to_string(),
+            lines,
+        });
+        Ok(ToolOutput::text(page.text).with_effect(effect))
     }
 }
 
-/// Numbers the lines from `offset` on and says what follows them.
-fn numbered(text: &str, offset: usize, limit: usize) -> String {
-    let total = text.lines().count();
-    if total == 0 {
-        return "[the file is empty]".to_owned();
+/// Is what is shown of a file.
+struct Page {
+    text: String,
+    /// The lines from the first on; those of the end are not counted.
+    lines: Option<RangeInclusive<usize>>,
+}
+
+/// Numbers the lines from `offset` on, as far as they fit, and says what was left out.
+fn page(text: &str, offset: Option<usize>, limit: Option<usize>) -> Page {
+    let lines: Vec<&str> = text.lines().collect();
+    let total = lines.len();
+    let first = offset.unwrap_or(1);
+    if total == 0 || first > total {
+        let text = match total {
+            0 => "[the file is empty]".to_owned(),
+            _ => format!("[the file has {total} lines]"),
+        };
+        return Page { text, lines: None };
     }
-    let mut shown = String::new();
-    let mut count = 0;
-    for (index, line) in text.lines().enumerate().skip(offset - 1).take(limit) {
-        // Writing to a string cannot fail.
-        writeln!(shown, "{:>6}\t{line}", index + 1).ok();
-        count += 1;
+    let bytes = if limit.is_some() {
+        ASKED_BYTES
+    } else {
+        MOST_BYTES
+    };
+    let wanted = &lines[first - 1..total.min(first - 1 + limit.unwrap_or(LINES))];
+    let mut shown = numbered(wanted, first, bytes);
+    // The first look at a long file takes in its end, too; whoever pages has seen it.
+    let with_end = offset.is_none() && limit.is_none() && shown.last < total;
+    if with_end {
+        shown = numbered(wanted, first, bytes / 4 * 3);
     }
-    let last = offset - 1 + count;
-    if count == 0 {
-        return format!("[the file has {total} lines]");
+    let next = shown.last + 1;
+    let mut told = shown.text;
+    if with_end {
+        let begin = total.saturating_sub(TAIL_LINES).max(shown.last);
+        let end = ending(&lines[begin..], begin + 1, bytes / 4);
+        let note = format!(
+            "[lines {next} to {} are left out; go on with offset {next}]\n",
+            end.first - 1
+        );
+        told.push_str(&note);
+        told.push_str(&end.text);
+    } else if shown.last < total {
+        let more = total - shown.last;
+        let note = format!("[{more} more lines; go on with offset {next}]\n");
+        told.push_str(&note);
     }
-    if last < total {
-        writeln!(
-            shown,
-            "[{} more lines; go on with offset {}]",
-            total - last,
-            last + 1
-        )
-        .ok();
+    Page {
+        text: told,
+        lines: Some(first..=shown.last),
     }
-    shown
+}
+
+/// Is a run of numbered lines.
+struct Numbered {
+    text: String,
+    first: usize,
+    last: usize,
+}
+
+/// Numbers lines until `bytes` are used up, but one at least.
+fn numbered(lines: &[&str], first: usize, bytes: usize) -> Numbered {
+    let mut text = String::new();
+    let mut last = first - 1;
+    for line in lines {
+        let line = one(last + 1, line);
+        if !text.is_empty() && text.len() + line.len() > bytes {
+            break;
+        }
+        text.push_str(&line);
+        last += 1;
+    }
+    Numbered { text, first, last }
+}
+
+/// Numbers the last lines, as many as fit into `bytes`.
+fn ending(lines: &[&str], first: usize, bytes: usize) -> Numbered {
+    let last = first + lines.len() - 1;
+    let mut begin = last + 1;
+    let mut used = 0;
+    let mut shown = Vec::new();
+    for (index, line) in lines.iter().enumerate().rev() {
+        let line = one(first + index, line);
+        used += line.len();
+        if used > bytes {
+            break;
+        }
+        begin = first + index;
+        shown.push(line);
+    }
+    shown.reverse();
+    Numbered {
+        text: shown.concat(),
+        first: begin,
+        last,
+    }
+}
+
+fn one(number: usize, line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        None => format!("{number:>6}\t{line}\n"),
+        Some((end, _)) => format!("{number:>6}\t{}[cut]\n", &line[..end]),
+    }
 }
 
 fn is_binary(path: &str, content: &[u8]) -> bool {
@@ -160,6 +250,54 @@ mod tests {
             let output = bench.run(&read, arguments.clone()).await;
             assert_eq!(output.text, expected, "{arguments}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_long_file_shows_its_beginning_and_its_end_and_pages_to_every_line() {
+        let total = 5_687;
+        let lines: Vec<String> = (1..=total)
+            .map(|line| format!("some text of line {line}\n"))
+            .collect();
+        let text = lines.concat();
+        let bench = Bench::new(&[("a.txt", &text)], &[]);
+        let read = Read::new(bench.workbench.clone());
+        let first = bench.run(&read, json!({ "path": "a.txt" })).await.text;
+        assert!(first.len() <= 16 * 1024, "{}", first.len());
+        assert!(first.contains("line 1\n") && first.ends_with("line 5687\n"));
+        assert!(first.contains("to 5647 are left out; go on with offset "));
+        let next_of = |text: &str| -> Option<usize> {
+            let (_, next) = text.rsplit_once("go on with offset ")?;
+            next.split(']').next()?.parse().ok()
+        };
+        let mut next = next_of(&first);
+        let mut seen = next.unwrap() - 1;
+        while let Some(offset) = next {
+            let page = bench
+                .run(&read, json!({ "path": "a.txt", "offset": offset }))
+                .await
+                .text;
+            assert!(page.len() <= 16 * 1024, "{}", page.len());
+            let lines: Vec<&str> = page.lines().filter(|line| line.contains('\t')).collect();
+            assert!(lines[0].ends_with(&format!("line {offset}")));
+            seen += lines.len();
+            next = next_of(&page);
+        }
+        assert_eq!(seen, total);
+        let asked = json!({ "path": "a.txt", "offset": 1, "limit": 1_000 });
+        let asked = bench.run(&read, asked).await.text;
+        assert!(asked.ends_with("line 1000\n[4687 more lines; go on with offset 1001]\n"));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_cut() {
+        let bench = Bench::new(&[("a", &"x".repeat(100_000))], &[]);
+        let read = Read::new(bench.workbench.clone());
+        let text = bench.run(&read, json!({ "path": "a" })).await.text;
+        assert!(
+            text.ends_with("x[cut]\n") && text.len() < 2_020,
+            "{}",
+            text.len()
+        );
     }
 
     #[tokio::test]

@@ -3,34 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ropewalk_runtime::in_hand;
 use ropewalk_schemas::RepoPath;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::file_grants::{FileGrants, GrantReply};
 use super::workbench::Workbench;
 use super::{arguments, path};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// So many files may be granted to one attempt.
 const MOST: usize = 3;
-
-/// Grants files to an attempt; it may take as long as their holders need.
-#[async_trait]
-pub trait FileGrants: Send + Sync {
-    /// Asks for all of `files` or none.
-    async fn request(&self, files: &[RepoPath], reason: &str) -> GrantReply;
-}
-
-/// Says what came of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GrantReply {
-    /// The files may be written.
-    Granted,
-    /// The files may not be written; the model reads why.
-    Denied(String),
-    /// The attempt must stop now, for this reason.
-    Ended(String),
-}
 
 /// Asks for more files.
 pub(super) struct RequestFile {
@@ -114,7 +98,8 @@ impl Tool for RequestFile {
             return Ok(ToolOutput::text("you may write these files already"));
         }
         self.admit(&files)?;
-        match self.grants.request(&files, &wanted.reason).await {
+        let answer = self.grants.request(&files, &wanted.reason);
+        match in_hand::aside(answer).await {
             GrantReply::Granted => {
                 self.workbench.grant(&files);
                 Ok(

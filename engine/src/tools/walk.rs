@@ -7,6 +7,7 @@ use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::SlotFiles;
 use ropewalk_workspace::path::EntryKind;
 
+use super::ignored::Ignored;
 use super::workbench::refused;
 use crate::tool::ToolFailure;
 
@@ -47,14 +48,14 @@ impl Area {
 
     /// Lists its files.
     pub(super) fn files(&self) -> impl Iterator<Item = Found> {
+        let ignored = Ignored::below(&self.start);
         WalkBuilder::new(&self.start)
-            .hidden(false)
-            .parents(false)
-            .git_global(false)
-            .git_exclude(false)
-            .require_git(false)
+            .standard_filters(false)
             .follow_links(false)
-            .filter_entry(|entry| entry.file_name() != ".git")
+            .filter_entry(move |entry| {
+                let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+                entry.file_name() != ".git" && !ignored.takes(entry.path(), is_directory)
+            })
             .sort_by_file_name(std::cmp::Ord::cmp)
             .build()
             .filter_map(Result::ok)
@@ -97,5 +98,14 @@ mod tests {
         assert_eq!(paths(None), ["a", "src/b"]);
         assert_eq!(paths(Some(&repo_path("src"))), ["src/b"]);
         assert_eq!(paths(Some(&repo_path("a"))), ["a"]);
+    }
+
+    #[test]
+    fn a_line_of_gitignore_that_nests_too_deep_counts_for_nothing() {
+        let deep = format!("*.log\n{}a{}\n", "{".repeat(8_000), "}".repeat(8_000));
+        let bench = Bench::new(&[("a", ""), ("b.log", ""), (".gitignore", &deep)], &[]);
+        let area = Area::new(bench.workbench.files(), None).unwrap();
+        let paths: Vec<String> = area.files().map(|found| found.path).collect();
+        assert_eq!(paths, [".gitignore", "a"]);
     }
 }

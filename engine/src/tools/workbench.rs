@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::{CommandRunner, PathError, SlotFiles};
 
-use super::request_file::FileGrants;
+use super::file_grants::FileGrants;
 use crate::tool::ToolFailure;
 
 /// The longest file that a tool reads or changes.
@@ -114,13 +114,15 @@ impl Workbench {
             .map_err(|error| refused(&error))
     }
 
-    /// Writes a file that may be written, and remembers it as known.
-    pub(super) fn write(&self, path: &RepoPath, content: &[u8]) -> Result<(), ToolFailure> {
+    /// Writes a file that may be written, and remembers it as known; says whether it holds something else now.
+    pub(super) fn write(&self, path: &RepoPath, content: &[u8]) -> Result<bool, ToolFailure> {
+        // What is too long to be read holds something else.
+        let before = self.read(path).ok().flatten();
         self.files()
             .write_file(path, content)
             .map_err(|error| refused(&error))?;
         self.saw(path);
-        Ok(())
+        Ok(before.as_deref() != Some(content))
     }
 
     /// Refuses a file that may not be written, or that the model does not know as it is now.

@@ -1,12 +1,13 @@
 //! Writes a whole file.
 
 use async_trait::async_trait;
+use ropewalk_schemas::RepoPath;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::workbench::Workbench;
 use super::{arguments, path};
-use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Writes a file.
 pub(super) struct Write {
@@ -15,8 +16,34 @@ pub(super) struct Write {
 
 #[derive(Deserialize)]
 struct Arguments {
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    files: Vec<Content>,
+}
+
+/// Is a file as it is to be.
+#[derive(Deserialize)]
+struct Content {
     path: String,
     content: String,
+}
+
+impl Arguments {
+    /// Returns the files, in whichever of the two forms they were given.
+    fn files(self) -> Result<Vec<Content>, ToolFailure> {
+        match (self.path, self.content, self.files) {
+            (Some(path), Some(content), files) if files.is_empty() => {
+                Ok(vec![Content { path, content }])
+            }
+            (None, None, files) if !files.is_empty() => Ok(files),
+            _ => Err(ToolFailure::refused(
+                "give either `path` and `content`, or `files` with a `path` and a `content` each",
+            )),
+        }
+    }
 }
 
 impl Write {
@@ -32,8 +59,8 @@ impl Tool for Write {
     }
 
     fn description(&self) -> &'static str {
-        "Writes a whole file, making it and its directories if need be. Only the files of the task can be written; an \
-         existing file has to be read first."
+        "Writes a whole file, or several with `files`, making them and their directories if need be. Only the files of \
+         the task can be written; an existing file has to be read first."
     }
 
     fn parameters(&self) -> Value {
@@ -42,8 +69,11 @@ impl Tool for Write {
             "properties": {
                 "path": { "type": "string", "description": "the file, relative to the repository" },
                 "content": { "type": "string", "description": "all that the file is to hold" },
+                "files": { "type": "array", "minItems": 1, "maxItems": 20,
+                    "description": "several files, in the place of `path` and `content`: all are written or none",
+                    "items": { "type": "object", "required": ["path", "content"], "additionalProperties": false,
+                        "properties": { "path": { "type": "string" }, "content": { "type": "string" } } } },
             },
-            "required": ["path", "content"],
             "additionalProperties": false,
         })
     }
@@ -54,12 +84,24 @@ impl Tool for Write {
 
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
-        let path = path(&wanted.path)?;
-        self.workbench.admit_write(&path)?;
-        self.workbench.write(&path, wanted.content.as_bytes())?;
-        let lines = wanted.content.lines().count();
-        Ok(ToolOutput::text(format!("wrote `{path}`, {lines} lines"))
-            .with_metadata(json!({ "changed": path })))
+        let mut files = Vec::new();
+        for file in wanted.files()? {
+            let path = path(&file.path)?;
+            self.workbench.admit_write(&path)?;
+            files.push((path, file.content));
+        }
+        let mut told = Vec::new();
+        let mut effect = Effect::Nothing;
+        for (path, content) in &files {
+            if self.workbench.write(path, content.as_bytes())? {
+                effect = Effect::Changed;
+            }
+            told.push(format!("wrote `{path}`, {} lines", content.lines().count()));
+        }
+        let paths: Vec<&RepoPath> = files.iter().map(|(path, _)| path).collect();
+        Ok(ToolOutput::text(told.join("\n"))
+            .with_effect(effect)
+            .with_metadata(json!({ "changed": paths })))
     }
 }
 
@@ -81,6 +123,34 @@ mod tests {
         assert_eq!(bench.content("a/b/c.txt").as_deref(), Some("one\ntwo\n"));
         // Its own write counts as a reading.
         assert!(!bench.run(&write, call("three")).await.is_error);
+    }
+
+    #[tokio::test]
+    async fn several_files_are_written_at_once_or_none_is() {
+        let bench = Bench::new(&[], &["a", "b"]);
+        let write = Write::new(bench.workbench.clone());
+        let files = |names: [&str; 2]| {
+            let files = names.map(|name| json!({ "path": name, "content": "x\n" }));
+            json!({ "files": files })
+        };
+        let refused = bench.run(&write, files(["a", "theirs"])).await;
+        assert!(
+            refused.is_error && refused.text.contains("`theirs`"),
+            "{}",
+            refused.text
+        );
+        assert_eq!(bench.content("a"), None);
+        let output = bench.run(&write, files(["a", "b"])).await;
+        assert_eq!(output.text, "wrote `a`, 1 lines\nwrote `b`, 1 lines");
+        assert_eq!(bench.content("b").as_deref(), Some("x\n"));
+        let both =
+            json!({ "path": "a", "content": "y", "files": [{ "path": "b", "content": "y" }] });
+        let refused = bench.run(&write, both).await;
+        assert!(
+            refused.is_error && refused.text.contains("either"),
+            "{}",
+            refused.text
+        );
     }
 
     #[tokio::test]

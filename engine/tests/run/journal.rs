@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use ropewalk_engine::{EngineError, UsageScope};
+use ropewalk_engine::{Allowance, Budgets, EngineError, Silent, UsageScope};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::{BuildId, Slug, TaskId};
 use ropewalk_store::Query;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{House, counting, job};
 
@@ -73,5 +74,44 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
         && row.record.micro_usd.is_none()));
     let output: u64 = rows.iter().map(|row| row.record.output_tokens).sum();
     assert_eq!(output, outcome.usage.output_tokens);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_kept_is_paid_all_the_same_and_the_budget_knows_it()
+-> anyhow::Result<()> {
+    let house = House::new(&format!("- reply: {{ text: {} }}", "x".repeat(1_300_000))).await?;
+    let budgets = Budgets {
+        task: Allowance {
+            tokens: Some(200),
+            micro_usd: None,
+        },
+        ..Budgets::default()
+    };
+    let engine = house.engine().with_budgets(budgets);
+    let mut job = job(counting()?.0);
+    job.scope = UsageScope {
+        idea: Some(Slug::parse("habits")?),
+        build: Some(BuildId::from(uuid::Uuid::from_u128(3))),
+        task: Some(TaskId::parse("T-001")?),
+    };
+    let cancel = CancellationToken::new();
+    for attempt in 1..=3 {
+        job.journal_key = format!("attempt/{attempt}");
+        let ended = engine.run(&job, &cancel, &Silent).await.unwrap_err();
+        let told = ended.to_string();
+        let expected = if attempt == 1 {
+            "1048576 bytes"
+        } else {
+            "is used up"
+        };
+        assert!(told.contains(expected), "{attempt}: {told}");
+    }
+    assert_eq!(house.requests().len(), 1);
+    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].record.output_tokens > 200 && rows[0].record.reply.is_null());
+    let refusal = rows[0].record.refusal.as_deref().unwrap_or_default();
+    assert!(refusal.contains("1048576 bytes"), "{refusal}");
     Ok(())
 }

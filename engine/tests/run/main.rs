@@ -1,6 +1,8 @@
 //! Runs whole jobs on a scripted model and a real store, and looks at what the model was told.
 
 mod journal;
+mod paid;
+mod progress;
 mod submission;
 mod support;
 mod tools;

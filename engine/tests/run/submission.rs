@@ -2,6 +2,7 @@
 
 use ropewalk_engine::{EngineError, ModelRole, Tool, Toolbox};
 use ropewalk_llm::{StopReason, ToolChoice};
+use ropewalk_schemas::attempt::FailureClass;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -71,39 +72,50 @@ async fn used_up_repairs_end_the_job_with_what_was_wrong() -> anyhow::Result<()>
 }
 
 #[tokio::test]
-async fn a_model_that_forgets_to_call_is_made_to() -> anyhow::Result<()> {
+async fn a_model_that_writes_text_is_told_to_go_on_and_chooses_freely() -> anyhow::Result<()> {
     let house = House::new(
         r"
 - turn: 1
   reply: { text: I am done. }
 - turn: 2
-  contains: You have not called
+  contains: Go on with your tools, or call `finish`
+  reply: { tools: [{ name: count, input: { n: 1 } }] }
+- turn: 3
   reply: { tools: [{ name: finish, input: { number: 1 } }] }
 ",
     )
     .await?;
-    let mut job = job(counting()?.0);
-    job.submission = Some(submission(1));
+    let (toolbox, counter) = counting()?;
+    let mut job = job(toolbox);
+    job.submission = Some(submission(0));
     let outcome = house.run(&job).await?;
     assert_eq!(outcome.submission, Some(json!({ "number": 1 })));
-    assert_eq!(outcome.text, "I am done.");
-    let choices: Vec<ToolChoice> = house
-        .requests()
-        .into_iter()
-        .map(|request| request.tool_choice)
-        .collect();
-    assert_eq!(choices, [ToolChoice::Auto, forced()]);
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 1);
+    let mut requests = house.requests().into_iter();
+    assert!(requests.all(|request| request.tool_choice == ToolChoice::Auto));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_result_in_the_text_is_taken_when_it_fits() -> anyhow::Result<()> {
-    let house =
-        House::new("- reply: { text: \"Here:\\n```json\\n{\\\"number\\\": 5}\\n```\" }").await?;
-    let mut job = job(Toolbox::default());
+async fn a_question_in_the_text_is_no_result_and_the_third_text_in_a_row_ends_the_job()
+-> anyhow::Result<()> {
+    let question = r#"Which one?\n```json\n{\"number\": 5}\n```"#;
+    let script = format!(
+        "- {{ turn: 2, reply: {{ tools: [{{ name: count, input: {{ n: 1 }} }}] }} }}\n\
+         - {{ reply: {{ text: \"{question}\" }} }}\n"
+    );
+    let house = House::new(&script).await?;
+    let mut job = job(counting()?.0);
     job.submission = Some(submission(0));
-    let outcome = house.run(&job).await?;
-    assert_eq!(outcome.submission, Some(json!({ "number": 5 })));
+    let ended = house.run(&job).await.unwrap_err();
+    let told = ended.to_string();
+    assert!(
+        told.contains("3 replies in a row") && told.contains("Which one?"),
+        "{told}"
+    );
+    assert_eq!(ended.failure_class(), Some(FailureClass::AgentRefused));
+    // One text, a call, and then three texts.
+    assert_eq!(house.requests().len(), 5);
     Ok(())
 }
 

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use ropewalk_engine::{
     Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome, Silent, Submission,
-    Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope,
+    Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope, Workbench, WorkbenchOptions,
 };
 use ropewalk_llm::{
     Block, Message, Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey,
     Scripted,
 };
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::RepoPath;
 use ropewalk_store::{Location, Store};
+use ropewalk_workspace::{CommandRunner, Environment};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +78,16 @@ impl House {
         let models = Models::all(ModelEntry {
             model: self.model.clone(),
             name: "scripted".to_owned(),
+            prices: PriceTable::default(),
+        });
+        Engine::new(self.store.clone(), models, self.clock.clone())
+    }
+
+    /// Returns an engine on another model, whose clock does not make a test wait.
+    pub(crate) fn engine_on(&self, model: Arc<dyn Model>) -> Engine {
+        let models = Models::all(ModelEntry {
+            model,
+            name: "m".to_owned(),
             prices: PriceTable::default(),
         });
         Engine::new(self.store.clone(), models, self.clock.clone())
@@ -241,4 +253,19 @@ pub(crate) fn counting() -> anyhow::Result<(Toolbox, Arc<Counter>)> {
     let counter = Counter::safe("count", &Arc::default());
     let toolbox = Toolbox::new([counter.clone() as Arc<dyn Tool>])?;
     Ok((toolbox, counter))
+}
+
+/// The tools of an attempt that may write `src/lib.rs` in an empty slot.
+pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
+    let root = house.directory.path().join("slot");
+    std::fs::create_dir_all(&root)?;
+    Ok(Workbench::open(WorkbenchOptions {
+        root,
+        writable: vec![RepoPath::parse("src/lib.rs")?],
+        gate_files: Vec::new(),
+        runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
+        variables: Vec::new(),
+        grants: None,
+        spill_directory: house.directory.path().join("spill"),
+    })?)
 }

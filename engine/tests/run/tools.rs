@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ropewalk_engine::{
-    EngineError, Silent, Tool, Toolbox, Workbench, WorkbenchOptions, build_tools,
-};
-use ropewalk_schemas::RepoPath;
-use ropewalk_workspace::{CommandRunner, Environment};
+use ropewalk_engine::{EngineError, Silent, Tool, Toolbox, build_tools};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Counter, House, job};
+use crate::support::{Counter, House, job, workbench};
 
 #[tokio::test]
 async fn safe_calls_run_side_by_side_and_others_alone_in_their_order() -> anyhow::Result<()> {
@@ -51,20 +47,6 @@ async fn a_tool_that_ends_the_work_ends_it_at_once() -> anyhow::Result<()> {
     assert_eq!(look.runs.load(Ordering::SeqCst), 0);
     assert_eq!(house.requests().len(), 1);
     Ok(())
-}
-
-fn workbench(house: &House) -> anyhow::Result<Workbench> {
-    let root = house.directory.path().join("slot");
-    std::fs::create_dir_all(&root)?;
-    Ok(Workbench::open(WorkbenchOptions {
-        root,
-        writable: vec![RepoPath::parse("src/lib.rs")?],
-        gate_files: Vec::new(),
-        runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
-        variables: Vec::new(),
-        grants: None,
-        spill_directory: house.directory.path().join("spill"),
-    })?)
 }
 
 #[tokio::test]

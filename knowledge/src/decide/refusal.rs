@@ -1,8 +1,8 @@
 //! What is not worth remembering.
 
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::{GlobPattern, GlobPatternError};
 
-use crate::applies::is_glob;
 use crate::draft::Draft;
 use crate::similarity::normalise;
 
@@ -69,8 +69,8 @@ pub enum Refusal {
     #[error("`{0}` is a passing state of the machine or the network, not a lesson")]
     Environmental(String),
     /// One of its globs cannot match.
-    #[error("`{0}` is no glob; write for example `src/*.rs`")]
-    Glob(String),
+    #[error(transparent)]
+    Glob(#[from] GlobPatternError),
 }
 
 /// Returns why a draft is not remembered, if so. What a person says is only bound in size.
@@ -85,8 +85,9 @@ pub fn refusal(draft: &Draft) -> Option<Refusal> {
     if word_count(&words) < fewest {
         return Some(Refusal::TooShort(content.to_owned()));
     }
-    if let Some(glob) = draft.globs.iter().find(|glob| !is_glob(glob)) {
-        return Some(Refusal::Glob(glob.clone()));
+    let mut globs = draft.globs.iter().map(|glob| GlobPattern::anywhere(glob));
+    if let Some(error) = globs.find_map(Result::err) {
+        return Some(error.into());
     }
     if draft.from_person {
         return None;
@@ -121,10 +122,13 @@ pub const fn is_lesson(class: FailureClass) -> bool {
         | FailureClass::Resource
         | FailureClass::Quota
         | FailureClass::ProviderDown
+        | FailureClass::ContextFull
+        | FailureClass::ReplyTooLarge
         | FailureClass::DoomLoop
         | FailureClass::EvalExhausted
         | FailureClass::SandboxDenied
         | FailureClass::NoProgress
+        | FailureClass::Interrupted
         | FailureClass::AgentRefused => false,
     }
 }
@@ -189,10 +193,14 @@ mod tests {
         };
         assert_eq!(said("be careful", "*.rs"), None);
         assert_eq!(said("  ", "*.rs"), Some(Refusal::TooShort(String::new())));
-        assert_eq!(
-            said("be careful", "a["),
-            Some(Refusal::Glob("a[".to_owned()))
-        );
+        let nested = format!("{}a{}", "{".repeat(8_000), "}".repeat(8_000));
+        for (glob, told) in [("a[", "`a[` is no glob"), (&nested, "1000 is the most")] {
+            let refused = said("be careful", glob).map(|refusal| refusal.to_string());
+            assert!(
+                refused.is_some_and(|refused| refused.contains(told)),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::error::ModelError;
 use crate::message::{Block, ToolUse};
 use crate::reply::{Delta, Reply, StopReason, Usage};
-use crate::wire::{Decoder, in_stream};
+use crate::wire::{Decoder, in_stream, size};
 
 /// Collects one reply.
 pub(super) struct Messages {
@@ -17,6 +17,7 @@ pub(super) struct Messages {
     stop: Option<StopReason>,
     open: BTreeMap<u32, Open>,
     closed: BTreeMap<u32, Block>,
+    content_bytes: u64,
 }
 
 /// Is a block that is still being written.
@@ -116,6 +117,7 @@ impl Messages {
             stop: None,
             open: BTreeMap::new(),
             closed: BTreeMap::new(),
+            content_bytes: 0,
         }
     }
 
@@ -137,6 +139,7 @@ impl Messages {
     fn begin(&mut self, index: u32, start: BlockStart) -> Option<Delta> {
         let (open, delta) = match start {
             BlockStart::Text { text } => {
+                self.content_bytes += size(&text);
                 let delta = (!text.is_empty()).then(|| Delta::Text(text.clone()));
                 (Open::Text(text), delta)
             }
@@ -164,10 +167,12 @@ impl Messages {
         match (self.open.get_mut(&index), part) {
             (None, _) => Err(ModelError::malformed(format!("block {index} is not open"))),
             (Some(Open::Text(text)), Part::TextDelta { text: more }) => {
+                self.content_bytes += size(&more);
                 text.push_str(&more);
                 Ok((!more.is_empty()).then_some(Delta::Text(more)))
             }
             (Some(Open::Tool { json, .. }), Part::InputJsonDelta { partial_json }) => {
+                self.content_bytes += size(&partial_json);
                 json.push_str(&partial_json);
                 Ok(None)
             }
@@ -248,6 +253,10 @@ impl Decoder for Messages {
             Event::Other => None,
         };
         Ok(delta.into_iter().collect())
+    }
+
+    fn content_bytes(&self) -> u64 {
+        self.content_bytes
     }
 
     fn settled(&self) -> bool {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::error::ModelError;
 use crate::message::{Block, ToolUse};
 use crate::reply::{Delta, Reply, StopReason, Usage};
-use crate::wire::{Decoder, in_stream};
+use crate::wire::{Decoder, in_stream, size};
 
 /// Collects one reply.
 pub(super) struct Completion {
@@ -18,6 +18,7 @@ pub(super) struct Completion {
     open: Option<Call>,
     calls: Vec<ToolUse>,
     finish: Option<String>,
+    content_bytes: u64,
 }
 
 /// Is a tool call whose arguments are still being written.
@@ -87,6 +88,7 @@ impl Completion {
             open: None,
             calls: Vec::new(),
             finish: None,
+            content_bytes: 0,
         }
     }
 
@@ -117,6 +119,7 @@ impl Completion {
                 .is_some_and(|refusal| !refusal.is_empty());
             for text in [part.content, part.refusal].into_iter().flatten() {
                 if !text.is_empty() {
+                    self.content_bytes += size(&text);
                     self.text.push_str(&text);
                     deltas.push(Delta::Text(text));
                 }
@@ -152,12 +155,14 @@ impl Completion {
             self.open = Some(call);
         }
         if let Some(open) = &mut self.open {
-            match arguments {
-                None | Some(Value::Null) => {}
-                Some(Value::String(text)) => open.arguments.push_str(&text),
+            let more = match arguments {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(text)) => text,
                 // Some servers send the object instead of its text.
-                Some(other) => open.arguments.push_str(&other.to_string()),
-            }
+                Some(other) => other.to_string(),
+            };
+            self.content_bytes += size(&more);
+            open.arguments.push_str(&more);
         }
     }
 
@@ -226,6 +231,10 @@ impl Decoder for Completion {
         let chunk = Chunk::deserialize(value)
             .map_err(|error| ModelError::malformed(format!("unknown chunk: {error}")))?;
         Ok(self.chunk(chunk))
+    }
+
+    fn content_bytes(&self) -> u64 {
+        self.content_bytes
     }
 
     fn settled(&self) -> bool {

@@ -22,6 +22,9 @@ pub(crate) trait Decoder: Send {
     /// Takes the data of one event; [`Delta::Done`] comes last and ends the stream.
     fn event(&mut self, data: &str) -> Result<Vec<Delta>, ModelError>;
 
+    /// Counts the bytes of words and arguments so far.
+    fn content_bytes(&self) -> u64;
+
     /// Tells whether only trailers can follow: losing them loses no content.
     fn settled(&self) -> bool;
 
@@ -29,9 +32,10 @@ pub(crate) trait Decoder: Send {
     fn closed(&mut self) -> Result<Reply, ModelError>;
 }
 
-/// Bounds the waiting for one reply.
+/// Bounds one reply, and the waiting for it.
 pub(super) struct Bounds {
     pub(super) deadline: Instant,
+    pub(super) content_bytes: u64,
     pub(super) cancel: CancellationToken,
 }
 
@@ -116,6 +120,7 @@ impl<D: Decoder> Reading<D> {
                 Ok(Some(event)) => {
                     if let Some(data) = event.data {
                         self.ready.extend(self.decoder.event(&data)?);
+                        self.check_size()?;
                     }
                     if self.settled_at.is_none() && self.decoder.settled() {
                         self.settled_at = Some(Instant::now());
@@ -129,6 +134,15 @@ impl<D: Decoder> Reading<D> {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Ends a reply that nobody would keep while it is still being written, and paid.
+    fn check_size(&self) -> Result<(), ModelError> {
+        let limit_bytes = self.bounds.content_bytes;
+        if self.decoder.content_bytes() > limit_bytes {
+            return Err(ModelError::TooLong { limit_bytes });
+        }
+        Ok(())
     }
 
     async fn event(&mut self) -> Result<Option<Sse>, ModelError> {
@@ -148,11 +162,7 @@ fn unreadable(error: Box<dyn std::error::Error + Send + Sync>) -> ModelError {
     match error.downcast::<BodyError>() {
         Ok(body) => match *body {
             BodyError::Read(error) => network(&error),
-            // Not an unreadable reply: asking again would bring as much again.
-            BodyError::TooLong(_) => ModelError::Refused {
-                status: 200,
-                message: body.to_string(),
-            },
+            BodyError::TooLong(limit_bytes) => ModelError::TooLong { limit_bytes },
         },
         Err(other) => ModelError::Network {
             message: other.to_string(),
@@ -179,6 +189,7 @@ pub(crate) mod fixtures {
             .collect();
         let bounds = Bounds {
             deadline: Instant::now() + Duration::from_mins(1),
+            content_bytes: 1024 * 1024,
             cancel: CancellationToken::new(),
         };
         let stream = replies(stream::iter(pieces), decoder, bounds);
@@ -196,6 +207,7 @@ pub(crate) mod fixtures {
         let open = stream::iter([Ok(Bytes::from_static(bytes))]).chain(stream::pending());
         let bounds = Bounds {
             deadline: Instant::now() + Duration::from_mins(15),
+            content_bytes: 1024 * 1024,
             cancel,
         };
         complete(replies(open, decoder, bounds), |_| ()).await

@@ -1,11 +1,12 @@
 //! Takes an answer once, from a named person, on any channel.
 
 use ropewalk_schemas::payload::QuestionAnswered;
-use ropewalk_schemas::question::{Answer, Question, QuestionState};
-use ropewalk_schemas::{Payload, QuestionId, Subject};
+use ropewalk_schemas::question::{Answer, Choice, LATE_ANSWERS, Question, QuestionState};
+use ropewalk_schemas::{ChoiceId, Payload, QuestionId, Subject};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
 
-use super::decide::{self, Refusal};
+use super::decide;
+use super::reply::{self, Given, Refusal, Reply};
 use crate::context::Context;
 
 /// Says why an answer was not accepted.
@@ -14,8 +15,10 @@ pub enum AnswerError {
     /// No question has this id.
     #[error("no question has the id `{0}`; `ropewalk question list` shows the open ones")]
     Unknown(QuestionId),
-    /// The question is closed.
-    #[error("question `{id}` is already {state}{by}")]
+    /// The question is closed; what was said is kept and changes nothing.
+    #[error(
+        "question `{id}` is already {state}{by}; your answer is kept beside it and changes nothing"
+    )]
     Closed {
         /// The question.
         id: QuestionId,
@@ -25,15 +28,30 @@ pub enum AnswerError {
         by: String,
     },
     /// The answer is empty.
-    #[error("the answer is empty; give one of the options or a text")]
-    Empty,
-    /// The answer is none of the options.
-    #[error("`{text}` is none of the options: {options}")]
+    #[error("the answer is empty and decides nothing; answer with {choices}")]
+    Empty {
+        /// What would be an answer.
+        choices: String,
+    },
+    /// The answer is none of the choices.
+    #[error(
+        "`{text}` is none of the choices of question `{id}` and decides nothing; answer with {choices}"
+    )]
     NotAChoice {
+        /// The question.
+        id: QuestionId,
         /// The answer as given.
         text: String,
-        /// The options.
-        options: String,
+        /// What would be an answer.
+        choices: String,
+    },
+    /// The choice takes words, and none were given.
+    #[error(
+        "`{choice}` decides nothing without your words; answer with `{choice}` and what you want to say"
+    )]
+    WordsMissing {
+        /// The choice.
+        choice: ChoiceId,
     },
     /// The store cannot be read.
     #[error(transparent)]
@@ -48,18 +66,21 @@ pub enum AnswerError {
 pub struct Answered {
     /// The question.
     pub id: QuestionId,
-    /// The answer, spelled as its option is.
+    /// What was chosen; none where words alone are the answer.
+    pub choice: Option<ChoiceId>,
+    /// The words, else the label of the choice.
     pub answer: String,
 }
 
 /// Records the answer of `by` and tells whoever asked; the second answer is told who was first.
-pub async fn answer(
+pub async fn answer<'a>(
     context: &Context,
     id: QuestionId,
-    text: &str,
+    given: impl Into<Given<'a>>,
     by: &str,
     channel: &str,
 ) -> Result<Answered, AnswerError> {
+    let given = given.into();
     let context = context
         .because_of_newest(Subject::question(id), "question.asked")
         .await?;
@@ -69,17 +90,32 @@ pub async fn answer(
             .get::<Question>(&id.to_string())
             .await?
             .ok_or(AnswerError::Unknown(id))?;
-        let accepted = decide::accept(&question, text)
-            .map_err(|refusal| refused(&question, text, &refusal))?;
         let mut changes = ChangeSet::new();
-        record(&mut changes, &context, &question, &accepted, by, channel);
+        let outcome = if question.state == QuestionState::Pending {
+            let reply = reply::accept(&question, given)
+                .map_err(|refusal| refused(&question, given, refusal))?;
+            record(
+                &mut changes,
+                &context,
+                &question,
+                reply.clone(),
+                by,
+                channel,
+            );
+            Ok(Answered {
+                id,
+                choice: reply.choice,
+                answer: reply.text,
+            })
+        } else {
+            keep_late(&mut changes, &context, &question, given, by, channel);
+            Err(closed(&question))
+        };
+        if changes.is_empty() {
+            return outcome;
+        }
         match context.store.commit(changes).await {
-            Ok(_) => {
-                return Ok(Answered {
-                    id,
-                    answer: accepted,
-                });
-            }
+            Ok(_) => return outcome,
             // Somebody else changed the question in between: look again.
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -105,7 +141,15 @@ pub async fn answer_defaults(
         let Some(default) = decide::default_of(question) else {
             continue;
         };
-        match answer(context, question.id, &default, by, channel).await {
+        match answer(
+            context,
+            question.id,
+            Given::Picked(&default, None),
+            by,
+            channel,
+        )
+        .await
+        {
             Ok(done) => answered.push(done),
             // Somebody answered it meanwhile, which is as good.
             Err(AnswerError::Closed { .. }) => {}
@@ -120,18 +164,19 @@ pub(super) fn record(
     changes: &mut ChangeSet,
     context: &Context,
     question: &Versioned<Question>,
-    text: &str,
+    reply: Reply,
     by: &str,
     channel: &str,
 ) {
-    let by_default = by == super::service::DEFAULT;
+    let by_default = by == super::BY_DEFAULT;
     let state = if by_default {
         QuestionState::Defaulted
     } else {
         QuestionState::Answered
     };
     let given = Answer {
-        text: text.to_owned(),
+        choice: reply.choice.clone(),
+        text: reply.text.clone(),
         by: by.to_owned(),
         channel: channel.to_owned(),
         at: context.now(),
@@ -147,7 +192,8 @@ pub(super) fn record(
     let payload = QuestionAnswered {
         question_id: question.id,
         trigger: question.trigger.clone(),
-        answer: text.to_owned(),
+        choice: reply.choice,
+        answer: reply.text,
         answered_by: by.to_owned(),
         channel: channel.to_owned(),
         about: question.about.clone(),
@@ -163,26 +209,71 @@ pub(super) fn record(
     changes.emit(claim.event(Subject::question(question.id), payload));
 }
 
-fn refused(question: &Question, text: &str, refusal: &Refusal) -> AnswerError {
-    match refusal {
-        Refusal::Closed(state) => AnswerError::Closed {
-            id: question.id,
-            state: *state,
-            by: question
-                .answer
-                .as_ref()
-                .map(|answer| format!(" by {} over {}", answer.by, answer.channel))
-                .unwrap_or_default(),
-        },
-        Refusal::Empty => AnswerError::Empty,
-        Refusal::NotAChoice => AnswerError::NotAChoice {
-            text: text.to_owned(),
-            options: question
-                .choices
-                .iter()
-                .map(|choice| format!("`{}`", choice.label))
-                .collect::<Vec<_>>()
-                .join(", "),
-        },
+/// Keeps what came too late, each person's word once, so that it can be looked up and changes nothing.
+fn keep_late(
+    changes: &mut ChangeSet,
+    context: &Context,
+    question: &Versioned<Question>,
+    given: Given<'_>,
+    by: &str,
+    channel: &str,
+) {
+    let reply = reply::accept(question, given).unwrap_or_else(|_| Reply {
+        choice: None,
+        text: given.text(),
+    });
+    let is_known = |answer: &Answer| {
+        answer.by == by && (&answer.choice, &answer.text) == (&reply.choice, &reply.text)
+    };
+    let mut said = question.answer.iter().chain(&question.late);
+    if said.any(is_known) || question.late.len() >= LATE_ANSWERS {
+        return;
     }
+    let mut after = question.record.clone();
+    after.late.push(Answer {
+        choice: reply.choice,
+        text: reply.text,
+        by: by.to_owned(),
+        channel: channel.to_owned(),
+        at: context.now(),
+    });
+    changes.update(question, &after);
+}
+
+fn closed(question: &Question) -> AnswerError {
+    let first = question.answer.as_ref();
+    AnswerError::Closed {
+        id: question.id,
+        state: question.state,
+        by: first.map_or_else(String::new, |answer| {
+            format!(" by {} over {}", answer.by, answer.channel)
+        }),
+    }
+}
+
+fn refused(question: &Question, given: Given<'_>, refusal: Refusal) -> AnswerError {
+    match refusal {
+        Refusal::Empty => AnswerError::Empty {
+            choices: choices_told(question),
+        },
+        Refusal::NotAChoice => AnswerError::NotAChoice {
+            id: question.id,
+            text: given.text(),
+            choices: choices_told(question),
+        },
+        Refusal::WordsMissing(choice) => AnswerError::WordsMissing { choice },
+    }
+}
+
+/// Says in one line what would be an answer, each choice as its id with its label behind it.
+pub fn choices_told(question: &Question) -> String {
+    let told = |choice: &Choice| {
+        let words = if choice.with_words { " WORDS" } else { "" };
+        format!("`{}{words}` ({})", choice.id, choice.label)
+    };
+    let mut told: Vec<String> = question.choices.iter().map(told).collect();
+    if !question.consequential && (question.free_text || question.choices.is_empty()) {
+        told.push("words of your own".to_owned());
+    }
+    told.join(", ")
 }

@@ -1,9 +1,12 @@
 //! Puts a question: once in 24 hours, with its timers, in the change set of whoever asks.
 
 use chrono::TimeDelta;
+use ropewalk_config::QuestionDraft;
 use ropewalk_schemas::payload::{QuestionAsked, QuestionClosed};
-use ropewalk_schemas::question::{About, Answer, Choice, Question, QuestionKind, QuestionState};
-use ropewalk_schemas::{Payload, QuestionId, Slug, Subject};
+use ropewalk_schemas::question::{
+    About, Answer, Choice, Content, Question, QuestionKind, QuestionState,
+};
+use ropewalk_schemas::{ChoiceId, Payload, QuestionId, Slug, Subject};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 
 use super::decide::Deadlines;
@@ -23,20 +26,42 @@ pub struct Asking {
     pub text: String,
     /// Why it is asked.
     pub context: String,
-    /// The options.
+    /// The choices.
     pub choices: Vec<Choice>,
-    /// Whether any text is an answer.
+    /// Whether words alone are an answer.
     pub free_text: bool,
-    /// The label taken when nobody answers.
-    pub default: Option<String>,
-    /// Whether its yes would approve, start, promote, merge, delete or spend.
+    /// The choice taken when nobody answers.
+    pub default: Option<ChoiceId>,
+    /// Whether an answer would approve, start, promote, merge, delete, spend, skip or accept a risk.
     pub consequential: bool,
+    /// What a yes holds for, and for nothing else.
+    pub content: Option<Content>,
     /// What waits for the answer.
     pub about: About,
     /// What of it, where several questions of one trigger may be open about it.
     pub topic: Option<String>,
     /// The idea it is about.
     pub idea: Option<Slug>,
+}
+
+impl Asking {
+    /// Asks what a filled-in template says, about `about`.
+    pub fn of(draft: QuestionDraft, about: About, idea: Option<&Slug>) -> Self {
+        Self {
+            kind: draft.kind,
+            trigger: draft.trigger.as_str().to_owned(),
+            text: draft.text,
+            context: draft.context,
+            choices: draft.choices,
+            free_text: draft.free_text,
+            default: draft.default,
+            consequential: draft.consequential,
+            content: None,
+            about,
+            topic: None,
+            idea: idea.cloned(),
+        }
+    }
 }
 
 /// What came of asking.
@@ -109,7 +134,7 @@ async fn earlier(
         .into_iter()
         .map(|question| question.record)
         .filter(|question| question.about == asking.about && question.topic == asking.topic)
-        .filter(|question| question.text == asking.text)
+        .filter(|question| question.text == asking.text && question.content == asking.content)
         .filter(|question| match question.state {
             QuestionState::Pending => true,
             QuestionState::Answered | QuestionState::Defaulted => {
@@ -141,11 +166,13 @@ fn question(context: &Context, deadlines: &Deadlines, asking: Asking) -> Questio
         free_text: asking.free_text,
         default: asking.default,
         consequential: asking.consequential,
+        content: asking.content,
         about: asking.about,
         topic: asking.topic,
         idea: asking.idea,
         state: QuestionState::Pending,
         answer: None,
+        late: Vec::new(),
         reused_from: None,
         correlation_id: context.correlation(),
         asked_at,

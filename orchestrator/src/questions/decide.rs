@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 
 /// What a question does when its time has passed.
@@ -87,8 +88,8 @@ impl Deadlines {
 pub(super) enum Ending {
     /// It stays open: it is closed already, blocking, or its yes has consequences.
     StaysOpen,
-    /// It takes this answer.
-    Default(String),
+    /// It takes this choice.
+    Default(ChoiceId),
     /// It closes without an answer.
     Dismiss,
 }
@@ -106,13 +107,13 @@ pub(super) fn at_deadline(question: &Question, on_deadline: OnDeadline) -> Endin
     }
 }
 
-/// Returns the answer that a question takes by itself: its default, else what a confirming one recommends.
-pub(super) fn default_of(question: &Question) -> Option<String> {
+/// Returns the choice that a question takes by itself: its default, else what a confirming one recommends.
+pub(super) fn default_of(question: &Question) -> Option<ChoiceId> {
     let recommended = || {
         (question.kind == QuestionKind::Confirming)
             .then(|| question.choices.iter().find(|choice| choice.recommended))
             .flatten()
-            .map(|choice| choice.label.clone())
+            .map(|choice| choice.id.clone())
     };
     question.default.clone().or_else(recommended)
 }
@@ -161,44 +162,6 @@ pub fn rank(question: &Question) -> Rank {
     }
 }
 
-/// Why an answer is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// Somebody else was first.
-    Closed(QuestionState),
-    /// The text is empty.
-    Empty,
-    /// The text is none of the options and free text is not taken.
-    NotAChoice,
-}
-
-/// Checks an answer; returns the label it stands for, spelled as the option spells it.
-pub(super) fn accept(question: &Question, text: &str) -> Result<String, Refusal> {
-    if question.state != QuestionState::Pending {
-        return Err(Refusal::Closed(question.state));
-    }
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Refusal::Empty);
-    }
-    let named = question
-        .choices
-        .iter()
-        .find(|choice| choice.label.eq_ignore_ascii_case(text));
-    let numbered = || {
-        let position: usize = text.parse().ok()?;
-        question.choices.get(position.checked_sub(1)?)
-    };
-    match named.or_else(numbered) {
-        Some(choice) => Ok(choice.label.clone()),
-        // People may always say something else than an option, unless the yes is binding.
-        None if question.free_text || (question.choices.is_empty() && !question.consequential) => {
-            Ok(text.to_owned())
-        }
-        None => Err(Refusal::NotAChoice),
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use chrono::TimeDelta;
@@ -208,12 +171,14 @@ pub(super) mod tests {
 
     use super::*;
 
+    pub(in crate::questions) fn id(text: &str) -> ChoiceId {
+        ChoiceId::parse(text).unwrap()
+    }
+
     pub(in crate::questions) fn question(kind: QuestionKind) -> Question {
-        let choice = |label: &str, recommended| Choice {
-            label: label.to_owned(),
-            description: None,
+        let choice = |name, label, recommended| Choice {
             recommended,
-            implications: None,
+            ..Choice::new(id(name), label)
         };
         Question {
             id: QuestionId(Uuid::nil()),
@@ -222,15 +187,20 @@ pub(super) mod tests {
             agent: ComponentName::parse("ideation").unwrap(),
             text: "Go on?".to_owned(),
             context: String::new(),
-            choices: vec![choice("Yes", true), choice("No", false)],
+            choices: vec![
+                choice("yes", "Yes, go on", true),
+                choice("no", "No, wait", false),
+            ],
             free_text: false,
             default: None,
             consequential: false,
+            content: None,
             about: About::Nothing,
             topic: None,
             idea: None,
             state: QuestionState::Pending,
             answer: None,
+            late: Vec::new(),
             reused_from: None,
             correlation_id: CorrelationId(Uuid::nil()),
             asked_at: DateTime::UNIX_EPOCH,
@@ -242,7 +212,7 @@ pub(super) mod tests {
     #[test]
     fn each_kind_ends_in_its_own_way() {
         let with_default = |kind| Question {
-            default: Some("No".to_owned()),
+            default: Some(id("no")),
             ..question(kind)
         };
         let consequential = |kind| Question {
@@ -253,12 +223,12 @@ pub(super) mod tests {
             (question(QuestionKind::Blocking), Ending::StaysOpen),
             (
                 with_default(QuestionKind::Clarifying),
-                Ending::Default("No".to_owned()),
+                Ending::Default(id("no")),
             ),
             (question(QuestionKind::Clarifying), Ending::Dismiss),
             (
                 question(QuestionKind::Confirming),
-                Ending::Default("Yes".to_owned()),
+                Ending::Default(id("yes")),
             ),
             (consequential(QuestionKind::Confirming), Ending::StaysOpen),
             (question(QuestionKind::Educational), Ending::Dismiss),
@@ -340,34 +310,5 @@ pub(super) mod tests {
             ..question(QuestionKind::Confirming)
         };
         assert!(!takes_default_on_request(&spending));
-    }
-
-    #[test]
-    fn an_answer_is_an_option_by_label_or_number_or_free_text_where_that_is_taken() {
-        let plain = question(QuestionKind::Blocking);
-        let free = Question {
-            free_text: true,
-            ..plain.clone()
-        };
-        let closed = Question {
-            state: QuestionState::Answered,
-            ..plain.clone()
-        };
-        let cases = [
-            (&plain, "yes", Ok("Yes".to_owned())),
-            (&plain, "2", Ok("No".to_owned())),
-            (&plain, "3", Err(Refusal::NotAChoice)),
-            (&plain, "maybe", Err(Refusal::NotAChoice)),
-            (&plain, "  ", Err(Refusal::Empty)),
-            (&free, "maybe", Ok("maybe".to_owned())),
-            (
-                &closed,
-                "Yes",
-                Err(Refusal::Closed(QuestionState::Answered)),
-            ),
-        ];
-        for (question, text, expected) in cases {
-            assert_eq!(accept(question, text), expected, "{text}");
-        }
     }
 }

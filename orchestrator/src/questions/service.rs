@@ -10,13 +10,10 @@ use serde_json::json;
 use tracing::warn;
 
 use super::decide::{self, Deadlines, Ending, OnDeadline};
-use super::{DEADLINE, REMIND, answer};
+use super::{BY_DEFAULT, DEADLINE, REMIND, answer, reply};
 use crate::agent::{Agent, AgentError, Profile};
 use crate::context::Context;
 use crate::timers;
-
-/// Who answers when nobody does.
-pub(super) const DEFAULT: &str = "default";
 
 /// The subscriber that keeps the time of questions.
 #[derive(Debug)]
@@ -67,8 +64,9 @@ impl QuestionService {
             .map_or(OnDeadline::Default, |(_, how)| how);
         match decide::at_deadline(question, on_deadline) {
             Ending::StaysOpen => {}
-            Ending::Default(label) => {
-                answer::record(&mut changes, context, question, &label, DEFAULT, "timer");
+            Ending::Default(choice) => {
+                let reply = reply::picked(question, &choice);
+                answer::record(&mut changes, context, question, reply, BY_DEFAULT, "timer");
             }
             Ending::Dismiss => {
                 let state = QuestionState::Dismissed;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeZone, Utc};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_orchestrator::{
-    Agent, AgentError, Context, Frame, Profile, Registry, Schedule, Services,
+    Agent, AgentError, Context, Frame, Profile, Registry, Schedule, Services, Suspects,
 };
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::timer::Timer;
@@ -41,6 +41,16 @@ impl House {
         clock: Clock,
         agents: Vec<Arc<dyn Agent>>,
     ) -> anyhow::Result<Self> {
+        Self::open_counting(directory, clock, agents, Suspects::default()).await
+    }
+
+    /// Opens it in a process that counts what the one before died of.
+    pub(crate) async fn open_counting(
+        directory: &Path,
+        clock: Clock,
+        agents: Vec<Arc<dyn Agent>>,
+        suspects: Suspects,
+    ) -> anyhow::Result<Self> {
         let location = Location::Sqlite(directory.join("ropewalk.db"));
         let store = Store::open(&location, clock.clone()).await?;
         let ids = Ids::seeded(1, clock.clone());
@@ -58,7 +68,7 @@ impl House {
             options,
         )
         .await?;
-        let registry = Registry::new(clock.clone(), "test");
+        let registry = Registry::new(clock.clone(), "test").counting(suspects);
         let services = Services {
             store,
             bus,
@@ -126,6 +136,12 @@ impl House {
             Ok(None)
         })
         .await
+    }
+
+    /// Drops what is in hand and closes the store.
+    pub(crate) async fn abort(self) -> anyhow::Result<()> {
+        self.supervisor.shutdown().abort();
+        self.close().await
     }
 
     /// Drains the frame and closes the store, as an orderly stop does.

@@ -1,6 +1,8 @@
 //! Runs agents in the frame over a real store and the embedded bus.
 
+mod deaths;
 mod house;
+mod parts;
 mod questions;
 mod running;
 mod schedule;

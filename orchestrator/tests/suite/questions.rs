@@ -8,28 +8,31 @@ use ropewalk_orchestrator::questions::{
     self, AnswerError, Asked, Asking, Deadlines, QuestionService,
 };
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::{ChoiceId, QuestionId};
 use ropewalk_store::{ChangeSet, EventFilter, Query};
 
 use crate::house::{House, noon};
 
+pub(crate) fn id(choice: &str) -> ChoiceId {
+    ChoiceId::parse(choice).unwrap_or_else(|error| panic!("{error}"))
+}
+
 pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> Asking {
-    let choice = |label: &str| Choice {
-        label: label.to_owned(),
-        description: None,
-        recommended: label == "Yes",
-        implications: None,
+    let choice = |name: &str, label: &str| Choice {
+        recommended: name == "yes",
+        ..Choice::new(id(name), label)
     };
     Asking {
         kind,
         trigger: "before_research".to_owned(),
         text: format!("{kind:?} {consequential}"),
         context: "a test".to_owned(),
-        choices: vec![choice("Yes"), choice("No")],
+        choices: vec![choice("yes", "Yes"), choice("no", "No")],
         free_text: false,
-        default: (kind == QuestionKind::Clarifying).then(|| "No".to_owned()),
+        default: (kind == QuestionKind::Clarifying).then(|| id("no")),
         consequential,
+        content: None,
         about: About::Nothing,
         topic: None,
         idea: None,
@@ -259,6 +262,74 @@ async fn the_same_question_within_a_day_is_asked_once_and_its_answer_reused() ->
         open(&running, asking(QuestionKind::Blocking, false)).await?,
         first
     );
+    running.close().await
+}
+
+#[tokio::test]
+async fn words_to_what_has_consequences_ask_back_and_change_nothing() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let question = open(&running, asking(QuestionKind::Blocking, true)).await?;
+    let context = running.context("cli")?;
+    for prose in ["ok, but not yet", "yes please", "3"] {
+        let refused = questions::answer(&context, question, prose, "ada", "cli").await;
+        let told = refused.map_err(|error| error.to_string());
+        assert_eq!(
+            told,
+            Err(format!(
+                "`{prose}` is none of the choices of question `{question}` and decides nothing; \
+                 answer with `yes` (Yes), `no` (No)"
+            ))
+        );
+    }
+    assert_eq!(
+        state(&running, question).await?,
+        (QuestionState::Pending, None)
+    );
+    assert_eq!(times(&running, "question.answered").await?, 0);
+    let taken = questions::answer(&context, question, "yes", "ada", "cli").await?;
+    assert_eq!(
+        (taken.choice, taken.answer),
+        (Some(id("yes")), "Yes".to_owned())
+    );
+    running.close().await
+}
+
+#[tokio::test]
+async fn a_late_answer_is_kept_and_changes_nothing() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let running = house(directory.path(), &Clock::manual(noon())).await?;
+    let question = open(&running, asking(QuestionKind::Clarifying, false)).await?;
+    let defaulted = (QuestionState::Defaulted, Some("No".to_owned()));
+    running
+        .until("the default", || async {
+            running.pass(Duration::from_mins(30)).await;
+            Ok((state(&running, question).await? == defaulted).then_some(()))
+        })
+        .await?;
+    let context = running.context("cli")?;
+    for _ in 0..2 {
+        let refused = questions::answer(&context, question, "yes", "ada", "cli").await;
+        let told = refused.err().map(|error| error.to_string());
+        assert!(
+            told.as_ref()
+                .is_some_and(|told| told.contains("kept") && told.contains("changes nothing")),
+            "{told:?}"
+        );
+    }
+    let kept = running
+        .services
+        .store
+        .get::<Question>(&question.to_string())
+        .await?;
+    let late = kept.map(|row| row.late.clone()).unwrap_or_default();
+    let said: Vec<(Option<ChoiceId>, &str)> = late
+        .iter()
+        .map(|answer| (answer.choice.clone(), answer.by.as_str()))
+        .collect();
+    assert_eq!(said, [(Some(id("yes")), "ada")]);
+    assert_eq!(state(&running, question).await?, defaulted);
+    assert_eq!(times(&running, "question.answered").await?, 0);
     running.close().await
 }
 

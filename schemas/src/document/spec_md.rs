@@ -172,7 +172,8 @@ mod tests {
     use super::*;
     use crate::ids::{KnowledgeId, RequirementId};
     use crate::repo_path::RepoPath;
-    use crate::specification::{FilePlan, GotchaReference, Requirement};
+    use crate::specification::{FilePlan, Requirement};
+    use crate::task::GotchaReference;
 
     fn header() -> SpecHeader {
         SpecHeader {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AttemptId, BuildId, ComponentName, Slug, TaskId};
+use crate::ids::{AttemptId, BuildId, ChoiceId, ComponentName, Slug, TaskId};
 use crate::repo_path::RepoPath;
 
 /// A task makes no progress.
@@ -52,6 +52,17 @@ pub struct ComponentDown {
     pub silent_seconds: u64,
 }
 
+/// A checkout could not be made clean any more, and another has its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlotRetired {
+    /// The checkout.
+    pub checkout: String,
+    /// Where it lies now.
+    pub place: String,
+    /// What stood against its use.
+    pub reason: String,
+}
+
 /// A build failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildFailedAlert {
@@ -90,12 +101,12 @@ pub struct DecisionRequested {
     pub task_id: Option<TaskId>,
     /// What is to be decided.
     pub question: String,
-    /// The choices.
+    /// The choices, of those of `decision_needed`.
     #[serde(default)]
-    pub options: Vec<String>,
+    pub options: Vec<ChoiceId>,
     /// The recommended choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recommended: Option<String>,
+    pub recommended: Option<ChoiceId>,
 }
 
 /// PM decided something.

@@ -35,6 +35,9 @@ pub struct BuildPaused {
     pub reason: PauseReason,
     /// One line for people.
     pub detail: String,
+    /// The tasks by outcome.
+    #[serde(default)]
+    pub counts: TaskCounts,
 }
 
 /// A build's branch was merged.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{QuestionId, Slug, TimerId};
+use crate::ids::{ChoiceId, QuestionId, Slug, TimerId};
 use crate::question::{About, QuestionKind};
 
 /// A question was put to people.
@@ -29,7 +29,10 @@ pub struct QuestionAnswered {
     pub question_id: QuestionId,
     /// What made the agent ask, for example `task_failed_repeatedly`.
     pub trigger: String,
-    /// The chosen label or the free text.
+    /// What was chosen; none where words alone are the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<ChoiceId>,
+    /// What was said, for people and models: the words, else the label of the choice.
     pub answer: String,
     /// The person, or `default`.
     pub answered_by: String,

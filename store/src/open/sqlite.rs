@@ -8,11 +8,11 @@ use sqlx::migrate::{MigrateError, Migrator};
 use tracing::{error, info};
 
 use super::{Tables, change_tables, newer, start, tables};
+use crate::command::Command;
 use crate::database::{Connection, Database, Fault, fault};
 use crate::error::OpenError;
 use crate::maintenance::{Health, backup, backups, quick_check};
 use crate::store::Store;
-use crate::writer;
 
 /// Up to this size the integrity check takes no noticeable time and runs before anything else.
 const INLINE_CHECK_BYTES: u64 = 64 * 1024 * 1024;
@@ -65,7 +65,7 @@ impl Store {
                     let problem = damaged(&path, finding.clone());
                     error!("{problem}");
                     if let Some(commands) = commands.upgrade() {
-                        let command = writer::Command::Damaged(finding);
+                        let command = Command::Damaged(finding);
                         // A writer that is gone writes nothing more anyway.
                         commands.send(command).await.unwrap_or_default();
                     }

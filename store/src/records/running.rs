@@ -1,7 +1,8 @@
-//! Rows of what runs: components, alerts, model calls and timers.
+//! Rows of what runs: components, alerts, model calls, timers, and what the program died of.
 
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::deaths::Deaths;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::timer::Timer;
 
@@ -31,4 +32,8 @@ record!(Timer, "timers", |timer| timer.id.to_string(), {
     "name": text = &timer.name,
     "target": text = &timer.target,
     "due": integer = timer.due,
+});
+
+record!(Deaths, "deaths", |deaths| deaths.entity.clone(), {
+    "count": integer = i64::from(deaths.count),
 });

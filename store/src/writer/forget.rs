@@ -1,9 +1,9 @@
 //! Deletes old events a few at a time, in transactions of their own.
 
+use crate::command::{Step, Stepped};
 use crate::database::Row;
 use crate::dialect::{Dialect, Statement, json};
 use crate::error::CommitError;
-use crate::retention::{Step, Stepped};
 use crate::writer::Writer;
 use crate::writer::batch::translate;
 use crate::writer::link::Written;

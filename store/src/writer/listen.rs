@@ -8,9 +8,9 @@ use tokio::sync::broadcast::WeakSender;
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
+use crate::command::Command;
 use crate::database::PostgresDatabase;
 use crate::feed::Told;
-use crate::writer::Command;
 
 /// How long a server that cannot be listened to is left alone.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::evaluate::{Loaded, LoadedDelivery, evaluate};
 use super::{Routing, apply, forget, load, subscribe};
 use crate::change_set::{ChangeSet, Outcome};
+use crate::command::Step;
 use crate::database::Connection;
 use crate::deliveries::{DeliveryFilter, DeliveryKey, DeliveryState};
 use crate::dialect::{Dialect, Statement};
@@ -28,7 +29,7 @@ use crate::query::Query;
 use crate::reader;
 use crate::record::ColumnKind;
 use crate::records::TABLES;
-use crate::retention::{Step, select_used};
+use crate::retention::select_used;
 use crate::store::Store;
 use crate::submission::{Blob, EncodedEvent, Submission};
 

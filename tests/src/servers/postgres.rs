@@ -3,7 +3,6 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 use super::{ServerError, find};
 use crate::process::{Account, Ready, ServerCommand, ServerProcess};
 
-/// The user `nobody`, as whom the server runs when the test is root: PostgreSQL refuses to be root.
+/// The number of `nobody`, by which root is called where the server runs: PostgreSQL refuses to be root.
 const NOBODY: u32 = 65_534;
 
 /// How often another port is tried when somebody takes the free one first.
@@ -49,9 +48,12 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Starts a server with one empty database on a free port.
     pub fn start() -> Result<Self, ServerError> {
-        let program = postgres_program()?;
+        Self::start_program(postgres_program()?)
+    }
+
+    fn start_program(program: PathBuf) -> Result<Self, ServerError> {
         let account = if geteuid().is_root() {
-            Account::Other(NOBODY)
+            Account::Called(NOBODY)
         } else {
             Account::Own
         };
@@ -139,23 +141,16 @@ pub(super) fn postgres_program() -> Result<PathBuf, ServerError> {
     Ok(program.canonicalize().unwrap_or(program))
 }
 
-/// Makes a cluster of databases that `account` owns.
+/// Makes an empty cluster of databases.
 fn make_cluster(postgres: &Path, account: Account) -> Result<TempDir, ServerError> {
     let directory = TempDir::with_prefix("ropewalk-postgres-").map_err(ServerError::Directory)?;
-    if let Account::Other(number) = account {
-        std::os::unix::fs::chown(directory.path(), Some(number), Some(number))
-            .map_err(ServerError::Directory)?;
-    }
     let program = postgres.with_file_name("initdb");
-    let mut command = Command::new(&program);
+    let mut command = account.command(&program);
     command
         .args(["--auth", "trust", "--username", "ropewalk"])
         .args(["--encoding", "UTF8", "--locale", "C", "--no-sync"])
         .arg("--pgdata")
         .arg(data(directory.path()));
-    // Its user may not be allowed to enter where the test runs.
-    command.current_dir(directory.path());
-    account.apply(&mut command);
     let output = command.output().map_err(|source| ServerError::Start {
         program: program.clone(),
         source,
@@ -223,6 +218,18 @@ mod tests {
         let asked = stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
         let mut answer = [0];
         asked.is_ok() && stream.read_exact(&mut answer).is_ok() && answer == *b"N"
+    }
+
+    #[test]
+    fn postgres_runs_where_only_the_owner_may_enter() {
+        // A temporary directory is closed to everybody else.
+        let closed = tempfile::tempdir().unwrap();
+        let programs = closed.path().join("bin");
+        let installed = postgres_program().unwrap();
+        std::os::unix::fs::symlink(installed.parent().unwrap(), &programs).unwrap();
+        let program = programs.join("postgres");
+        let server = PostgresServer::start_program(program).unwrap();
+        assert!(answers(&server));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod trial;
 
 mod broker;
 mod clocks;
+mod deaths;
 mod disks;
 mod events;
 mod leases;

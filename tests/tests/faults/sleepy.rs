@@ -26,16 +26,11 @@ impl SleepyGate {
         let woken = project.path().join("woken");
         let seconds = format!("{seconds}.{}", std::process::id());
         // It leaves its process group, and its shell waits for it.
-        let gate = format!(
-            "[[gate.commands]]\nname = \"slow\"\ncommand = \"test -e {} || setsid --wait sleep {seconds}\"\n",
+        let command = format!(
+            "test -e {} || setsid --wait sleep {seconds}",
             woken.display()
         );
-        let repository = project.repository();
-        fs::write(repository.join("ropewalk.toml"), gate)?;
-        git(&repository, &["add", "-A"])?;
-        let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-        let commit = [&identity[..], &["commit", "-q", "-m", "Slow the gate"]].concat();
-        git(&repository, &commit)?;
+        commit_gate(project, &command)?;
         Ok(Self {
             woken,
             line: format!("sleep\0{seconds}\0").into_bytes(),
@@ -71,6 +66,18 @@ impl SleepyGate {
         });
         sleepers.collect()
     }
+}
+
+/// Commits a gate of one command to the repository of `project`.
+pub(crate) fn commit_gate(project: &Project, command: &str) -> anyhow::Result<()> {
+    let gate = format!("[[gate.commands]]\nname = \"gate\"\ncommand = \"{command}\"\n");
+    let repository = project.repository();
+    fs::write(repository.join("ropewalk.toml"), gate)?;
+    git(&repository, &["add", "-A"])?;
+    let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
+    let commit = [&identity[..], &["commit", "-q", "-m", "Set the gate"]].concat();
+    git(&repository, &commit)?;
+    Ok(())
 }
 
 impl Drop for SleepyGate {

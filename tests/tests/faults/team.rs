@@ -42,7 +42,7 @@ const OTHERS: [&str; 7] = [
 /// How long a lock lives without renewal.
 const LEASE_SECONDS: u64 = 6;
 /// After how long a silent component is down, and how often that is looked at.
-const DOWN_SECONDS: u64 = 20;
+const DOWN_SECONDS: u64 = 30;
 const CHECK_SECONDS: u64 = 5;
 
 /// An approved project whose truth lies on a server.

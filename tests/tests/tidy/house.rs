@@ -25,7 +25,7 @@ pub(crate) struct House {
 
 /// One package of the workspace.
 pub(crate) struct Member {
-    /// Its directory, which is also its short name.
+    /// Its directory below the root of the workspace.
     pub(crate) directory: String,
     pub(crate) manifest: Manifest,
     /// Its Rust files: path below the directory, and text.
@@ -49,6 +49,14 @@ impl House {
 }
 
 impl Member {
+    /// Its short name: the last part of its directory.
+    pub(crate) fn name(&self) -> &str {
+        let directory = self.directory.as_str();
+        directory
+            .rsplit_once('/')
+            .map_or(directory, |(_, name)| name)
+    }
+
     fn load(root: &Path, directory: String) -> Result<Self> {
         let base = root.join(&directory);
         let manifest = base.join("Cargo.toml");

@@ -9,9 +9,11 @@ mod forgotten;
 mod house;
 mod manifest;
 mod owners;
+mod rings;
 mod scenarios;
 mod sizes;
 mod sources;
+mod triggers;
 
 use anyhow::{Result, ensure};
 
@@ -41,12 +43,12 @@ fn check_files(rule: impl Fn(&str, &str) -> Result<Vec<String>>) -> Result<()> {
 
 #[test]
 fn arrows_point_only_up() -> Result<()> {
-    check_members(|member| Ok(arrows::violations(&member.directory, &member.manifest)))
+    check_members(|member| Ok(arrows::violations(member.name(), &member.manifest)))
 }
 
 #[test]
 fn a_heavy_dependency_has_one_owner() -> Result<()> {
-    check_members(|member| Ok(owners::violations(&member.directory, &member.manifest)))
+    check_members(|member| Ok(owners::violations(member.name(), &member.manifest)))
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn no_crate_outgrows_the_others() -> Result<()> {
     let house = House::load()?;
     let mut crates = Vec::new();
     for member in &house.members {
-        crates.push((member.directory.clone(), sizes::crate_lines(member)?));
+        crates.push((member.name().to_owned(), sizes::crate_lines(member)?));
     }
     let violations = sizes::heavy_crates(&crates);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
@@ -109,10 +111,22 @@ fn no_crate_outgrows_the_others() -> Result<()> {
 }
 
 #[test]
+fn no_module_leads_back_to_itself() -> Result<()> {
+    check_members(rings::violations)
+}
+
+#[test]
 fn every_scenario_line_names_tests_that_exist() -> Result<()> {
     let house = House::load()?;
     let tests = scenarios::tests(&house.members)?;
     let violations = scenarios::violations(&house.scenarios, &tests);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_trigger_has_an_asker_or_awaits_work_that_is_named() -> Result<()> {
+    let violations = triggers::violations(&House::load()?.members);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }

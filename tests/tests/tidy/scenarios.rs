@@ -8,14 +8,14 @@ use syn::visit::Visit;
 
 use crate::house::Member;
 
-/// The tests of each member, by its directory.
+/// The tests of each member, by its short name.
 pub(crate) type Tests = BTreeMap<String, BTreeSet<String>>;
 
 /// Lists the tests of `members`: functions with a test attribute, and what a macro makes tests of.
 pub(crate) fn tests(members: &[Member]) -> Result<Tests> {
     let mut tests = Tests::new();
     for member in members {
-        let found = tests.entry(member.directory.clone()).or_default();
+        let found = tests.entry(member.name().to_owned()).or_default();
         for (path, text) in &member.files {
             let file = syn::parse_file(text).with_context(|| format!("cannot parse `{path}`"))?;
             Search(found).visit_file(&file);

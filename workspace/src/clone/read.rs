@@ -84,7 +84,17 @@ impl LocalClone {
 
     /// Shows what changed from `before` to `after`, commits or trees, bounded in size.
     pub async fn diff(&self, before: &str, after: &str) -> Result<Diff, GitError> {
-        let call = self
+        self.diff_of(before, after, &[]).await
+    }
+
+    /// Shows what changed in `paths` from `before` to `after`, bounded in size; no paths mean all.
+    pub async fn diff_of(
+        &self,
+        before: &str,
+        after: &str,
+        paths: &[&str],
+    ) -> Result<Diff, GitError> {
+        let mut call = self
             .call([
                 "diff",
                 "--no-color",
@@ -97,6 +107,9 @@ impl LocalClone {
             .argument(after)
             .argument("--")
             .cut_at(DIFF_LIMIT_BYTES);
+        for path in paths {
+            call = call.argument(*path);
+        }
         let output = self.git().run(call).await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(Diff {

@@ -3,7 +3,7 @@
 //! Each child carries the name of its owner and the directory that it began in in its environment, which all that it
 //! starts inherits, also what left its process group. Where there is no `/proc` nothing is found.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -65,17 +65,19 @@ fn orphans(variable: &str, is_orphan: &impl Fn(&OsStr) -> bool) -> Vec<Pid> {
             .parse()
             .ok()
             .map(Pid::from_raw)?;
-        let environment = fs::read(entry.path().join("environ")).ok()?;
-        let value = value_of(&environment, variable)?;
-        (process != ours && is_orphan(value)).then_some(process)
+        let value = variable_of(process.as_raw(), variable)?;
+        (process != ours && is_orphan(&value)).then_some(process)
     });
     processes.collect()
 }
 
 /// Reads a variable of a process; none where it has ended or is somebody else's.
-fn value_of<'a>(environment: &'a [u8], variable: &str) -> Option<&'a OsStr> {
+pub(super) fn variable_of(process: i32, variable: &str) -> Option<OsString> {
+    let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
     environment.split(|byte| *byte == 0).find_map(|pair| {
         let value = pair.strip_prefix(variable.as_bytes())?;
-        value.strip_prefix(b"=").map(OsStr::from_bytes)
+        value
+            .strip_prefix(b"=")
+            .map(|value| OsStr::from_bytes(value).to_owned())
     })
 }

@@ -1,4 +1,4 @@
-//! Drives one child from its start to the end of its process group.
+//! Drives one child from its start to the end of all that it started.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
-use super::group::Group;
 use super::orphans::DIRECTORY;
+use super::process_tree::{Mark, ProcessTree};
 use super::{CommandError, CommandStatus};
 
 /// How long a group may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the pipes are read after the group is dead; only a process that left the group can hold them.
+/// How long the pipes are read after the group is dead; only what is none of its processes can hold them.
 const DRAIN: Duration = Duration::from_millis(500);
 /// A stream that is this many times longer than what is kept of it will never end.
 const FLOOD_FACTOR: u64 = 64;
@@ -36,6 +36,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) timeout: Duration,
     pub(crate) output_limit_bytes: usize,
     pub(crate) stdin: Option<&'a [u8]>,
+    /// Says that what it starts may leave its process group, which is looked for at its end.
+    pub(crate) daemons: bool,
 }
 
 /// A child that ended.
@@ -47,7 +49,7 @@ pub(crate) struct Finished {
     pub(crate) duration: Duration,
 }
 
-/// Runs `invocation` until it ends or has to be stopped; nothing of its process group survives.
+/// Runs `invocation` until it ends or has to be stopped; nothing that it started survives.
 pub(crate) async fn run(
     invocation: Invocation<'_>,
     cancel: &CancellationToken,
@@ -61,10 +63,12 @@ pub(crate) async fn run(
     let status = if cancel.is_cancelled() {
         CommandStatus::Cancelled
     } else {
-        match command(&invocation).spawn() {
+        let mark = invocation.daemons.then(Mark::fresh);
+        match command(&invocation, mark.as_ref()).spawn() {
             Ok(child) => {
+                let tree = ProcessTree::led_by(&child, mark, invocation.directory);
                 watch(
-                    child,
+                    (child, tree),
                     &invocation,
                     cancel,
                     started,
@@ -94,13 +98,15 @@ pub(crate) async fn run(
 /// more memory it has. What is not found is left to the start, which says so.
 fn found(invocation: &Invocation<'_>) -> OsString {
     let program = Path::new(&invocation.program);
-    let path = invocation
-        .variables
-        .iter()
-        .rev()
-        .find(|(name, _)| name == "PATH");
+    locate(program, &invocation.variables)
+        .map_or_else(|| invocation.program.clone(), PathBuf::into_os_string)
+}
+
+/// Looks a bare name up on the `PATH` among `variables`.
+pub(super) fn locate(program: &Path, variables: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let path = variables.iter().rev().find(|(name, _)| name == "PATH");
     let (1, Some((_, path))) = (program.components().count(), path) else {
-        return invocation.program.clone();
+        return None;
     };
     let runs = |place: &PathBuf| {
         let metadata = place.metadata();
@@ -110,10 +116,9 @@ fn found(invocation: &Invocation<'_>) -> OsString {
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(program))
         .find(runs)
-        .map_or_else(|| invocation.program.clone(), PathBuf::into_os_string)
 }
 
-fn command(invocation: &Invocation<'_>) -> Command {
+fn command(invocation: &Invocation<'_>, mark: Option<&Mark>) -> Command {
     let mut command = Command::new(found(invocation));
     command
         // What a shell complains about begins with the name that it was called by.
@@ -128,6 +133,7 @@ fn command(invocation: &Invocation<'_>) -> Command {
                 .map(|(name, value)| (name, value)),
         )
         .env(DIRECTORY, invocation.directory)
+        .envs(mark.map(Mark::variable))
         .stdin(if invocation.stdin.is_some() {
             Stdio::piped()
         } else {
@@ -144,13 +150,12 @@ fn command(invocation: &Invocation<'_>) -> Command {
 struct Flood;
 
 async fn watch(
-    mut child: Child,
+    (mut child, tree): (Child, Option<ProcessTree>),
     invocation: &Invocation<'_>,
     cancel: &CancellationToken,
     started: Instant,
     [stdout, stderr]: [&mut Capture; 2],
 ) -> std::io::Result<CommandStatus> {
-    let group = Group::led_by(&child);
     let flood = invocation.output_limit_bytes as u64 * FLOOD_FACTOR;
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let streams = async {
@@ -166,7 +171,7 @@ async fn watch(
         tokio::select! {
             status = child.wait() => {
                 let status = exit(status?);
-                drop(group);
+                end(tree).await;
                 if streaming {
                     timeout(DRAIN, streams).await.ok();
                 }
@@ -182,10 +187,10 @@ async fn watch(
             () = sleep_until(started + invocation.timeout) => break CommandStatus::TimedOut,
         }
     };
-    if let Some(group) = &group
+    if let Some(tree) = &tree
         && stopped != CommandStatus::Flooded
     {
-        group.terminate();
+        tree.terminate();
         let grace = timeout(GRACE, child.wait());
         tokio::pin!(grace);
         // Reading goes on: a child that flushes its last words would block on a full pipe.
@@ -196,12 +201,18 @@ async fn watch(
             }
         }
     }
-    drop(group);
+    end(tree).await;
     child.wait().await?;
     if streaming {
         timeout(DRAIN, streams).await.ok();
     }
     Ok(stopped)
+}
+
+async fn end(tree: Option<ProcessTree>) {
+    if let Some(tree) = tree {
+        tree.end().await;
+    }
 }
 
 async fn feed(stdin: Option<ChildStdin>, bytes: Option<&[u8]>) -> Result<(), Flood> {

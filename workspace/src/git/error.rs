@@ -28,6 +28,18 @@ pub enum GitError {
         .0.display()
     )]
     NoCommit(PathBuf),
+    /// The repository left files at its remote, and nothing is fetched from there in its name.
+    #[error(
+        "`{0}` is a partial clone, and every file is needed; run `git -C '{0}' config --unset remote.{1}.partialclonefilter` \
+         and `git -C '{0}' fetch --refetch {1}`",
+        .path.display(), .remote
+    )]
+    PartialClone {
+        /// The repository.
+        path: PathBuf,
+        /// The remote that has the files.
+        remote: String,
+    },
     /// The local clone is there but cannot be used.
     #[error(
         "the local clone `{}` cannot be read; it may hold work that exists nowhere else, so move it aside \

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_schemas::CommitId;
 
-use super::{SlotError, ceiling};
+use super::{SlotError, ceiling, replace};
 use crate::checkout::{Change, Checkout};
 use crate::{ChangedFile, GitError, LocalClone};
 
@@ -28,20 +28,33 @@ impl GatePool {
         }
     }
 
-    /// Takes a free checkout and makes it exactly `commit`.
+    /// Takes a free checkout and makes it exactly `commit`; one that cannot be, although a fresh one can, is retired and
+    /// replaced.
     pub async fn acquire(&self, commit: &CommitId) -> Result<CleanCheckout, SlotError> {
         for number in 1..=self.capacity {
             let home = self.directory.join(number.to_string());
-            if let Some(checkout) = Checkout::take(&self.clone, &home).await? {
-                let mut clean = CleanCheckout {
-                    target: home.join("target"),
-                    checkout,
-                };
-                clean.move_to(commit).await?;
+            let clean = replace::enter(&self.clone, &home, || self.enter(&home, commit));
+            if let Some(clean) = clean.await? {
                 return Ok(clean);
             }
         }
         Err(SlotError::AllTaken(self.capacity))
+    }
+
+    async fn enter(
+        &self,
+        home: &Path,
+        commit: &CommitId,
+    ) -> Result<Option<CleanCheckout>, SlotError> {
+        let Some(checkout) = Checkout::take(&self.clone, home).await? else {
+            return Ok(None);
+        };
+        let mut clean = CleanCheckout {
+            target: home.join("target"),
+            checkout,
+        };
+        clean.move_to(commit).await?;
+        Ok(Some(clean))
     }
 }
 

@@ -1,11 +1,12 @@
-//! Hands out slots and finds the work that a crash left in them.
+//! Hands out slots, replaces those that cannot be used any more, and finds the work that a crash left in them.
 
 use std::fs;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::CommitId;
 
-use super::{Slot, SlotError};
+use super::{Slot, SlotError, replace};
 use crate::checkout::{Checkout, remove_if_there};
 use crate::{GitError, LocalClone, PreserveKey, PreserveRef};
 
@@ -37,16 +38,40 @@ impl SlotPool {
         }
     }
 
-    /// Takes a free slot for an attempt; work that a crash left in it is preserved first.
-    pub async fn acquire(&self, key: &PreserveKey, now: DateTime<Utc>) -> Result<Slot, SlotError> {
+    /// Takes a free slot for an attempt and moves it to `commit`; work that a crash left in it is preserved first.
+    ///
+    /// One that cannot be moved there, although a fresh one can, is retired and replaced.
+    pub async fn acquire(
+        &self,
+        key: &PreserveKey,
+        commit: &CommitId,
+        now: DateTime<Utc>,
+    ) -> Result<Slot, SlotError> {
         for number in 1..=self.capacity {
-            if let Some((slot, _)) = self.take(number, now).await? {
-                let path = mark_path(&slot);
-                fs::write(&path, key.to_string()).map_err(GitError::files(path))?;
-                return Ok(Slot::new(slot, key.clone(), false));
+            let home = self.directory.join(number.to_string());
+            let slot = replace::enter(&self.clone, &home, || self.enter(number, key, commit, now));
+            if let Some(slot) = slot.await? {
+                return Ok(slot);
             }
         }
         Err(SlotError::AllTaken(self.capacity))
+    }
+
+    async fn enter(
+        &self,
+        number: usize,
+        key: &PreserveKey,
+        commit: &CommitId,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Slot>, SlotError> {
+        let Some((checkout, _)) = self.take(number, now).await? else {
+            return Ok(None);
+        };
+        let path = mark_path(&checkout);
+        fs::write(&path, key.to_string()).map_err(GitError::files(path))?;
+        let mut slot = Slot::new(checkout, key.clone(), false);
+        slot.move_to(commit, now).await?;
+        Ok(Some(slot))
     }
 
     /// Preserves the work that a crash left in the slots that nobody holds now.
@@ -56,9 +81,14 @@ impl SlotPool {
             if !self.directory.join(number.to_string()).is_dir() {
                 continue;
             }
-            if let Some((checkout, work)) = self.take(number, now).await? {
-                unmark(&checkout)?;
-                found.extend(work);
+            match self.take(number, now).await {
+                Ok(Some((checkout, work))) => {
+                    unmark(&checkout)?;
+                    found.extend(work);
+                }
+                Ok(None) => {}
+                // Whoever takes it next replaces it, and the others have work too.
+                Err(error) => tracing::warn!("slot {number} cannot be looked at: {error}"),
             }
         }
         Ok(found)

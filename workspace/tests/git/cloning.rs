@@ -315,3 +315,33 @@ fn picture_of_head(repository: &std::path::Path) -> anyhow::Result<String> {
     let files = git(repository, &["ls-tree", "--name-only", "HEAD"])?;
     Ok(format!("{branch} {subject} {files}"))
 }
+
+#[tokio::test]
+async fn a_partial_clone_is_refused_with_what_mends_it() -> anyhow::Result<()> {
+    let mut world = World::new()?;
+    for name in ["allowFilter", "allowAnySHA1InWant"] {
+        world.git(&["config", &format!("uploadpack.{name}"), "true"])?;
+    }
+    world.write("README.md", "another\n")?;
+    world.git(&["commit", "-q", "-a", "-m", "later"])?;
+    let whole = format!("file://{}", world.user.display());
+    let directory = world.directory.path().to_owned();
+    crate::world::git(
+        &directory,
+        &["clone", "-q", "--filter=blob:none", &whole, "part"],
+    )?;
+    world.user = directory.join("part").canonicalize()?;
+    let refused = world.try_clone().await.err().map(|error| error.to_string());
+    let part = world.user.display();
+    assert_eq!(
+        refused,
+        Some(format!(
+            "`{part}` is a partial clone, and every file is needed; run \
+             `git -C '{part}' config --unset remote.origin.partialclonefilter` and `git -C '{part}' fetch --refetch origin`"
+        ))
+    );
+    world.git(&["config", "--unset", "remote.origin.partialclonefilter"])?;
+    world.git(&["fetch", "-q", "--refetch", "origin"])?;
+    world.clone().await?;
+    Ok(())
+}

@@ -66,7 +66,7 @@ async fn a_conflict_shows_both_sides() -> anyhow::Result<()> {
     assert_eq!(files[0].candidate.as_deref(), Some("one\nMINE\nthree\n"));
     assert!(
         files[0]
-            .merged
+            .hunks
             .as_deref()
             .is_some_and(|text| text.contains("<<<<<<<"))
     );
@@ -88,5 +88,58 @@ async fn a_file_that_both_added_has_no_base() -> anyhow::Result<()> {
         (None, Some("theirs\n"))
     );
     assert_eq!(files[0].candidate.as_deref(), Some("mine\n"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn attributes_of_the_head_say_how_a_file_is_joined() -> anyhow::Result<()> {
+    for (attributes, joins) in [
+        ("docs/.gitattributes", true),
+        ("elsewhere/.gitattributes", false),
+    ] {
+        let world = World::new()?;
+        world.write("docs/log.md", "one\n")?;
+        world.write(attributes, "*.md merge=union\n")?;
+        world.git(&["add", "-A"])?;
+        world.git(&["commit", "-q", "-m", "log"])?;
+        let clone = world.clone().await?;
+        let base = clone.default_branch_head().await?.commit;
+        let candidate = commit(&clone, &base, "docs/log.md", "one\nmine\n").await?;
+        let head = commit(&clone, &base, "docs/log.md", "one\ntheirs\n").await?;
+        let rebase = clone.rebase(&candidate, &head, now()).await?;
+        let Rebase::Rebased(rebased) = rebase else {
+            assert!(!joins, "{attributes}");
+            continue;
+        };
+        assert!(joins, "{attributes}");
+        assert_eq!(
+            clone.read_file(&rebased.commit, "docs/log.md").await?,
+            Some(b"one\ntheirs\nmine\n".to_vec())
+        );
+        assert!(
+            std::fs::read_dir(&world.state)?
+                .flatten()
+                .all(|entry| !entry.file_name().to_string_lossy().starts_with(".tmp"))
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_merge_driver_of_the_repository_does_not_run() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let fired = world.directory.path().join("fired");
+    let driver = format!("echo driver >> '{}'", fired.display());
+    world.git(&["config", "merge.own.driver", &driver])?;
+    world.write(".gitattributes", "*.md merge=own\n")?;
+    world.git(&["add", "-A"])?;
+    world.git(&["commit", "-q", "-m", "a driver"])?;
+    let clone = world.clone().await?;
+    let base = clone.default_branch_head().await?.commit;
+    let candidate = commit(&clone, &base, "README.md", "one\nMINE\nthree\n").await?;
+    let head = commit(&clone, &base, "README.md", "one\nTHEIRS\nthree\n").await?;
+    let rebase = clone.rebase(&candidate, &head, now()).await?;
+    assert!(matches!(rebase, Rebase::Conflict(_)), "{rebase:?}");
+    assert!(!fired.exists());
     Ok(())
 }

@@ -100,6 +100,41 @@ async fn a_branch_that_moved_meanwhile_is_not_advanced_and_no_hook_runs() -> any
 }
 
 #[tokio::test]
+async fn a_filter_of_the_repository_never_runs() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let fired = world.directory.path().join("fired");
+    let program = format!("sh -c 'echo filter >> {}; cat'", fired.display());
+    for name in ["o'wn", "long"] {
+        for verb in ["clean", "smudge", "process"] {
+            world.git(&["config", &format!("filter.{name}.{verb}"), &program])?;
+        }
+        world.git(&["config", &format!("filter.{name}.required"), "true"])?;
+    }
+    world.git(&["branch", "release"])?;
+    let clone = world.clone().await?;
+    let base = head(&clone).await?;
+    // The commit that lands says itself that its files go through the filter.
+    let filtered = commit(&clone, &base, ".gitattributes", "*.txt filter=o'wn\n").await?;
+    let next = commit(&clone, &filtered, "a.txt", "a\n").await?;
+    clone.advance("main", &next, &base).await?;
+    assert_eq!(std::fs::read_to_string(world.user.join("a.txt"))?, "a\n");
+    assert!(!fired.exists(), "{}", std::fs::read_to_string(&fired)?);
+
+    // From now on the checkout says so, and what lands would be written otherwise than git would.
+    let later = commit(&clone, &next, "a.txt", "b\n").await?;
+    let refused = clone.advance("main", &later, &next).await;
+    assert!(
+        matches!(&refused, Err(PublishError::Filtered { branch, filter }) if branch == "main" && filter == "o'wn"),
+        "{refused:?}"
+    );
+    let plain = commit(&clone, &next, "b.md", "b\n").await?;
+    clone.advance("main", &plain, &next).await?;
+    assert_eq!(world.git(&["rev-parse", "main"])?, plain.as_str());
+    assert!(!fired.exists());
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_bare_remote_on_this_machine_is_pushed_to_and_never_forced() -> anyhow::Result<()> {
     let world = World::new()?;
     let remote = world.directory.path().join("remote.git");

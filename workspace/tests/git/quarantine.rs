@@ -29,8 +29,7 @@ async fn a_candidate_is_whole_and_nothing_of_it_stays_aside() -> anyhow::Result<
     let clone = world.clone().await?;
     let head = clone.default_branch_head().await?.commit;
     let pool = SlotPool::new(clone.clone(), 1);
-    let mut slot = pool.acquire(&key(1)?, now()).await?;
-    slot.move_to(&head, now()).await?;
+    let mut slot = pool.acquire(&key(1)?, &head, now()).await?;
     for number in 0..60 {
         let path = format!("src/{}/file-{number}.rs", number % 7);
         write(slot.root(), &path, &format!("// {number}\n"))?;
@@ -55,8 +54,7 @@ async fn a_candidate_that_fails_leaves_no_object() -> anyhow::Result<()> {
     let clone = world.clone().await?;
     let head = clone.default_branch_head().await?.commit;
     let pool = SlotPool::new(clone.clone(), 1);
-    let mut slot = pool.acquire(&key(1)?, now()).await?;
-    slot.move_to(&head, now()).await?;
+    let mut slot = pool.acquire(&key(1)?, &head, now()).await?;
     write(slot.root(), "src/new.rs", "new")?;
     let objects = |clone: &LocalClone| git(clone.directory(), &["count-objects", "-v"]);
     let before = objects(&clone)?;

@@ -12,15 +12,16 @@ use ropewalk_workspace::{
     ChangeKind, ChangedFile, CommitMessage, GatePool, LocalClone, Slot, SlotError, SlotPool,
 };
 
+use ropewalk_tests::namespaces;
+
 use crate::world::{World, commit, git, key, make_executable, now, picture, poison, write};
 
 async fn slot(world: &World) -> anyhow::Result<(LocalClone, Slot, CommitId)> {
     let clone = world.clone().await?;
     let head = clone.default_branch_head().await?.commit;
-    let mut slot = SlotPool::new(clone.clone(), 2)
-        .acquire(&key(1)?, now())
+    let slot = SlotPool::new(clone.clone(), 2)
+        .acquire(&key(1)?, &head, now())
         .await?;
-    slot.move_to(&head, now()).await?;
     Ok((clone, slot, head))
 }
 
@@ -309,8 +310,7 @@ async fn work_that_a_crash_left_in_a_slot_is_recovered() -> anyhow::Result<()> {
         .await?;
     assert_eq!(content, Some(b"half".to_vec()));
     assert_eq!(pool.recover(now()).await?, []);
-    let mut again = pool.acquire(&key(2)?, now()).await?;
-    again.move_to(&head, now()).await?;
+    let again = pool.acquire(&key(2)?, &head, now()).await?;
     assert_eq!(picture(again.root())?, expected());
     Ok(())
 }
@@ -319,17 +319,74 @@ async fn work_that_a_crash_left_in_a_slot_is_recovered() -> anyhow::Result<()> {
 async fn a_pool_lends_each_slot_once() -> anyhow::Result<()> {
     let world = World::new()?;
     let clone = world.clone().await?;
+    let head = clone.default_branch_head().await?.commit;
     let pool = SlotPool::new(clone, 2);
-    let first = pool.acquire(&key(1)?, now()).await?;
-    let second = pool.acquire(&key(2)?, now()).await?;
+    let first = pool.acquire(&key(1)?, &head, now()).await?;
+    let second = pool.acquire(&key(2)?, &head, now()).await?;
     assert_ne!(first.root(), second.root());
     assert!(matches!(
-        pool.acquire(&key(3)?, now()).await,
+        pool.acquire(&key(3)?, &head, now()).await,
         Err(SlotError::AllTaken(2))
     ));
     let root = first.root().to_owned();
     first.release(now()).await?;
-    assert_eq!(pool.acquire(&key(3)?, now()).await?.root(), root);
+    let again = pool.acquire(&key(3)?, &head, now()).await?;
+    assert_eq!(again.root(), root);
+    Ok(())
+}
+
+/// What is mounted cannot be removed, and a directory around it can still be moved.
+#[tokio::test]
+async fn a_slot_that_cannot_be_restored_is_retired_and_replaced() -> anyhow::Result<()> {
+    if !namespaces::are_own() {
+        let name = "slots::a_slot_that_cannot_be_restored_is_retired_and_replaced";
+        return Ok(namespaces::run(name, &[])?);
+    }
+    let world = World::new()?;
+    let (clone, slot, head) = slot(&world).await?;
+    let home = slot.root().parent().unwrap_or(slot.root()).to_owned();
+    let stays = slot.root().join("stays");
+    fs::create_dir(&stays)?;
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "none"])
+        .arg(&stays)
+        .status()?;
+    anyhow::ensure!(mounted.success());
+    assert!(slot.release(now()).await.is_err());
+    let pool = SlotPool::new(clone.clone(), 1);
+    let next = pool.acquire(&key(2)?, &head, now()).await?;
+    assert_eq!(picture(next.root())?, expected());
+    let retirements = clone.take_retirements();
+    let [retirement] = retirements.as_slice() else {
+        anyhow::bail!("{retirements:?}");
+    };
+    assert_eq!(retirement.checkout, home);
+    assert_eq!(retirement.place, home.with_file_name("retired-1-1"));
+    assert!(retirement.place.join("tree/stays").is_dir());
+    assert!(retirement.reason.contains("busy"), "{}", retirement.reason);
+    next.release(now()).await?;
+    pool.acquire(&key(3)?, &head, now()).await?;
+    assert_eq!(clone.take_retirements(), []);
+
+    // What stands against every checkout is not the fault of one.
+    let unknown = "0123456789012345678901234567890123456789".parse()?;
+    assert!(pool.acquire(&key(4)?, &unknown, now()).await.is_err());
+    assert_eq!(clone.take_retirements(), []);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_killed_snapshot_left_is_cleared() -> anyhow::Result<()> {
+    let world = World::new()?;
+    let (clone, slot, head) = slot(&world).await?;
+    let left = slot.root().with_file_name(".tmpAbC123");
+    fs::create_dir(&left)?;
+    fs::write(left.join("index"), "half")?;
+    drop(slot);
+    SlotPool::new(clone, 1)
+        .acquire(&key(2)?, &head, now())
+        .await?;
+    assert!(!left.exists());
     Ok(())
 }
 
@@ -440,11 +497,9 @@ async fn work_of_the_attempt_before_is_not_kept_for_the_next_one() -> anyhow::Re
     let (clone, slot, head) = slot(&world).await?;
     write(slot.root(), "src/half.rs", "half")?;
     slot.release(now()).await?;
-    let mut next = SlotPool::new(clone.clone(), 2)
-        .acquire(&key(2)?, now())
+    let next = SlotPool::new(clone.clone(), 2)
+        .acquire(&key(2)?, &head, now())
         .await?;
-    assert_eq!(next.base(), None, "it has to be moved first");
-    next.move_to(&head, now()).await?;
     assert_eq!(picture(next.root())?, expected());
     let kept: Vec<String> = clone
         .preserved(None)

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::{GotchaCandidate, PatternDetected};
 use ropewalk_knowledge::{Effect, confirm as confirmed, deprecate, reinforce};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::KnowledgeId;
@@ -12,7 +13,7 @@ use ropewalk_store::ChangeSet;
 
 use super::ledger::Ledger;
 use crate::improvement::context::Reviewed;
-use crate::improvement::decide::{self, KnowledgeReply};
+use crate::improvement::decide;
 
 /// Confirms the lessons that a build recorded or saw again; returns its gotchas.
 pub(super) fn confirm(
@@ -105,10 +106,6 @@ pub(super) async fn answered(
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
-    let ours = matches!(
-        Trigger::parse(&answer.trigger),
-        Some(Trigger::GotchaCandidate | Trigger::PatternDetected)
-    );
     let About::Knowledge { item } = answer.about else {
         return Ok(changes);
     };
@@ -119,18 +116,38 @@ pub(super) async fn answered(
     else {
         return Ok(changes);
     };
-    if !ours {
-        return Ok(changes);
-    }
     let mut ledger = Ledger::open([&row]);
     let (now, by) = (context.now(), &answer.answered_by);
-    match decide::knowledge_reply(&answer.answer) {
-        KnowledgeReply::Keep => ledger.step(item, |row| confirmed(row, now).ok()),
-        KnowledgeReply::Drop => {
+    match said(answer) {
+        Some(Said::Holds) => ledger.step(item, |row| confirmed(row, now).ok()),
+        Some(Said::DoesNotHold) => {
             ledger.step(item, |row| deprecate(row, &answer.answer, by, now).ok());
         }
-        KnowledgeReply::Unclear => {}
+        None => return Ok(changes),
     }
     ledger.close(&mut changes, context)?;
     Ok(changes)
+}
+
+/// What a person said about a lesson.
+enum Said {
+    Holds,
+    DoesNotHold,
+}
+
+/// Reads the answer to a question about a lesson; the other choices wait for whoever asks it.
+fn said(answer: &QuestionAnswered) -> Option<Said> {
+    let choice = answer.choice.as_ref();
+    match Trigger::parse(&answer.trigger)? {
+        Trigger::GotchaCandidate => match GotchaCandidate::of(choice)? {
+            GotchaCandidate::Add => Some(Said::Holds),
+            GotchaCandidate::ProjectOnly | GotchaCandidate::Reword => None,
+        },
+        Trigger::PatternDetected => match PatternDetected::of(choice)? {
+            PatternDetected::Add => Some(Said::Holds),
+            PatternDetected::Reject => Some(Said::DoesNotHold),
+            PatternDetected::Refine | PatternDetected::Examples => None,
+        },
+        _ => None,
+    }
 }

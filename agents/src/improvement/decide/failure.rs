@@ -1,4 +1,4 @@
-//! Decides whether a failure taught something, and reads what people say about lessons.
+//! Decides whether a failure taught something.
 
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::Action;
@@ -27,6 +27,8 @@ pub fn should_record_gotcha(failure: &FailureFacts) -> bool {
             | FailureClass::Resource
             | FailureClass::Quota
             | FailureClass::ProviderDown
+            | FailureClass::ContextFull
+            | FailureClass::ReplyTooLarge
             | FailureClass::ToolMissing
             | FailureClass::SandboxDenied
     );
@@ -98,36 +100,6 @@ pub fn lesson_of(action: Action, file: &str, tries: usize, output: &str) -> Opti
     ))
 }
 
-/// What a person said about a lesson.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KnowledgeReply {
-    /// It holds.
-    Keep,
-    /// It does not.
-    Drop,
-    /// Nothing that a rule may act on.
-    Unclear,
-}
-
-/// Reads the answer to `gotcha_candidate` or `pattern_detected`.
-pub fn knowledge_reply(text: &str) -> KnowledgeReply {
-    let plain = text.trim().to_lowercase();
-    let begins = |words: &[&str]| {
-        words.iter().any(|word| {
-            plain
-                .strip_prefix(word)
-                .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-        })
-    };
-    if begins(&["yes", "ok", "agree"]) {
-        KnowledgeReply::Keep
-    } else if begins(&["no", "not a real pattern"]) {
-        KnowledgeReply::Drop
-    } else {
-        KnowledgeReply::Unclear
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,18 +142,5 @@ mod tests {
             "{lesson}"
         );
         assert_eq!(lesson_of(Action::Create, "src/lib.rs", 3, " \n"), None);
-    }
-
-    #[test]
-    fn an_answer_about_a_lesson_is_read() {
-        for (text, expected) in [
-            ("Yes, add to Knowledge Base", KnowledgeReply::Keep),
-            ("no", KnowledgeReply::Drop),
-            ("Not a real pattern", KnowledgeReply::Drop),
-            ("Nobody knows", KnowledgeReply::Unclear),
-            ("Reword it...", KnowledgeReply::Unclear),
-        ] {
-            assert_eq!(knowledge_reply(text), expected, "{text}");
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Does what people answered to PM's questions.
 
 use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::{DecisionNeeded, TaskStuck};
 use ropewalk_orchestrator::{AgentError, Context, timers};
 use ropewalk_schemas::payload::{BuildRequest, QuestionAnswered, TaskRetry, Verdict};
 use ropewalk_schemas::question::{About, Question};
@@ -9,7 +10,7 @@ use ropewalk_store::ChangeSet;
 
 use super::{change, decided, stuck};
 use crate::pm::context::{self, Running};
-use crate::pm::decide::{self, BuildReply, Stuck, StuckReply, TaskReply};
+use crate::pm::decide::{self, Stuck};
 use crate::pm::{PmOptions, STUCK};
 
 /// Handles an answer; answers to the questions of others are none of ours.
@@ -65,8 +66,8 @@ async fn stuck_task(
         return Ok(changes);
     };
     let by = &answer.answered_by;
-    let verdict = match decide::stuck_reply(&answer.answer) {
-        StuckReply::Wait => {
+    let verdict = match TaskStuck::of(answer.choice.as_ref()) {
+        Some(TaskStuck::Wait) | None => {
             // The stored answer is what its age counts from, so nothing is lost with this process.
             let idle = (context.now() - running.last_sign)
                 .to_std()
@@ -78,8 +79,8 @@ async fn stuck_task(
             stuck::again(&mut changes, context, &running, again_after);
             Verdict::Watch
         }
-        StuckReply::Skip => Verdict::Skip,
-        StuckReply::Retry => Verdict::Retry,
+        Some(TaskStuck::Skip) => Verdict::Skip,
+        Some(TaskStuck::Retry) => Verdict::Retry,
     };
     if verdict != Verdict::Watch {
         let target = running.attempt.id.to_string();
@@ -97,23 +98,29 @@ fn about_task(
 ) -> ChangeSet {
     let mut changes = ChangeSet::new();
     let by = &answer.answered_by;
-    match decide::task_reply(&answer.answer) {
-        TaskReply::Verdict(verdict) => {
-            let reason = format!("`{by}` decided: {}", answer.answer);
-            decided(&mut changes, context, (build, task), verdict, reason, None);
-        }
-        TaskReply::Guidance(guidance) => {
+    let verdict = match DecisionNeeded::of(answer.choice.as_ref()) {
+        Some(DecisionNeeded::Retry) => Verdict::Retry,
+        Some(DecisionNeeded::Skip) => Verdict::Skip,
+        Some(DecisionNeeded::Interrupt) => Verdict::Interrupt,
+        Some(DecisionNeeded::Guide) => {
             changes.emit(context.event(
                 Subject::task(build, task),
                 Payload::TaskRetry(TaskRetry {
                     build_id: build,
                     task_id: task.clone(),
                     requested_by: by.clone(),
-                    guidance: Some(guidance),
+                    guidance: Some(answer.answer.clone()),
                 }),
             ));
+            return changes;
         }
-    }
+        // The others are offered about builds.
+        Some(DecisionNeeded::Leave | DecisionNeeded::Pause | DecisionNeeded::Stop) | None => {
+            return changes;
+        }
+    };
+    let reason = format!("`{by}` decided: {}", answer.answer);
+    decided(&mut changes, context, (build, task), verdict, reason, None);
     changes
 }
 
@@ -124,11 +131,18 @@ fn about_build(answer: &QuestionAnswered, build: BuildId, context: &Context) -> 
         requested_by: answer.answered_by.clone(),
         reason: Some(answer.answer.clone()),
     };
-    let payload = match decide::build_reply(&answer.answer) {
-        BuildReply::Resume => Payload::BuildResume(request),
-        BuildReply::Pause => Payload::BuildPause(request),
-        BuildReply::Stop => Payload::BuildStop(request),
-        BuildReply::Leave => return changes,
+    let payload = match DecisionNeeded::of(answer.choice.as_ref()) {
+        Some(DecisionNeeded::Retry) => Payload::BuildResume(request),
+        Some(DecisionNeeded::Pause) => Payload::BuildPause(request),
+        Some(DecisionNeeded::Stop) => Payload::BuildStop(request),
+        // The others are offered about tasks.
+        Some(
+            DecisionNeeded::Leave
+            | DecisionNeeded::Guide
+            | DecisionNeeded::Interrupt
+            | DecisionNeeded::Skip,
+        )
+        | None => return changes,
     };
     changes.emit(context.event(Subject::build(build), payload));
     changes

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_bus::ownership::FileRequest;
 use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice;
+use ropewalk_coordination::ownership::FileRequest;
+use ropewalk_orchestrator::questions::Asking;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::payload::{ChangeRequested, QuestionAnswered, Verdict};
 use ropewalk_schemas::question::About;
@@ -11,9 +13,8 @@ use ropewalk_schemas::task::{ChangeRequestState, TaskState};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::ChangeSet;
 
-use crate::pm::decide::{self, ChangeReply, Claimant};
+use crate::pm::decide::{self, Claimant};
 use crate::pm::{PmOptions, context};
-use crate::question::asking;
 
 /// Asks a person, unless the file goes to the build that asks by its priority alone.
 pub(super) async fn requested(
@@ -48,7 +49,7 @@ pub(super) async fn requested(
         build: build.id,
         task: request.task_id.clone(),
     };
-    let asking = asking(
+    let asking = Asking::of(
         draft.map_err(AgentError::permanent)?,
         about,
         Some(&build.idea),
@@ -64,10 +65,10 @@ pub(super) async fn answered(
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
-    let approved = match decide::change_reply(&answer.answer) {
-        ChangeReply::Wait => return Ok(changes),
-        ChangeReply::Approve => true,
-        ChangeReply::Refuse => false,
+    let approved = match choice::ChangeRequested::of(answer.choice.as_ref()) {
+        Some(choice::ChangeRequested::GoOn) => true,
+        Some(choice::ChangeRequested::Refuse) => false,
+        Some(choice::ChangeRequested::Wait) | None => return Ok(changes),
     };
     let Some(row) = context::task(&context.store, build, task).await? else {
         return Ok(changes);

@@ -3,27 +3,34 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::DecisionNeeded;
+use ropewalk_orchestrator::questions::Asking;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
-use ropewalk_schemas::question::{About, Choice};
-use ropewalk_schemas::{EventPattern, Subject};
+use ropewalk_schemas::question::About;
+use ropewalk_schemas::{ChoiceId, EventPattern, Subject};
 use ropewalk_store::{ChangeSet, EventFilter};
 
 use crate::pm::{PmOptions, context};
-use crate::question::asking;
 
-/// What brings a build that failed back to life.
-const RESUME: &str = "Try again";
-/// What leaves it as it is.
-const LEAVE: &str = "Leave it";
+/// What can be decided about a build that gave up.
+const ABOUT_BUILD: [DecisionNeeded; 2] = [DecisionNeeded::Retry, DecisionNeeded::Leave];
+/// What can be decided about a task.
+const ABOUT_TASK: [DecisionNeeded; 5] = [
+    DecisionNeeded::Retry,
+    DecisionNeeded::Guide,
+    DecisionNeeded::Interrupt,
+    DecisionNeeded::Skip,
+    DecisionNeeded::Leave,
+];
 
 /// A decision that a person has to make.
 struct Decision {
     summary: String,
     details: String,
-    options: Vec<String>,
-    recommended: Option<String>,
+    options: Vec<DecisionNeeded>,
+    recommended: Option<DecisionNeeded>,
     about: About,
 }
 
@@ -49,11 +56,15 @@ pub(super) async fn requested(
             format!("The build of {}", build.idea),
         ),
     };
+    let possible = match request.task_id {
+        Some(_) => ABOUT_TASK.as_slice(),
+        None => ABOUT_BUILD.as_slice(),
+    };
     let decision = Decision {
         summary: format!("{what} needs a decision."),
         details: request.question.clone(),
-        options: request.options.clone(),
-        recommended: request.recommended.clone(),
+        options: offered(possible, &request.options),
+        recommended: DecisionNeeded::of(request.recommended.as_ref()),
         about,
     };
     put(options, decision, &build, context).await
@@ -85,8 +96,8 @@ pub(super) async fn build_ended(
             "{} of {} tasks landed, {} failed, {} were skipped, {} are blocked.",
             counts.complete, counts.total, counts.failed, counts.skipped, counts.blocked
         ),
-        options: vec![RESUME.to_owned(), LEAVE.to_owned()],
-        recommended: Some(RESUME.to_owned()),
+        options: ABOUT_BUILD.to_vec(),
+        recommended: Some(DecisionNeeded::Retry),
         about: About::Build { build: build.id },
     };
     put(options, decision, &build, context).await
@@ -103,39 +114,46 @@ async fn stopped_by_person(build: &Build, context: &Context) -> Result<bool, Age
     Ok(build.state == BuildState::Stopped && !context.store.events(&filter).await?.is_empty())
 }
 
+/// Offers what was asked for and can be done, else all that can be done: a question without choices has no answer.
+fn offered(possible: &[DecisionNeeded], wanted: &[ChoiceId]) -> Vec<DecisionNeeded> {
+    let is_wanted =
+        |choice: &&DecisionNeeded| wanted.iter().any(|id| id.as_str() == choice.as_str());
+    let offered: Vec<DecisionNeeded> = possible.iter().filter(is_wanted).copied().collect();
+    if offered.is_empty() {
+        possible.to_vec()
+    } else {
+        offered
+    }
+}
+
 async fn put(
     options: &PmOptions,
     decision: Decision,
     build: &Build,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
-    let recommendation = decision.recommended.clone();
+    let recommendation = decision.recommended.map(DecisionNeeded::as_str);
     let values = BTreeMap::from([
         ("summary", decision.summary),
         ("details", decision.details),
         (
             "recommendation",
-            recommendation.unwrap_or_else(|| "none; I cannot tell which is better".to_owned()),
+            recommendation
+                .unwrap_or("none; I cannot tell which is better")
+                .to_owned(),
         ),
     ]);
     let draft = options.templates.render(Trigger::DecisionNeeded, &values);
-    let mut asking = asking(
+    let mut asking = Asking::of(
         draft.map_err(AgentError::permanent)?,
         decision.about,
         Some(&build.idea),
     );
-    asking.choices = decision
-        .options
-        .into_iter()
-        .map(|label| Choice {
-            recommended: Some(&label) == decision.recommended.as_ref(),
-            label,
-            description: None,
-            implications: None,
-        })
-        .collect();
-    // A yes may spend tokens and time, so no default and no "answer all" takes it.
-    asking.consequential = true;
+    asking.choices.retain_mut(|choice| {
+        let decided = DecisionNeeded::of(Some(&choice.id));
+        choice.recommended = decided.is_some() && decided == decision.recommended;
+        decided.is_some_and(|decided| decision.options.contains(&decided))
+    });
     let mut changes = ChangeSet::new();
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)

@@ -1,8 +1,8 @@
 //! Breaks a ring of waits that nobody has broken.
 
-use ropewalk_bus::deadlock::{self, Deadlock};
-use ropewalk_bus::graph::Link;
-use ropewalk_bus::ownership::FileRequest;
+use ropewalk_coordination::deadlock::{self, Deadlock};
+use ropewalk_coordination::graph::Link;
+use ropewalk_coordination::ownership::FileRequest;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::payload::DeadlockDetected;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ropewalk_config::Trigger;
+use ropewalk_orchestrator::questions::Asking;
 use ropewalk_orchestrator::{AgentError, Context, questions, timers};
 use ropewalk_schemas::payload::{StuckTask, Verdict};
 use ropewalk_schemas::question::About;
@@ -14,7 +15,6 @@ use super::{decided, of_build};
 use crate::pm::context::{self, Running};
 use crate::pm::decide::{self, Stuck};
 use crate::pm::{PmOptions, STUCK};
-use crate::question::asking;
 
 /// Begins to look after a stuck task, and says so once.
 pub(super) async fn raised(
@@ -29,7 +29,7 @@ pub(super) async fn raised(
     if let Stuck::Watch { again_after } = decision(options, &running, context) {
         let reason = format!(
             "no progress for {} minutes on `{}`; looked at again in {} minutes; \
-             `ropewalk build retry` begins another attempt, a task that is still stuck after {} minutes can be skipped",
+             `ropewalk build retry` begins another attempt, after {} minutes you are asked whether it is skipped",
             alert.idle_minutes,
             alert.loop_name,
             again_after.as_secs().div_ceil(60),
@@ -125,9 +125,16 @@ async fn look(
             if let Some(question) = &running.question {
                 questions::supersede(&mut changes, context, question, &reason);
             }
-            // Left out, so that the next task starts: to interrupt alone would begin the same again.
+            // The build agent asks what shall become of it: only a person leaves a task out.
             let about = (running.build.id, &running.task.id);
-            decided(&mut changes, context, about, Verdict::Skip, reason, None);
+            decided(
+                &mut changes,
+                context,
+                about,
+                Verdict::Interrupt,
+                reason,
+                None,
+            );
         }
     }
     Ok(changes)
@@ -168,7 +175,7 @@ async fn ask(
         task: running.task.id.clone(),
     };
     let draft = draft.map_err(AgentError::permanent)?;
-    let asking = asking(draft, about, Some(&running.build.idea));
+    let asking = Asking::of(draft, about, Some(&running.build.idea));
     questions::ask(changes, context, &options.deadlines, asking).await?;
     Ok(())
 }

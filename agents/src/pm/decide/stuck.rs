@@ -26,7 +26,7 @@ pub enum Stuck {
         /// Until the attempt is ended.
         again_after: Duration,
     },
-    /// End the attempt, keep its work, leave the task out, go on with the next.
+    /// End the attempt and keep its work; a person is asked, and the next task goes on.
     Interrupt,
 }
 

@@ -57,10 +57,12 @@ fn facts() -> Facts {
         existing: BTreeSet::from([path("src/lib.rs").key()]),
         phases: vec!["types".to_owned()],
         complexity: None,
-        shared: SharedFile::new(&path("src/lib.rs"), "src/*.rs")
-            .into_iter()
-            .collect(),
+        shared: vec![SharedFile {
+            path: path("src/lib.rs"),
+            after: GlobPattern::parse("src/*.rs").unwrap(),
+        }],
         migrations: BTreeMap::from([("db/migrations".to_owned(), BTreeSet::from([7]))]),
+        ..Facts::default()
     }
 }
 
@@ -241,4 +243,43 @@ fn what_only_people_need_to_know_is_a_warning() {
     ] {
         assert!(warnings.contains(named), "{named}: {warnings}");
     }
+}
+
+#[test]
+fn a_check_that_nobody_could_judge_is_a_fault_of_the_plan() {
+    let with = |command: &str, expected: Expectation| TaskBlock {
+        validation: Validation {
+            command: command.to_owned(),
+            expected,
+        },
+        ..task("A", &[])
+    };
+    let update = TaskBlock {
+        action: Action::Update,
+        file: path("src/lib.rs"),
+        ..task("B", &["A"])
+    };
+    let faults = |block: &TaskBlock, facts: &Facts| {
+        check(&document(), &[block.clone(), update.clone()], facts).errors
+    };
+    let uncountable = with("cargo check --offline", Expectation::Tests(1));
+    let found = faults(&uncountable, &facts());
+    assert!(found[0].contains("reports none"), "{found:?}");
+    let own = Facts {
+        own_runner: true,
+        ..facts()
+    };
+    assert_eq!(faults(&uncountable, &own), [""; 0]);
+    assert_eq!(
+        faults(&with("sh tests/all.sh", Expectation::Tests(1)), &facts()),
+        [""; 0]
+    );
+    let piped = with("cargo test | tail -1", Expectation::ExitZero);
+    assert_eq!(faults(&piped, &facts()), [""; 0]);
+    let plain = Facts {
+        no_pipelines: true,
+        ..facts()
+    };
+    let found = faults(&piped, &plain);
+    assert!(found[0].contains("needs bash"), "{found:?}");
 }

@@ -41,6 +41,33 @@ fn take(queue: &mut Queue, now: i64) -> Option<i64> {
 }
 
 #[test]
+fn one_delivery_can_be_asked_for_before_all_others_if_its_turn_has_come() {
+    let mut queue = queue(
+        2,
+        vec![
+            entry(1, "a", 1),
+            entry(2, "b", 5),
+            entry(3, "b", 1),
+            Entry {
+                due: Some(at(9)),
+                ..entry(4, "c", 1)
+            },
+        ],
+    );
+    let mut ask = |sequence, now| Some(queue.take_one(sequence, at(now))?.sequence);
+    // 3 waits behind 2, 4 for its time; nobody knows 5.
+    assert_eq!([3, 4, 5].map(|sequence| ask(sequence, 0)), [None; 3]);
+    assert_eq!(ask(2, 0), Some(2));
+    assert_eq!(ask(2, 0), None);
+    assert_eq!(ask(4, 9), Some(4));
+    assert_eq!(queue.in_flight(), 2);
+    queue.settle(2);
+    queue.settle(4);
+    assert_eq!(take(&mut queue, 9), Some(1));
+    assert_eq!(take(&mut queue, 9), Some(3));
+}
+
+#[test]
 fn entities_go_by_priority_and_one_entity_by_sequence() {
     let mut queue = queue(
         10,

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use super::link::Link;
-use super::stream::chain;
 use super::wire;
+use super::words::chain;
 use crate::error::BusError;
 use crate::hub::Hub;
 use crate::inbox::queue::Wanted;

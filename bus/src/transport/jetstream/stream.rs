@@ -8,7 +8,7 @@ use async_nats::jetstream::context::{
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use std::time::Duration;
 
-use super::link::without_password;
+use super::words::{chain, without_password};
 use super::{JetStreamOptions, wire};
 use crate::error::BusError;
 
@@ -168,20 +168,6 @@ fn broker_error(
             reason: reason.to_owned(),
         }
     }
-}
-
-/// Joins an error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::link::Link;
 use super::publisher::send;
-use super::stream::chain;
+use super::words::chain;
 use crate::error::BusError;
 use crate::hub::Hub;
 

@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::link::Link;
 use super::notices::{Notice, NoticeKind};
-use super::stream::chain;
+use super::words::chain;
 use super::{JetStreamOptions, wire};
 
 /// How many advisories the broker keeps.

@@ -1,7 +1,7 @@
 //! Verb `build land`: brings the branch of a finished build into another branch, and sends that on.
 
 use clap::Args;
-use ropewalk_agents::build::land::{LandRequest, Landed, Way};
+use ropewalk_builder::land::{LandRequest, Landed, Way};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;

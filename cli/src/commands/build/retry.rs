@@ -1,9 +1,10 @@
-//! Verb `build retry`: tries a failed, blocked or skipped task again.
+//! Verb `build retry`: tries a task again; a build that has ended without it runs again.
 
 use clap::Args;
+use ropewalk_builder::machine::{self, task::Input};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::TaskRetry;
-use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
 use ropewalk_store::{ChangeSet, task_key};
 use serde::Serialize;
@@ -40,17 +41,17 @@ impl Retry {
         let task = desk.store.get::<Task>(&key).await?;
         let list = format!("build show {}", build.id);
         let task = task.ok_or_else(|| CliError::unknown("task", &self.task, &list))?;
-        let retriable = [TaskState::Failed, TaskState::Skipped, TaskState::Waiting];
-        if !retriable.contains(&task.state) {
-            let text = format!(
-                "task `{}` is {}; only a failed, skipped or waiting one is tried again",
-                task.id, task.state
-            );
-            return Err(CliError::refused("task-state", text));
-        }
         let context = desk
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);
+        // The build agent decides the same when it takes the wish; here a refusal reaches who asks.
+        let retry = Input::Retry {
+            guidance: self.guidance.clone(),
+        };
+        let revive = machine::build::Input::Revive { express: true };
+        machine::task::apply(&task, retry, context.now())
+            .and_then(|_| machine::build::apply(&build, revive, context.now()))
+            .map_err(|refused| CliError::refused("task-state", refused.to_string()))?;
         let mut changes = ChangeSet::new();
         changes.emit(context.event(
             Subject::task(build.id, &task.id),

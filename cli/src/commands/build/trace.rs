@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::attempt::{Evidence, Level, TestCounts, Verdict};
+use ropewalk_schemas::attempt::{Evidence, Level, Proof, TestCounts, Verdict};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::specification::{Requirement, Revision};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RequirementId, TaskId};
@@ -23,8 +24,10 @@ const FEWEST_DIGITS: usize = 6;
 pub(super) struct Traced {
     pub(super) requirement: RequirementId,
     pub(super) text: String,
-    /// Whether every task for it has landed, and the gate saw each pass.
+    /// Whether it is shown, by more than a check that passed before the work too.
     pub(super) met: bool,
+    /// How far it is shown.
+    pub(super) fulfilment: Fulfilment,
     pub(super) tasks: Vec<Link>,
 }
 
@@ -48,6 +51,7 @@ pub(super) struct Seen {
     pub(super) findings: Vec<String>,
     pub(super) checks: Vec<Ran>,
     pub(super) not_run: Vec<String>,
+    pub(super) proof: Option<Proof>,
 }
 
 /// A check that ran.
@@ -58,6 +62,8 @@ pub(super) struct Ran {
     pub(super) exit_code: Option<i32>,
     pub(super) duration_ms: u64,
     pub(super) tests: Option<TestCounts>,
+    /// The tests that failed at first.
+    pub(super) flaky: Vec<String>,
 }
 
 /// What a commit is for.
@@ -192,10 +198,12 @@ impl Trace {
             .filter(|task| named(task).contains(id))
             .map(|task| self.link(task))
             .collect();
+        let fulfilment = Fulfilment::of(id, &self.tasks, &self.evidence);
         Traced {
             requirement: id.clone(),
             text: self.specified(id).text,
-            met: !tasks.is_empty() && tasks.iter().all(Link::is_shown),
+            met: fulfilment == Fulfilment::Met,
+            fulfilment,
             tasks,
         }
     }
@@ -234,20 +242,6 @@ impl Trace {
     }
 }
 
-impl Link {
-    /// Returns whether the task has landed and the gate saw just that pass.
-    fn is_shown(&self) -> bool {
-        let seen = self.evidence.iter().any(|seen| {
-            let same = self
-                .commit
-                .as_ref()
-                .is_none_or(|commit| *commit == seen.commit);
-            seen.verdict == Verdict::Passed && same
-        });
-        self.state == TaskState::Complete && seen
-    }
-}
-
 impl From<&Evidence> for Seen {
     fn from(evidence: &Evidence) -> Self {
         let runs = evidence.installs.iter().chain(&evidence.checks);
@@ -257,6 +251,7 @@ impl From<&Evidence> for Seen {
             exit_code: run.exit_code,
             duration_ms: run.duration_ms,
             tests: run.tests.clone(),
+            flaky: run.flaky.clone(),
         });
         Self {
             commit: evidence.commit.clone(),
@@ -266,6 +261,7 @@ impl From<&Evidence> for Seen {
             findings: evidence.findings.clone(),
             checks: checks.collect(),
             not_run: evidence.not_run.clone(),
+            proof: evidence.proof,
         }
     }
 }
@@ -285,7 +281,7 @@ fn named(task: &Task) -> Vec<RequirementId> {
 /// Shows every requirement in a line for each of its tasks.
 pub(super) fn overview(traced: &[Traced]) -> String {
     let rows = traced.iter().flat_map(|traced| {
-        let met = if traced.met { "met" } else { "open" };
+        let met = traced.fulfilment;
         let of_tasks = traced.tasks.iter().map(move |link| {
             let passed = link
                 .evidence
@@ -293,7 +289,7 @@ pub(super) fn overview(traced: &[Traced]) -> String {
                 .rfind(|seen| seen.verdict == Verdict::Passed);
             [
                 traced.requirement.to_string(),
-                met.to_owned(),
+                met.to_string(),
                 link.task.to_string(),
                 link.state.to_string(),
                 link.commit
@@ -308,7 +304,7 @@ pub(super) fn overview(traced: &[Traced]) -> String {
             let id = traced.requirement.to_string();
             [
                 id,
-                met.to_owned(),
+                met.to_string(),
                 blank(),
                 blank(),
                 blank(),
@@ -323,7 +319,7 @@ pub(super) fn overview(traced: &[Traced]) -> String {
 
 /// Shows one requirement with all that is there for it.
 pub(super) fn requirement(traced: &Traced) -> String {
-    let met = if traced.met { "met" } else { "open" };
+    let met = traced.fulfilment;
     let mut text = format!("{} is {met}: {}\n", traced.requirement, traced.text);
     for link in &traced.tasks {
         // Writing to a String cannot fail.
@@ -373,6 +369,9 @@ fn told(seen: &Seen) -> String {
     for finding in &seen.findings {
         writeln!(text, "    {finding}").ok();
     }
+    if let Some(proof) = seen.proof {
+        writeln!(text, "    its own check {}", proof.told()).ok();
+    }
     if !seen.not_run.is_empty() {
         writeln!(text, "    not run: {}", seen.not_run.join(", ")).ok();
     }
@@ -387,7 +386,11 @@ fn checks(seen: &Seen) -> String {
             (Some(code), _) => format!("exit {code}"),
             (None, _) => "killed".to_owned(),
         };
-        format!("{} {result} {} ms", run.name, run.duration_ms)
+        let flaky = match run.flaky.as_slice() {
+            [] => String::new(),
+            names => format!(" at the second run, flaky: {}", names.join(" ")),
+        };
+        format!("{} {result}{flaky} {} ms", run.name, run.duration_ms)
     });
     told.collect::<Vec<_>>().join(", ")
 }

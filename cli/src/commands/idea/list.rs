@@ -1,7 +1,7 @@
 //! Verb `idea list`: the ideas, the oldest first.
 
 use clap::Args;
-use ropewalk_bus::waits::blocking_questions;
+use ropewalk_coordination::waits::blocking_questions;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::idea::{Idea, IdeaState, Phase, Session};
 use ropewalk_store::Query;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::{short, time};
-use ropewalk_bus::waits::blocking_questions;
+use ropewalk_coordination::waits::blocking_questions;
 
 /// The idea.
 #[derive(Debug, Args)]

@@ -2,14 +2,15 @@
 
 use clap::Args;
 use ropewalk_orchestrator::questions::{self, Answered};
-use ropewalk_schemas::QuestionId;
-use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::question::{Choice, Question, QuestionState};
+use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
 
 use super::show::human;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
+use crate::output::clean;
 use crate::wiring::Desk;
 
 /// Where the answers of this verb come from.
@@ -21,7 +22,8 @@ pub struct Answer {
     /// Its id, as `question list` shows it.
     #[arg(required_unless_present = "all_defaults")]
     id: Option<IdText>,
-    /// The label or number of an option, or a text of your own; asked for when absent.
+    /// A choice by its id, its number or its whole label, or words where the question takes them; asked for when absent.
+    #[arg(value_name = "CHOICE|TEXT")]
     text: Vec<String>,
     /// Answers every question whose default neither blocks, approves, starts, merges, deletes nor spends.
     #[arg(long, conflicts_with_all = ["id", "text"])]
@@ -31,6 +33,8 @@ pub struct Answer {
 #[derive(Debug, Serialize)]
 struct Done {
     id: QuestionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<ChoiceId>,
     answer: String,
 }
 
@@ -38,6 +42,7 @@ impl From<Answered> for Done {
     fn from(answered: Answered) -> Self {
         Self {
             id: answered.id,
+            choice: answered.choice,
             answer: answered.answer,
         }
     }
@@ -88,24 +93,15 @@ fn ask(app: &App, question: &Question) -> Result<String, CliError> {
         return Err(CliError::refused("question", text));
     }
     if !app.can_ask() {
-        let labels: Vec<String> = question
-            .choices
-            .iter()
-            .map(|choice| format!("`{}`", choice.label))
-            .collect();
-        let text = format!("an answer is missing; add one of {}", labels.join(", "));
+        let choices = questions::choices_told(question);
+        let text = format!("an answer is missing; add {choices}");
         return Err(CliError::Usage(text));
     }
     app.output.note(&human(question))?;
-    let labels: Vec<String> = question
-        .choices
-        .iter()
-        .map(|choice| choice.label.clone())
-        .collect();
-    let answered = if labels.is_empty() || question.free_text {
-        inquire::Text::new("Your answer (a number, or words):").prompt()
+    let answered = if question.choices.is_empty() || question.free_text {
+        inquire::Text::new("Your answer (an id, a number, or words):").prompt()
     } else {
-        inquire::Select::new("Your answer:", labels).prompt()
+        pick(&question.choices)
     };
     answered.map_err(|error| match error {
         inquire::InquireError::OperationCanceled | inquire::InquireError::OperationInterrupted => {
@@ -113,4 +109,16 @@ fn ask(app: &App, question: &Question) -> Result<String, CliError> {
         }
         other => CliError::failed(other),
     })
+}
+
+/// Lets a person pick a choice, and asks for its words where it takes some; returns it as it would be typed.
+fn pick(choices: &[Choice]) -> Result<String, inquire::InquireError> {
+    let labels: Vec<String> = choices.iter().map(|choice| clean(&choice.label)).collect();
+    let picked = inquire::Select::new("Your answer:", labels).raw_prompt()?;
+    let choice = &choices[picked.index];
+    if !choice.with_words {
+        return Ok(choice.id.to_string());
+    }
+    let words = inquire::Text::new("Your words:").prompt()?;
+    Ok(format!("{} {words}", choice.id))
 }

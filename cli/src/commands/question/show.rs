@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::question::{About, Content, Question};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -44,7 +44,9 @@ pub(super) fn human(question: &Question) -> String {
         } else {
             ""
         };
-        writeln!(text, "  {}. {}{mark}", index + 1, choice.label).ok();
+        let words = if choice.with_words { " WORDS" } else { "" };
+        let (number, id) = (index + 1, &choice.id);
+        writeln!(text, "  {number}. {id}{words}: {}{mark}", choice.label).ok();
         for more in [&choice.description, &choice.implications]
             .into_iter()
             .flatten()
@@ -54,6 +56,9 @@ pub(super) fn human(question: &Question) -> String {
     }
     if question.free_text {
         text.push_str("  or any text of yours\n");
+    }
+    if let Some(content) = &question.content {
+        text.push_str(&bound(content));
     }
     writeln!(
         text,
@@ -91,7 +96,34 @@ pub(super) fn human(question: &Question) -> String {
             writeln!(text, "{}", question.state).ok();
         }
     }
+    for late in &question.late {
+        let (said, by, at) = (&late.text, &late.by, time(late.at));
+        writeln!(
+            text,
+            "too late: {said} (by {by} over {} at {at})",
+            late.channel
+        )
+        .ok();
+    }
     text
+}
+
+/// Says what a yes holds for, and for nothing else.
+fn bound(content: &Content) -> String {
+    match content {
+        Content::Revision { revision, hash } => {
+            format!("\na yes holds for revision {revision} with hash {hash}\n")
+        }
+        Content::Files { candidate, changes } => {
+            let files = changes.iter().map(|change| change.path.as_str());
+            let files: Vec<&str> = files.collect();
+            format!(
+                "\na yes holds for {} as commit {} has it\n",
+                files.join(", "),
+                candidate.short()
+            )
+        }
+    }
 }
 
 fn waits(about: &About) -> String {

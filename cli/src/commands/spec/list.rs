@@ -1,7 +1,7 @@
 //! Verb `spec list`: the specifications, the oldest first.
 
 use clap::Args;
-use ropewalk_bus::waits::blocking_questions;
+use ropewalk_coordination::waits::blocking_questions;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;

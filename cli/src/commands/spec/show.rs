@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_bus::waits::blocking_questions;
+use ropewalk_coordination::waits::blocking_questions;
 use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
 use ropewalk_schemas::question::{About, Question};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
-use crate::output::{self, Output, short};
+use crate::output::{self, Output};
 
 /// The specification.
 #[derive(Debug, Args)]
@@ -120,7 +120,7 @@ fn human(shown: &Shown) -> String {
 }
 
 fn tasks(revision: &Revision) -> String {
-    let header = ["task", "phase", "does", "file", "needs", "check"];
+    let header = ["task", "phase", "does", "file", "needs"];
     let rows = revision.tasks.iter().map(|task| {
         let needs: Vec<&str> = task.depends_on.iter().map(AsRef::as_ref).collect();
         let action = serde_json::to_value(task.action).ok();
@@ -132,11 +132,18 @@ fn tasks(revision: &Revision) -> String {
                 .unwrap_or_default(),
             task.file.to_string(),
             needs.join(" "),
-            short(&task.validation.command, 50),
         ]
     });
     let mut text = output::table(&header, rows);
-    text.push('\n');
+    // Whole, each line of them: an approval lets them run.
+    text.push_str("\n\nwhat an approval lets run as checks:\n");
+    for task in &revision.tasks {
+        let validation = &task.validation;
+        let lines: Vec<&str> = validation.command.lines().collect();
+        // Writing to a String cannot fail.
+        writeln!(text, "  {}  {}", task.id, lines.join("\n         ")).ok();
+        writeln!(text, "         expects {}", validation.expected).ok();
+    }
     text
 }
 

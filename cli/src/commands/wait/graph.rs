@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_bus::graph::{Cycle, WaitGraph};
-use ropewalk_bus::waits::{self, Asking, Waits};
+use ropewalk_coordination::graph::{Cycle, WaitGraph};
+use ropewalk_coordination::waits::{self, Asking, Waits};
 use ropewalk_schemas::wait::Wait;
 use serde::Serialize;
 

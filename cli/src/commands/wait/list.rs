@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use ropewalk_bus::waits::{self, Asking};
+use ropewalk_coordination::waits::{self, Asking};
 use ropewalk_schemas::wait::Wait;
 use serde::Serialize;
 

@@ -10,8 +10,8 @@ use unicode_normalization::UnicodeNormalization;
 pub(super) enum ReplaceError {
     /// The old text does not occur.
     Missing,
-    /// The old text occurs so many times.
-    Ambiguous(usize),
+    /// The old text occurs more than once: in which lines it begins.
+    Ambiguous(Vec<usize>),
     /// Old and new text are the same.
     Same,
 }
@@ -30,9 +30,15 @@ pub(super) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<Str
     }
     match places.len() {
         0 => Err(ReplaceError::Missing),
-        count if count > 1 && !all => Err(ReplaceError::Ambiguous(count)),
+        count if count > 1 && !all => Err(ReplaceError::Ambiguous(lines_of(text, &places))),
         _ => Ok(splice(text, &places, new)),
     }
+}
+
+/// Numbers the lines, from 1, in which the places begin.
+fn lines_of(text: &str, places: &[Range<usize>]) -> Vec<usize> {
+    let line = |place: &Range<usize>| text[..place.start].matches('\n').count() + 1;
+    places.iter().map(line).collect()
 }
 
 fn splice(text: &str, places: &[Range<usize>], new: &str) -> String {
@@ -126,7 +132,7 @@ mod tests {
     fn a_text_is_replaced_where_it_occurs() {
         let cases: [(&str, &str, &str, Result<&str, ReplaceError>); 13] = [
             ("a b c", "b", "x", Ok("a x c")),
-            ("a b b", "b", "x", Err(ReplaceError::Ambiguous(2))),
+            ("a b\nb", "b", "x", Err(ReplaceError::Ambiguous(vec![1, 2]))),
             ("a", "b", "x", Err(ReplaceError::Missing)),
             ("a", "a", "a", Err(ReplaceError::Same)),
             // An exact occurrence wins over similar ones.

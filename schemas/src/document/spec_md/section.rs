@@ -7,7 +7,8 @@ use super::super::front::Line;
 use super::super::{DocumentError, Fault, shown};
 use crate::ids::{KnowledgeId, RequirementId};
 use crate::repo_path::RepoPath;
-use crate::specification::{Document, FilePlan, GotchaReference, Requirement};
+use crate::specification::{Document, FilePlan, Requirement};
+use crate::task::GotchaReference;
 
 /// A section as it is found.
 #[derive(Debug)]

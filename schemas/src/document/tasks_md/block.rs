@@ -10,7 +10,7 @@ use crate::document::escape::{Place, escaped};
 use crate::document::yaml::{self, YamlError};
 use crate::ids::{ComponentName, TaskId};
 use crate::repo_path::RepoPath;
-use crate::specification::GotchaReference;
+use crate::task::GotchaReference;
 use crate::task::{Action, RequirementLine, TaskBlock, TaskState, Validation};
 
 /// A block as people and agents write it; unknown fields are left to whoever wrote them.
@@ -27,6 +27,8 @@ struct Written {
     #[serde(default, deserialize_with = "none_as_empty")]
     gotchas: Vec<WrittenGotcha>,
     validation: Validation,
+    #[serde(default)]
+    preserves: bool,
     #[serde(default)]
     code_template: Option<String>,
     #[serde(default, deserialize_with = "none_as_empty")]
@@ -103,6 +105,7 @@ pub(super) fn read(text: &str) -> Result<(TaskBlock, Progress), YamlError> {
             })
             .collect(),
         validation: written.validation,
+        preserves: written.preserves,
         code_template: written.code_template,
         depends_on: written.depends_on,
         priority: written.priority,
@@ -180,6 +183,9 @@ fn fields(task: &TaskBlock, out: &mut String) -> std::fmt::Result {
         "  expected: {}",
         yaml::scalar(&task.validation.expected.to_string())
     )?;
+    if task.preserves {
+        writeln!(out, "preserves: true")?;
+    }
     let needs: Vec<String> = task
         .depends_on
         .iter()

@@ -1,0 +1,380 @@
+//! Does what people answered to the questions of a build.
+
+use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::{
+    BranchMoved, BuildFinished, CheckHeld, LandingRefused, ProtectedFiles, TaskFailedRepeatedly,
+    TaskInterrupted,
+};
+use ropewalk_coordination::ownership;
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::build::{Build, StopCause};
+use ropewalk_schemas::payload::QuestionAnswered;
+use ropewalk_schemas::question::{About, Content, Question};
+use ropewalk_schemas::task::{KeptWork, Task};
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{ChangeSet, Query, Versioned};
+
+use super::{control, wishes};
+use crate::Shared;
+use crate::ask;
+use crate::budget;
+use crate::context;
+use crate::effects::Scene;
+use crate::error::BuilderError;
+use crate::land::{self, LandRequest};
+use crate::machine::build::{self, STOP_REQUESTED};
+use crate::machine::task::Input;
+use crate::verdicts;
+
+/// What the next attempt is told of a task whose approach a person wants to be thought through anew.
+const RETHINK: &str = "The approach so far does not work. Read what failed, think it through anew and take a different one.";
+
+/// What the next attempt is told of a task whose change of protected files was refused.
+const KEEP: &str = "A person refused the change that was asked about: the tests, gate and CI files stay as they are.";
+
+/// Handles an answer; answers to the questions of others are none of ours.
+pub(super) async fn answered(
+    shared: &Shared,
+    context: &Context,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    let Some(trigger) = Trigger::parse(&answer.trigger) else {
+        return Ok(ChangeSet::new());
+    };
+    match &answer.about {
+        About::Task { build, task } => {
+            about_task(shared, context, trigger, (*build, task), answer).await
+        }
+        About::Build { build } => about_build(shared, context, trigger, *build, answer).await,
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+async fn about_task(
+    shared: &Shared,
+    context: &Context,
+    trigger: Trigger,
+    (build, task): (BuildId, &TaskId),
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    match trigger {
+        Trigger::TaskFailedRepeatedly | Trigger::TaskInterrupted => {
+            standing_task(shared, context, trigger, (build, task), answer).await
+        }
+        Trigger::ProtectedFiles => protected(shared, context, build, task, answer).await,
+        Trigger::CheckHeld => check_held(shared, context, build, task, answer).await,
+        Trigger::BudgetExceeded => {
+            budget::answered(shared, context, build, Some(task), answer).await
+        }
+        Trigger::TaskComplexityExceeded => wishes::heard(shared, context, trigger, answer).await,
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+async fn about_build(
+    shared: &Shared,
+    context: &Context,
+    trigger: Trigger,
+    build: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    match trigger {
+        Trigger::BranchMoved => branch_moved(shared, context, build, answer).await,
+        Trigger::BuildFinished | Trigger::LandingRefused => {
+            finished(shared, context, trigger, build, answer).await
+        }
+        Trigger::ValidationLevelNeeded => {
+            verdicts::level_chosen(context, build, answer.choice.as_ref()).await
+        }
+        Trigger::SecurityVulnerability | Trigger::MultipleFailures => {
+            verdicts::answered(shared, context, trigger, build, answer).await
+        }
+        Trigger::BudgetExceeded => budget::answered(shared, context, build, None, answer).await,
+        Trigger::MilestoneReached => wishes::heard(shared, context, trigger, answer).await,
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+/// What a person wants of a task that stands.
+enum Fate {
+    Retry { guidance: Option<String> },
+    Skip,
+    Leave { told: String },
+}
+
+impl Fate {
+    fn of(trigger: Trigger, answer: &QuestionAnswered) -> Self {
+        let by = &answer.answered_by;
+        let choice = answer.choice.as_ref();
+        // Words alone were advice before choices had ids.
+        let guided = || Self::Retry {
+            guidance: Some(answer.answer.clone()),
+        };
+        if trigger == Trigger::TaskInterrupted {
+            return match TaskInterrupted::of(choice) {
+                Some(TaskInterrupted::Again) => Self::Retry { guidance: None },
+                Some(TaskInterrupted::Skip) => Self::Skip,
+                Some(TaskInterrupted::Guide) | None => guided(),
+            };
+        }
+        match TaskFailedRepeatedly::of(choice) {
+            Some(TaskFailedRepeatedly::Skip) => Self::Skip,
+            Some(TaskFailedRepeatedly::Manual) => Self::Leave {
+                told: format!("{by} fixes it manually"),
+            },
+            Some(TaskFailedRepeatedly::Leave) => Self::Leave {
+                told: format!("left failed by {by}"),
+            },
+            Some(TaskFailedRepeatedly::Rethink) => Self::Retry {
+                guidance: Some(RETHINK.to_owned()),
+            },
+            Some(TaskFailedRepeatedly::Guide) | None => guided(),
+        }
+    }
+}
+
+/// Does what a person said of a task that failed, or that stood still.
+async fn standing_task(
+    shared: &Shared,
+    context: &Context,
+    trigger: Trigger,
+    (build, task): (BuildId, &TaskId),
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    if asked_still(context, (build, task), answer).await?.is_none() {
+        return Ok(ChangeSet::new());
+    }
+    let about = (build, task);
+    match Fate::of(trigger, answer) {
+        Fate::Skip => {
+            let by = &answer.answered_by;
+            control::skip(shared, context, build, task, by, "skipped by answer").await
+        }
+        Fate::Leave { told } => {
+            control::apply(shared, context, about, Input::Leave { told }, None).await
+        }
+        Fate::Retry { guidance } => {
+            let input = Input::Retry { guidance };
+            let revive = build::Input::Revive { express: false };
+            control::apply(shared, context, about, input, Some(revive)).await
+        }
+    }
+}
+
+/// Returns the task that still waits for an answer; one that comes after it moved on by other ways changes nothing.
+async fn asked_still(
+    context: &Context,
+    (build, task): (BuildId, &TaskId),
+    answer: &QuestionAnswered,
+) -> Result<Option<Versioned<Task>>, BuilderError> {
+    let row = context::task(&context.store, build, task).await?;
+    Ok(row.filter(|row| row.question == Some(answer.question_id)))
+}
+
+/// With a yes the kept work goes to the gate as it was shown, without a model; with a no it is done without.
+async fn protected(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    let Some(row) = asked_still(context, (build, task), answer).await? else {
+        return Ok(ChangeSet::new());
+    };
+    let input = match ProtectedFiles::of(answer.choice.as_ref()) {
+        Some(ProtectedFiles::Allow) => Input::Allow {
+            shown: shown(context, &row, answer).await?,
+        },
+        Some(ProtectedFiles::Keep) | None => Input::Forbid {
+            told: KEEP.to_owned(),
+        },
+    };
+    control::apply(shared, context, (build, task), input, None).await
+}
+
+/// Returns the work that a question has shown; one that was asked before it showed any has none.
+async fn shown(
+    context: &Context,
+    task: &Task,
+    answer: &QuestionAnswered,
+) -> Result<Option<KeptWork>, BuilderError> {
+    let key = answer.question_id.to_string();
+    let question = context.store.get::<Question>(&key).await?;
+    let Some(Content::Files { candidate, .. }) = question.and_then(|row| row.record.content) else {
+        return Ok(None);
+    };
+    let attempts = Query::new()
+        .equal("build", task.build.to_string())
+        .equal("task", task.id.as_str());
+    let attempts = context.store.list::<Attempt>(attempts).await?;
+    let made = attempts
+        .iter()
+        .find(|attempt| attempt.candidate.as_ref() == Some(&candidate));
+    Ok(Some(KeptWork {
+        granted: made.map_or_else(Vec::new, |attempt| attempt.granted.clone()),
+        candidate,
+    }))
+}
+
+/// Lets a task whose check could not run be checked again, or leaves it out.
+async fn check_held(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    if asked_still(context, (build, task), answer).await?.is_none() {
+        return Ok(ChangeSet::new());
+    }
+    match CheckHeld::of(answer.choice.as_ref()) {
+        Some(CheckHeld::Again) => {
+            control::apply(shared, context, (build, task), Input::Recheck, None).await
+        }
+        Some(CheckHeld::Skip) => {
+            let by = &answer.answered_by;
+            control::skip(shared, context, build, task, by, "its check could not run").await
+        }
+        None => Ok(ChangeSet::new()),
+    }
+}
+
+async fn branch_moved(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let Some(build) = context::build(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let scene = Scene::new(shared, context, &build);
+    let adopted = match BranchMoved::of(answer.choice.as_ref()) {
+        Some(BranchMoved::Stop) => {
+            let by = &answer.answered_by;
+            let input = build::Input::Stop {
+                why: StopCause::Person,
+                told: format!("{STOP_REQUESTED} by {by}: its branch was moved"),
+            };
+            control::steer(&scene, &mut changes, &build, input).await?;
+            return Ok(changes);
+        }
+        Some(BranchMoved::BuildOnTop) => {
+            let adopted = ask::adoptable(shared, &build).await?;
+            if adopted.is_none() {
+                // It moved again, and no longer leads on from what landed: that is another question.
+                let found = shared.clone.user_branch(&build.branch).await?;
+                let found = found.as_ref();
+                let mut after = build.record.clone();
+                after.question =
+                    ask::branch_moved(shared, context, &mut changes, &build, found).await?;
+                changes.update(&build, &after);
+                return Ok(changes);
+            }
+            adopted
+        }
+        Some(BranchMoved::OwnBranch) => None,
+        None => return Ok(changes),
+    };
+    let mut after = scene
+        .build(&mut changes, build::Input::SettleBranch)
+        .await?;
+    if let Some(actual) = adopted {
+        after.head = Some(actual.clone());
+        after.published = Some(actual);
+    } else {
+        // What others put on the branch stays theirs; the landed commits go on under a free name.
+        after.branch = own_branch(shared, &build).await?;
+        after.published = None;
+    }
+    changes.update(&build, &after);
+    Ok(changes)
+}
+
+async fn own_branch(shared: &Shared, build: &Build) -> Result<String, BuilderError> {
+    let mut number = 2_u32;
+    loop {
+        let branch = format!("build/{}-{number}", build.idea);
+        if branch != build.branch && shared.clone.user_branch(&branch).await?.is_none() {
+            return Ok(branch);
+        }
+        number += 1;
+    }
+}
+
+/// Merges the branch or leaves it, as the person wants; what is asked for and cannot be done is asked about again.
+async fn finished(
+    shared: &Shared,
+    context: &Context,
+    trigger: Trigger,
+    build: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let Some(row) = context::build(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let choice = answer.choice.as_ref();
+    let fate = match trigger {
+        Trigger::LandingRefused => LandingRefused::of(choice).map(|choice| match choice {
+            LandingRefused::TryAgain => BuildFinished::Merge,
+            LandingRefused::Leave => BuildFinished::Leave,
+        }),
+        _ => BuildFinished::of(choice),
+    };
+    let told = match fate {
+        None => return Ok(changes),
+        Some(BuildFinished::Merge) => {
+            return merge(shared, context, &row, &answer.answered_by).await;
+        }
+        Some(BuildFinished::PullRequest) => Some(format!(
+            "you chose a pull request: `git push origin {}`, then open it where the repository is hosted",
+            row.branch
+        )),
+        // A branch that is left alone no longer keeps others from its files.
+        Some(BuildFinished::Leave) => {
+            let owned = ownership::owned_by(&context.store, build).await?;
+            ownership::abandon(&mut changes, &owned);
+            None
+        }
+    };
+    let scene = Scene::new(shared, context, &row);
+    control::steer(&scene, &mut changes, &row, build::Input::Heed { told }).await?;
+    Ok(changes)
+}
+
+async fn merge(
+    shared: &Shared,
+    context: &Context,
+    build: &Versioned<Build>,
+    by: &str,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    if build.merged.is_some() {
+        return Ok(changes);
+    }
+    let request = LandRequest {
+        build: build.id,
+        into: None,
+        push: None,
+        by: by.to_owned(),
+    };
+    // It is written down at once and not with the end of the delivery: whatever changes while the gate runs, what the
+    // gate saw must not get lost.
+    let refusal = match land::land(&shared.gate, context, &request).await {
+        Ok(_) => return Ok(changes),
+        Err(refusal) if refusal.is_for_people() => refusal,
+        Err(error) => return Err(AgentError::transient(error).into()),
+    };
+    let input = build::Input::RefuseLanding {
+        why: refusal.to_string(),
+    };
+    let scene = Scene::new(shared, context, build);
+    let mut after = scene.build(&mut changes, input).await?;
+    after.question = ask::landing_refused(shared, context, &mut changes, build, &refusal).await?;
+    changes.update(build, &after);
+    Ok(changes)
+}

@@ -1,0 +1,212 @@
+//! Does what people and PM ask of a build and its tasks.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
+use ropewalk_schemas::payload::{BuildRequest, LockRevoked, WorkAssigned};
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{ChangeSet, Versioned};
+
+use crate::Shared;
+use crate::context::{self, Plan, of_build};
+use crate::decide::counts::{ended_by_stop, pausing};
+use crate::effects::{Report, Scene};
+use crate::ending::{self, Rows};
+use crate::error::BuilderError;
+use crate::machine::build::{self, STOP_REQUESTED};
+use crate::machine::task::{Input, On, State};
+
+/// Asks for a pause: running tasks finish, nothing new begins.
+pub(super) async fn pause(
+    shared: &Shared,
+    context: &Context,
+    request: &BuildRequest,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    if let Some(plan) = Plan::load(&context.store, request.build_id).await? {
+        let told = pausing(&plan.records());
+        let scene = Scene::new(shared, context, &plan.build);
+        steer(
+            &scene,
+            &mut changes,
+            &plan.build,
+            build::Input::Pause { told },
+        )
+        .await?;
+    }
+    Ok(changes)
+}
+
+/// Lets a build go on: a paused one where it stood, a stopped or failed one with another round for what failed.
+pub(super) async fn resume(
+    shared: &Shared,
+    context: &Context,
+    request: &BuildRequest,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let Some(plan) = Plan::load(&context.store, request.build_id).await? else {
+        return Ok(changes);
+    };
+    let scene = Scene::new(shared, context, &plan.build);
+    steer(&scene, &mut changes, &plan.build, build::Input::Resume).await?;
+    for task in &plan.tasks {
+        let input = match (plan.build.state, State::of(task)) {
+            (
+                BuildState::Paused,
+                State::Waiting {
+                    on: On::Check { .. } | On::Quota { .. } | On::Budget { .. },
+                },
+            ) => Input::Resume,
+            (BuildState::Stopped | BuildState::Failed, State::Failed { .. }) => {
+                Input::Retry { guidance: None }
+            }
+            _ => continue,
+        };
+        let after = scene.task(&mut changes, task, input).await?;
+        changes.update(task, &after);
+    }
+    Ok(changes)
+}
+
+/// Stops a build: running attempts end with their work kept, the rest stays pending.
+pub(crate) async fn stop(
+    shared: &Shared,
+    context: &Context,
+    request: &BuildRequest,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    if let Some(Plan { build, tasks }) = Plan::load(&context.store, request.build_id).await? {
+        let why = request.reason.as_deref().map(|why| format!(": {why}"));
+        let why = why.unwrap_or_default();
+        let ended = ended_by_stop(tasks.iter().map(|task| &task.record));
+        let by = &request.requested_by;
+        let input = build::Input::Stop {
+            why: StopCause::Person,
+            told: format!("{STOP_REQUESTED} by {by}{why}{ended}"),
+        };
+        let scene = Scene::new(shared, context, &build);
+        steer(&scene, &mut changes, &build, input).await?;
+    }
+    Ok(changes)
+}
+
+/// Applies an input to the build of a scene and stores what became of it.
+pub(super) async fn steer(
+    scene: &Scene<'_>,
+    changes: &mut ChangeSet,
+    build: &Versioned<Build>,
+    input: build::Input,
+) -> Result<(), BuilderError> {
+    let after = scene.build(changes, input).await?;
+    if after != build.record {
+        changes.update(build, &after);
+    }
+    Ok(())
+}
+
+/// Gives a task another round of tries; its build runs again, where it had ended.
+pub(super) async fn retry(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    guidance: Option<String>,
+) -> Result<ChangeSet, BuilderError> {
+    let revive = build::Input::Revive { express: true };
+    let input = Input::Retry { guidance };
+    apply(shared, context, (build, task), input, Some(revive)).await
+}
+
+/// Leaves a task out; one that runs is ended first.
+pub(super) async fn skip(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    by: &str,
+    reason: &str,
+) -> Result<ChangeSet, BuilderError> {
+    let revive = build::Input::Revive { express: false };
+    let input = Input::Skip {
+        by: by.to_owned(),
+        why: reason.to_owned(),
+    };
+    apply(shared, context, (build, task), input, Some(revive)).await
+}
+
+/// Ends a running attempt on somebody's word: its work is kept, its try is not counted, the task is ready again.
+pub(super) async fn interrupt(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    task: &TaskId,
+    reason: &str,
+) -> Result<ChangeSet, BuilderError> {
+    let input = Input::Interrupt {
+        why: reason.to_owned(),
+    };
+    apply(shared, context, (build, task), input, None).await
+}
+
+/// Notes which loop should take a task.
+pub(super) async fn assign(
+    shared: &Shared,
+    context: &Context,
+    assignment: &WorkAssigned,
+) -> Result<ChangeSet, BuilderError> {
+    let about = (assignment.build_id, &assignment.task_id);
+    let input = Input::Assign(assignment.to.clone());
+    apply(shared, context, about, input, None).await
+}
+
+/// Applies an input to a task, and one to its build, and stores what became of them.
+pub(super) async fn apply(
+    shared: &Shared,
+    context: &Context,
+    (build, task): (BuildId, &TaskId),
+    input: Input,
+    of_its_build: Option<build::Input>,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let (Some(build), Some(row)) = (
+        context::build(&context.store, build).await?,
+        context::task(&context.store, build, task).await?,
+    ) else {
+        return Ok(changes);
+    };
+    let context = of_build(context, &build);
+    let scene = Scene::new(shared, &context, &build);
+    let after = scene.task(&mut changes, &row, input).await?;
+    changes.update(&row, &after);
+    if let Some(input) = of_its_build {
+        steer(&scene, &mut changes, &build, input).await?;
+    }
+    Ok(changes)
+}
+
+/// Puts the task of an attempt back that lost locks. Where it runs, it is ended after the commit and keeps its work
+/// before its task is free.
+pub(super) async fn revoked(
+    shared: &Shared,
+    context: &Context,
+    lost: &LockRevoked,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    if shared.signals.is_running(lost.attempt_id) {
+        return Ok(changes);
+    }
+    let rows = Rows::load(context, lost.build_id, &lost.task_id, lost.attempt_id).await?;
+    if let Some(rows) = rows {
+        let report = Report::default();
+        ending::requeue(
+            shared,
+            context,
+            &mut changes,
+            &rows,
+            &lost.reason,
+            None,
+            &report,
+        )
+        .await?;
+    }
+    Ok(changes)
+}

@@ -1,0 +1,439 @@
+//! Puts the questions of a build into a change set.
+
+use std::collections::BTreeMap;
+
+use ropewalk_config::questions::choice::BranchMoved;
+use ropewalk_config::{QuestionDraft, Trigger};
+use ropewalk_engine::Exceeded;
+use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::questions::{self, Asked, Asking};
+use ropewalk_schemas::attempt::{Failure, FailureClass};
+use ropewalk_schemas::build::{Build, TaskCounts};
+use ropewalk_schemas::question::{About, Content, FileChange, Question, QuestionState};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{BuildId, CommitId, QuestionId, TaskId};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+
+use ropewalk_gate::protected::Protected;
+
+use super::Shared;
+use super::decide::counts::Standing;
+use super::decide::failure::recommended;
+use super::error::BuilderError;
+use super::land::LandError;
+
+/// So much of a difference goes into a question.
+const DIFFERENCE_BYTES: usize = 8 * 1024;
+/// So much of an error goes into a question; the whole lies in the evidence.
+const ERROR_LETTERS: usize = 1_500;
+
+/// A task that has used up its tries.
+pub(crate) struct FailedTask<'a> {
+    pub(crate) task: &'a Task,
+    /// Of the whole round.
+    pub(crate) class: FailureClass,
+    /// What its end means for the others.
+    pub(crate) standing: Standing,
+}
+
+/// Asks what shall become of a task that has used up its tries.
+pub(crate) async fn task_failed(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    failed: FailedTask<'_>,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let FailedTask {
+        task,
+        class,
+        standing,
+    } = failed;
+    let error = task.failures.last().map_or("", |failure| &failure.error);
+    let failures = task.earlier_failures.iter().chain(&task.failures);
+    let tried: Vec<String> = failures.map(told).collect();
+    let values = BTreeMap::from([
+        ("task_id", task.id.to_string()),
+        ("attempts", tried.len().to_string()),
+        ("error_message", cut(error)),
+        ("attempts_list", tried.join("\n")),
+        ("standing", standing.told()),
+        ("recommended", recommended(class).to_owned()),
+    ]);
+    let draft = shared
+        .questions
+        .render(Trigger::TaskFailedRepeatedly, &values)?;
+    put(
+        shared,
+        context,
+        changes,
+        build,
+        about_task(build, task),
+        draft,
+    )
+    .await
+}
+
+fn told(failure: &Failure) -> String {
+    let first = failure.error.lines().find(|line| !line.trim().is_empty());
+    format!(
+        "- attempt {}: {} {}",
+        failure.attempt,
+        class_name(failure),
+        first.unwrap_or_default().trim()
+    )
+}
+
+fn class_name(failure: &Failure) -> String {
+    serde_json::to_value(failure.class)
+        .ok()
+        .and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// Asks what shall become of a task whose attempt was ended because it stood still.
+pub(crate) async fn task_interrupted(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: &Task,
+    why: String,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let values = BTreeMap::from([("task_id", task.id.to_string()), ("why", why)]);
+    let draft = shared.questions.render(Trigger::TaskInterrupted, &values)?;
+    let about = about_task(build, task);
+    put(shared, context, changes, build, about, draft).await
+}
+
+/// Asks whether a task may change files that judge its work, showing how; a yes holds for that content alone.
+pub(crate) async fn protected_files(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: &Task,
+    candidate: CommitId,
+    protected: &[Protected],
+) -> Result<Option<QuestionId>, BuilderError> {
+    let list: Vec<String> = protected
+        .iter()
+        .map(|protected| format!("- {}", protected.why))
+        .collect();
+    let mut wanted: Vec<FileChange> = protected.iter().map(Protected::change).collect();
+    wanted.sort();
+    wanted.dedup();
+    let values = BTreeMap::from([
+        ("task_id", task.id.to_string()),
+        ("file_list", list.join("\n")),
+        ("difference", difference(shared, &candidate, &wanted).await?),
+    ]);
+    let draft = shared.questions.render(Trigger::ProtectedFiles, &values)?;
+    let asking = Asking {
+        content: Some(Content::Files {
+            candidate,
+            changes: wanted,
+        }),
+        ..Asking::of(draft, about_task(build, task), Some(&build.idea))
+    };
+    put_asking(shared, context, changes, asking).await
+}
+
+/// Shows what a candidate changes in some files: whole where it is small, else its beginning and where the rest is.
+async fn difference(
+    shared: &Shared,
+    candidate: &CommitId,
+    files: &[FileChange],
+) -> Result<String, BuilderError> {
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let before = format!("{candidate}^");
+    let shown = shared
+        .clone
+        .diff_of(&before, candidate.as_str(), &paths)
+        .await?;
+    let text = shown.text.trim_end();
+    if text.len() <= DIFFERENCE_BYTES && !shown.truncated {
+        return Ok(format!("```diff\n{text}\n```"));
+    }
+    let kept = &text[..text.floor_char_boundary(DIFFERENCE_BYTES)];
+    let (kept, _) = kept.rsplit_once('\n').unwrap_or((kept, ""));
+    Ok(format!(
+        "```diff\n{kept}\n```\n\nThis is its beginning; all of it: `git --git-dir {} diff {before} {candidate} -- {}`",
+        shared.clone.directory().display(),
+        paths.join(" "),
+    ))
+}
+
+/// Asks what becomes of a task whose check could not run.
+pub(crate) async fn check_held(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: &Task,
+    why: &str,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let values = BTreeMap::from([("task_id", task.id.to_string()), ("why", why.to_owned())]);
+    let draft = shared.questions.render(Trigger::CheckHeld, &values)?;
+    put(
+        shared,
+        context,
+        changes,
+        build,
+        about_task(build, task),
+        draft,
+    )
+    .await
+}
+
+fn about_task(build: &Build, task: &Task) -> About {
+    About::Task {
+        build: build.id,
+        task: task.id.clone(),
+    }
+}
+
+/// Asks how to go on with a branch that somebody else moved.
+pub(crate) async fn branch_moved(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    found: Option<&CommitId>,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let shown = |commit: Option<&CommitId>| {
+        commit.map_or_else(|| "no branch".to_owned(), ToString::to_string)
+    };
+    let values = BTreeMap::from([
+        ("branch", build.branch.clone()),
+        ("expected", shown(build.published.as_ref())),
+        ("found", shown(found)),
+    ]);
+    let mut draft = shared.questions.render(Trigger::BranchMoved, &values)?;
+    if adoptable(shared, build).await?.is_none() {
+        // Nothing is offered that cannot be done.
+        let on_top = BranchMoved::BuildOnTop.as_str();
+        draft.choices.retain(|choice| choice.id.as_str() != on_top);
+    }
+    let about = About::Build { build: build.id };
+    put(shared, context, changes, build, about, draft).await
+}
+
+/// Returns the commit that somebody moved the branch of a build to, if it only adds to what landed.
+pub(crate) async fn adoptable(
+    shared: &Shared,
+    build: &Build,
+) -> Result<Option<CommitId>, BuilderError> {
+    shared.clone.fetch().await?;
+    let (Some(actual), Some(head)) = (shared.clone.user_branch(&build.branch).await?, &build.head)
+    else {
+        return Ok(None);
+    };
+    let adds = shared.clone.is_ancestor(head, &actual).await?;
+    Ok(adds.then_some(actual))
+}
+
+/// Asks what shall become of the branch of a build that has ended.
+pub(crate) async fn build_finished(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    counts: &TaskCounts,
+    requirements: String,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let values = BTreeMap::from([
+        ("idea", build.idea.to_string()),
+        ("requirements", requirements),
+        ("status", build.state.to_string()),
+        ("complete", counts.complete.to_string()),
+        ("failed", counts.failed.to_string()),
+        ("skipped", counts.skipped.to_string()),
+        ("branch", build.branch.clone()),
+    ]);
+    let draft = shared.questions.render(Trigger::BuildFinished, &values)?;
+    let about = About::Build { build: build.id };
+    put(shared, context, changes, build, about, draft).await
+}
+
+/// Asks whether to spend more than a budget allows.
+pub(crate) async fn budget_exceeded(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: Option<&TaskId>,
+    exceeded: &Exceeded,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let values = BTreeMap::from([
+        ("idea", build.idea.to_string()),
+        ("scope", exceeded.scope.clone()),
+        ("used", exceeded.used.clone()),
+        ("limit", exceeded.limit.clone()),
+    ]);
+    let draft = shared.questions.render(Trigger::BudgetExceeded, &values)?;
+    let about = match task {
+        Some(task) => About::Task {
+            build: build.id,
+            task: task.clone(),
+        },
+        None => About::Build { build: build.id },
+    };
+    let asking = Asking {
+        topic: Some(exceeded.scope.clone()),
+        ..Asking::of(draft, about, Some(&build.idea))
+    };
+    put_asking(shared, context, changes, asking).await
+}
+
+/// Asks what to do about a branch that could not be merged.
+pub(crate) async fn landing_refused(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    refusal: &LandError,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let mut why = refusal.to_string();
+    if let Some(sides) = refusal.sides() {
+        why.push_str("\n\n");
+        why.push_str(&cut(&sides));
+    }
+    let values = BTreeMap::from([
+        ("branch", build.branch.clone()),
+        ("into", build.target.clone()),
+        ("why", why),
+    ]);
+    let draft = shared.questions.render(Trigger::LandingRefused, &values)?;
+    let about = About::Build { build: build.id };
+    put(shared, context, changes, build, about, draft).await
+}
+
+/// Puts a question about a build, or about one of its tasks.
+pub(crate) async fn put(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    about: About,
+    draft: QuestionDraft,
+) -> Result<Option<QuestionId>, BuilderError> {
+    put_asking(
+        shared,
+        context,
+        changes,
+        Asking::of(draft, about, Some(&build.idea)),
+    )
+    .await
+}
+
+/// Puts a question that says itself what it is about.
+pub(crate) async fn put_asking(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    asking: Asking,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let asked = questions::ask(changes, context, &shared.options.deadlines, asking).await?;
+    Ok(match asked {
+        Asked::Open(question) => Some(question),
+        Asked::Reused(_) => None,
+    })
+}
+
+/// Closes the open questions about a task that no longer matter.
+pub(crate) async fn supersede(
+    context: &Context,
+    changes: &mut ChangeSet,
+    task: &Task,
+    reason: &str,
+) -> Result<(), ReadError> {
+    let same = |question: &Question| matches!(&question.about, About::Task { task: about, .. } if *about == task.id);
+    close(context, changes, task.build, reason, same).await
+}
+
+/// Closes the open questions about a whole build.
+pub(crate) async fn supersede_about(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+) -> Result<(), ReadError> {
+    let whole = |question: &Question| matches!(question.about, About::Build { .. });
+    close(context, changes, build, reason, whole).await
+}
+
+/// Closes the open questions about a whole build that `trigger` asked.
+pub(crate) async fn supersede_asked(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    trigger: Trigger,
+    reason: &str,
+) -> Result<(), ReadError> {
+    let asked = |question: &Question| {
+        question.trigger == trigger.as_str() && matches!(question.about, About::Build { .. })
+    };
+    close(context, changes, build, reason, asked).await
+}
+
+/// Closes the open questions about a build and about its tasks.
+pub(crate) async fn supersede_all(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+) -> Result<(), ReadError> {
+    close(context, changes, build, reason, |_| true).await
+}
+
+/// Closes the open questions about a build and its tasks that are meant.
+pub(crate) async fn close(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+    reason: &str,
+    is_meant: impl Fn(&Question) -> bool,
+) -> Result<(), ReadError> {
+    for question in open_questions(context, build).await? {
+        if is_meant(&question) {
+            questions::supersede(changes, context, &question, reason);
+        }
+    }
+    Ok(())
+}
+
+/// Lists the open questions about a build and about its tasks, the oldest first.
+pub(crate) async fn open_questions(
+    context: &Context,
+    build: BuildId,
+) -> Result<Vec<Versioned<Question>>, ReadError> {
+    let query = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("build", build.to_string())
+        .order_by("asked_at");
+    context.store.list::<Question>(query).await
+}
+
+/// Returns whether the question about a build is one about a budget.
+pub(crate) async fn asks_about_budget(context: &Context, build: &Build) -> Result<bool, ReadError> {
+    let Some(question) = build.question else {
+        return Ok(false);
+    };
+    let asked = context.store.get::<Question>(&question.to_string()).await?;
+    Ok(asked.is_some_and(|asked| is_of_budget(&asked)))
+}
+
+/// Returns whether a question is one about a budget.
+pub(crate) fn is_of_budget(question: &Question) -> bool {
+    question.trigger == Trigger::BudgetExceeded.as_str()
+}
+
+fn cut(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= ERROR_LETTERS {
+        return text.trim().to_owned();
+    }
+    let kept: String = text.chars().skip(length - ERROR_LETTERS).collect();
+    format!("…{}", kept.trim())
+}

@@ -1,0 +1,580 @@
+//! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
+
+mod candidate;
+mod grants;
+mod keeper;
+mod packages;
+mod regate;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use ropewalk_engine::llm::ModelError;
+use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions, build_tools};
+use ropewalk_orchestrator::Context;
+use ropewalk_runtime::{Supervisor, in_hand};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
+use ropewalk_schemas::payload::TaskStarted;
+use ropewalk_schemas::task::Action;
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject, TaskId};
+use ropewalk_store::ChangeSet;
+use ropewalk_workspace::{PreserveKey, Slot};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::Shared;
+use super::budget;
+use super::claim::Claim;
+use super::context::{of_build, retry_on_conflict};
+use super::effects::Report;
+use super::ending::{self, Cut, Fault, Rows};
+use super::error::BuilderError;
+use super::gating;
+use super::isolation;
+use super::join::{self, Joined};
+use super::landing::{self, Landing};
+use super::machine::task::{Input, Phase, apply};
+use super::prompt::{self, Background, Finished};
+use ropewalk_gate::candidate::Seen;
+use ropewalk_gate::runner;
+
+use candidate::{lay_out, propose};
+use grants::Grants;
+use keeper::Pulse;
+use packages::Packages;
+
+/// How far an attempt has come that shows its work to the gate; before that each turn of the model is a step.
+const GATE_STEP: u32 = 10_000;
+/// How far one has come that lands.
+const LANDING_STEP: u32 = 20_000;
+
+/// How an attempt ended.
+pub(crate) enum Ending {
+    /// Its work is the build's head or below it.
+    Landed,
+    /// It failed.
+    Failed(Box<Fault>),
+    /// It was ended from outside, for this reason.
+    Interrupted(String),
+    /// Its next model call would go beyond a budget.
+    OutOfBudget(Box<Exceeded>),
+}
+
+/// The locks of an attempt with their tokens, shared with whoever renews or extends them.
+pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
+
+/// Copies the locks as they are now.
+pub(crate) fn held_now(locks: &Locks) -> BTreeMap<RepoPath, i64> {
+    guard(locks).clone()
+}
+
+fn guard(locks: &Locks) -> MutexGuard<'_, BTreeMap<RepoPath, i64>> {
+    locks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An attempt under way.
+pub(crate) struct Work<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) context: Context,
+    pub(crate) claim: &'a Claim,
+    pub(crate) locks: Locks,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) pulse: Pulse,
+    /// The head after the heads of other builds were joined into it.
+    joined: OnceLock<CommitId>,
+}
+
+impl Work<'_> {
+    /// Names the rows of the attempt.
+    pub(crate) fn ids(&self) -> (BuildId, &TaskId, AttemptId) {
+        let attempt = &self.claim.attempt;
+        (attempt.build, &attempt.task, attempt.id)
+    }
+
+    /// Names the place where the work of the attempt is kept.
+    pub(crate) fn key(&self) -> PreserveKey {
+        let (build, task, _) = self.ids();
+        PreserveKey {
+            build,
+            task: task.clone(),
+            attempt: self.claim.attempt.number,
+        }
+    }
+
+    /// Returns the commit that the attempt works from.
+    pub(crate) fn base(&self) -> &CommitId {
+        self.joined.get().unwrap_or(&self.claim.base)
+    }
+
+    /// Loads the rows, if the task is still this attempt's.
+    pub(crate) async fn rows(&self) -> Result<Option<Rows>, BuilderError> {
+        let (build, task, attempt) = self.ids();
+        Rows::load(&self.context, build, task, attempt).await
+    }
+}
+
+/// Runs a claimed task to an end and records it.
+pub(crate) async fn run(shared: &Arc<Shared>, context: &Context, claim: Claim) {
+    let attempt = &claim.attempt;
+    let work = Work {
+        shared,
+        context: of_build(context, &claim.build),
+        locks: Arc::new(Mutex::new(claim.locks.clone())),
+        cancel: shared
+            .signals
+            .begin(attempt.id, attempt.build, &attempt.task),
+        pulse: Pulse::default(),
+        joined: OnceLock::new(),
+        claim: &claim,
+    };
+    let mut report = Report::default();
+    let suspects = context.registry.suspects();
+    let suspect = isolation::name(&claim.task);
+    let mark = suspects.hold(suspect.clone(), 0);
+    let ending = Box::pin(mark.around(caught(&work, &mut report))).await;
+    let is_over = !matches!(ending, Ok(Ending::Interrupted(_)) | Err(_));
+    if let Err(error) = record(&work, ending, &report).await {
+        // The rows stay as they are; a restart or the judge of leases sets them right.
+        warn!(task.id = %attempt.task, "the end of attempt `{}` could not be stored: {error}", attempt.id);
+    }
+    drop(mark);
+    if is_over {
+        suspects.let_go(&suspect, &context.store).await;
+    }
+    shared.isolation.end(&claim.task);
+    shared.signals.end(attempt.id);
+    shared.signals.wake_scheduler();
+    shared.signals.wake_loops();
+}
+
+/// Runs the steps of an attempt; a crash is one more thing that keeps it from its work.
+async fn caught(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderError> {
+    match Supervisor::guard("attempt", Box::pin(watched(work, report))).await {
+        Ok(ending) => ending,
+        Err(crash) => Err(BuilderError::Missing(crash.to_string())),
+    }
+}
+
+/// Runs the steps of an attempt until they end; one that was taken away keeps its work before it ends.
+async fn watched(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderError> {
+    let mut steps = Box::pin(steps(work, report));
+    let lost = tokio::select! {
+        ending = &mut steps => {
+            let reason = work.shared.signals.reason(work.claim.attempt.id);
+            return ending.map(|ending| match (ending, reason) {
+                (Ending::Interrupted(_), Some(reason)) => Ending::Interrupted(reason),
+                (ending, _) => ending,
+            });
+        }
+        lost = keeper::keep(work) => lost,
+    };
+    Ok(match steps.await {
+        Ok(Ending::Landed) => Ending::Landed,
+        _ => Ending::Interrupted(lost),
+    })
+}
+
+async fn record(
+    work: &Work<'_>,
+    ending: Result<Ending, BuilderError>,
+    report: &Report,
+) -> Result<(), BuilderError> {
+    let (shared, context) = (work.shared, &work.context);
+    match ending {
+        Ok(Ending::Landed) => Ok(()),
+        Ok(Ending::Failed(fault)) => {
+            info!(task.id = %work.claim.task.id, "attempt {} at `{}` failed: {:?}",
+                work.claim.attempt.number, work.claim.task.id, fault.class);
+            ending::failed(shared, context, work.ids(), &fault, report).await
+        }
+        Ok(Ending::OutOfBudget(exceeded)) => {
+            info!(task.id = %work.claim.task.id, "the budget `{}` is used up", exceeded.scope);
+            budget::ran_out(shared, context, work.ids(), &exceeded, report).await
+        }
+        Ok(Ending::Interrupted(reason)) => {
+            ending::interrupted(shared, context, work.ids(), &reason, None, report).await
+        }
+        Err(error) => {
+            warn!(task.id = %work.claim.task.id, "attempt {} at `{}` could not go on: {error}",
+                work.claim.attempt.number, work.claim.task.id);
+            if error.may_be_the_works() && ending::was_cut_off_enough(&work.claim.task) {
+                let fault = Fault::new(FailureClass::Interrupted, ending::told_cut_off(&error));
+                return ending::failed(shared, context, work.ids(), &fault, report).await;
+            }
+            // Longer and longer, so that what does not mend by itself does not spin.
+            let doublings = work.claim.attempt.number.min(6);
+            let tries = &shared.options.tries;
+            let cut = Some(Cut {
+                pause: (tries.backoff * (1 << doublings)).min(tries.backoff_cap),
+                counts: error.may_be_the_works(),
+            });
+            let why = error.to_string();
+            ending::interrupted(shared, context, work.ids(), &why, cut, report).await
+        }
+    }
+}
+
+async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderError> {
+    if work.claim.task.block.action == Action::Verify {
+        return verify(work, report).await;
+    }
+    match join::join(work).await? {
+        // Nobody else sets it.
+        Joined::Stands(head) => drop(work.joined.set(head)),
+        Joined::Failed(fault) => return Ok(Ending::Failed(fault)),
+        Joined::Lost(reason) => return Ok(Ending::Interrupted(reason)),
+    }
+    if let Some(kept) = &work.claim.task.regate {
+        return regate::regate(work, kept, report).await;
+    }
+    let now = work.context.now();
+    let key = work.key();
+    let acquired = async {
+        let slot = work.shared.slots.acquire(&key, work.base(), now).await;
+        slot.map_err(BuilderError::from)
+    };
+    let (mut slot, background) = tokio::try_join!(acquired, background(work))?;
+    if !start(work).await? {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    let (ending, kept) = match in_slot(work, &mut slot, background, report).await {
+        // The gate has a checkout of its own, so the slot is given back beside it.
+        Ok(Made::Proposal(proposal)) => {
+            tokio::join!(
+                check_proposal(work, &proposal, report),
+                give_back(work, slot)
+            )
+        }
+        Ok(Made::Ended(ending)) => (Ok(ending), give_back(work, slot).await),
+        Err(error) => (Err(error), give_back(work, slot).await),
+    };
+    report.preserve_ref = report.preserve_ref.take().or(kept);
+    ending
+}
+
+/// Gives a slot back; says where work is kept that no ref held.
+async fn give_back(work: &Work<'_>, slot: Slot) -> Option<String> {
+    // What no ref holds yet is kept first, so that nothing the agent made is lost.
+    // What is left in the slot when that fails is kept by whoever takes the slot next, and hides no ending.
+    match slot.release(work.context.now()).await {
+        Ok(kept) => kept.map(|kept| kept.reference),
+        Err(error) => {
+            let task = &work.claim.task.id;
+            warn!(task.id = %task, "the slot of `{task}` could not be given back: {error}");
+            None
+        }
+    }
+}
+
+/// What came of the work in a slot.
+enum Made {
+    /// Something for the gate.
+    Proposal(Proposal),
+    /// The attempt has ended.
+    Ended(Ending),
+}
+
+/// A candidate, and the files that it may change.
+struct Proposal {
+    commit: CommitId,
+    allowed: Vec<RepoPath>,
+}
+
+async fn in_slot(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    mut background: Background,
+    report: &mut Report,
+) -> Result<Made, BuilderError> {
+    let Some(packages) = packages::install(work, slot).await? else {
+        return Ok(Made::Ended(Ending::Interrupted(
+            "it was ended during an install".to_owned(),
+        )));
+    };
+    if let Some(kept) = &work.claim.task.resume_from {
+        lay_out(work, slot, kept).await?;
+    }
+    let bench = bench(work, slot, &packages).await?;
+    background.packages = packages.told;
+    match ask(work, &bench, &background, report).await? {
+        Asked::Done => {}
+        Asked::Ended(ending) => return Ok(Made::Ended(ending)),
+    }
+    report.granted = bench.granted();
+    let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
+    let commit = propose(work, slot, &allowed, report).await?;
+    Ok(Made::Proposal(Proposal { commit, allowed }))
+}
+
+/// Shows a proposal to the gate and lands it.
+async fn check_proposal(
+    work: &Work<'_>,
+    proposal: &Proposal,
+    report: &mut Report,
+) -> Result<Ending, BuilderError> {
+    let Proposal { commit, allowed } = proposal;
+    if !advance(work, Phase::Validating, AttemptState::Validating, report).await? {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    check_and_land(work, commit, work.base(), allowed, report).await
+}
+
+/// Gates the candidate and lands it.
+async fn check_and_land(
+    work: &Work<'_>,
+    commit: &CommitId,
+    parent: &CommitId,
+    allowed: &[RepoPath],
+    report: &mut Report,
+) -> Result<Ending, BuilderError> {
+    in_hand::reached(GATE_STEP);
+    let Some(seen) = gating::check(work, commit, parent, allowed).await? else {
+        return Ok(Ending::Interrupted(
+            "it was ended during the gate".to_owned(),
+        ));
+    };
+    if seen.evidence.verdict != Verdict::Passed {
+        return Ok(Ending::Failed(Box::new(fault_of(seen))));
+    }
+    if !advance(work, Phase::Landing, AttemptState::Landing, report).await? {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    in_hand::reached(LANDING_STEP);
+    Ok(match landing::land(work, seen, allowed, report).await? {
+        Landing::Landed => Ending::Landed,
+        Landing::Failed(fault) => Ending::Failed(fault),
+        Landing::Lost(reason) => Ending::Interrupted(reason),
+    })
+}
+
+/// Turns what the gate saw into a fault.
+pub(crate) fn fault_of(seen: Seen) -> Fault {
+    Fault {
+        class: seen.evidence.class.unwrap_or(FailureClass::Unknown),
+        error: seen.error,
+        changed: seen.changed,
+        protected: seen.protected,
+        quota_back: None,
+        installable: seen.installable,
+        evidence: Some(seen.evidence),
+    }
+}
+
+/// Runs a task that only verifies: no model, no slot, the gate alone on the head.
+async fn verify(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderError> {
+    let validating = start(work).await?
+        && advance(work, Phase::Validating, AttemptState::Validating, report).await?;
+    if !validating {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    let base = &work.claim.base;
+    check_and_land(work, base, base, &[], report).await
+}
+
+/// Says that the attempt works now, and writes down the token that its landing must hold.
+async fn start(work: &Work<'_>) -> Result<bool, BuilderError> {
+    let claim = work.claim;
+    retry_on_conflict!(&claim.task.id, {
+        let Some(rows) = work.rows().await? else {
+            return Ok(Some(false));
+        };
+        let context = &work.context;
+        let (mut task, _) = apply(&rows.task, Input::Reach(Phase::Working), context.now())?;
+        let attempt = Attempt {
+            token: claim.attempt.token,
+            base: work.base().clone(),
+            ..rows.attempt.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        let started = context.event(
+            Subject::task(task.build, &task.id),
+            Payload::TaskStarted(TaskStarted {
+                build_id: task.build,
+                task_id: task.id.clone(),
+                idea_slug: claim.build.idea.clone(),
+                attempt: attempt.number,
+                file: task.block.file.clone(),
+                loop_name: attempt.loop_name.clone(),
+            }),
+        );
+        task.cause = Some(started.id);
+        changes.update(&rows.task, &task);
+        changes.update(&rows.attempt, &attempt);
+        changes.emit(started);
+        context.store.commit(changes).await?;
+        Ok(Some(true))
+    })
+}
+
+/// Moves task and attempt on together; false when the task was taken away.
+async fn advance(
+    work: &Work<'_>,
+    to: Phase,
+    attempt_to: AttemptState,
+    report: &Report,
+) -> Result<bool, BuilderError> {
+    retry_on_conflict!(&work.claim.task.id, {
+        let Some(rows) = work.rows().await? else {
+            return Ok(Some(false));
+        };
+        let (task, _) = apply(&rows.task, Input::Reach(to), work.context.now())?;
+        let attempt = Attempt {
+            state: attempt_to,
+            candidate: report.candidate.clone(),
+            preserve_ref: report.preserve_ref.clone(),
+            summary: report.summary.clone(),
+            tokens: report.tokens,
+            granted: report.granted.clone(),
+            gotchas: report.gotchas.clone(),
+            ..rows.attempt.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&rows.task, &task);
+        changes.update(&rows.attempt, &attempt);
+        work.context.store.commit(changes).await?;
+        Ok(Some(true))
+    })
+}
+
+/// Opens the tools of the attempt.
+async fn bench(
+    work: &Work<'_>,
+    slot: &Slot,
+    packages: &Packages,
+) -> Result<Workbench, BuilderError> {
+    let gate_files = gate_files(work).await?;
+    let state = &work.shared.state;
+    let attempt = &work.claim.attempt;
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    let mut variables: Vec<(String, String)> = slot
+        .variables()
+        .into_iter()
+        .chain(packages.variables.iter().cloned())
+        .map(|(name, value)| (text(name), text(value)))
+        .collect();
+    for (name, value) in runner::quiet_variables() {
+        variables.push((name.to_owned(), value.to_owned()));
+    }
+    let target = target_directory(work);
+    variables.push(("CARGO_TARGET_DIR".to_owned(), text(target.into())));
+    Ok(Workbench::open(WorkbenchOptions {
+        root: slot.root().to_owned(),
+        writable: held_now(&work.locks).into_keys().collect(),
+        gate_files,
+        runner: work.shared.runner.clone(),
+        variables,
+        grants: Some(Arc::new(Grants::new(work))),
+        spill_directory: state.join("spill").join(attempt.id.to_string()),
+    })?)
+}
+
+/// Lists the files that the attempt may not ask for, since they judge its work.
+async fn gate_files(work: &Work<'_>) -> Result<Vec<RepoPath>, BuilderError> {
+    let Work { shared, claim, .. } = work;
+    let base = claim.build.base.as_ref();
+    let kept = ropewalk_gate::kept_files(&shared.gate, base, &claim.task, work.base()).await?;
+    Ok(kept
+        .iter()
+        .filter_map(|path| RepoPath::parse(path).ok())
+        .collect())
+}
+
+/// Returns the directory for what cargo builds in the attempts of a loop.
+fn target_directory(work: &Work<'_>) -> PathBuf {
+    let of_loop = work.claim.attempt.loop_name.as_str();
+    work.shared.state.join("work").join(of_loop).join("target")
+}
+
+/// Reads what the prompt holds beside the task.
+async fn background(work: &Work<'_>) -> Result<Background, BuilderError> {
+    let build = &work.claim.build;
+    let base = build.base.as_ref().unwrap_or(&work.claim.base);
+    let clone = &work.shared.clone;
+    Ok(Background::load(clone, base, work.base(), &build.idea).await?)
+}
+
+/// What came of asking the model.
+enum Asked {
+    Done,
+    Ended(Ending),
+}
+
+async fn ask(
+    work: &Work<'_>,
+    bench: &Workbench,
+    background: &Background,
+    report: &mut Report,
+) -> Result<Asked, BuilderError> {
+    let claim = work.claim;
+    let shared = work.shared;
+    let gotchas = super::lessons::gather(work, report).await?;
+    let tools = build_tools(bench).map_err(|error| BuilderError::Missing(error.to_string()))?;
+    let job = prompt::job(
+        &shared.prompts,
+        &shared.options,
+        claim,
+        background,
+        &gotchas,
+        tools,
+    )
+    .map_err(|error| BuilderError::Missing(error.to_string()))?;
+    match shared.engine.run(&job, &work.cancel, &work.pulse).await {
+        Ok(outcome) => {
+            note(report, &outcome);
+            Ok(Asked::Done)
+        }
+        // A reply may be paid already, so what keeps it from the journal is waited out, longer each time.
+        Err(EngineError::Read(error)) => Err(error.into()),
+        Err(EngineError::Journal(error)) => Err(error.into()),
+        Err(error) => Ok(Asked::Ended(ending_of(work, &error))),
+    }
+}
+
+fn note(report: &mut Report, outcome: &Outcome) {
+    report.tokens = outcome.usage.total_input_tokens() + outcome.usage.output_tokens;
+    let finished = outcome
+        .submission
+        .clone()
+        .and_then(|value| serde_json::from_value::<Finished>(value).ok());
+    if let Some(finished) = finished {
+        report.summary = Some(finished.summary);
+        report.lesson = finished.lesson;
+    }
+}
+
+fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
+    let class = match error {
+        EngineError::Budget(exceeded) => return Ending::OutOfBudget(exceeded.clone()),
+        // The same work would use as much again, so waiting for a better time does not help.
+        EngineError::TokenLimit { .. } => Some(FailureClass::NoProgress),
+        other => other.failure_class(),
+    };
+    let Some(class) = class else {
+        return Ending::Interrupted(told(error));
+    };
+    let mut fault = Fault::new(class, told(error));
+    if let EngineError::Model(ModelError::RateLimited {
+        retry_after: Some(after),
+        ..
+    }) = error
+    {
+        fault.quota_back = chrono::TimeDelta::from_std(*after)
+            .ok()
+            .map(|after| work.context.now() + after);
+    }
+    Ending::Failed(Box::new(fault))
+}
+
+/// Tells an error with its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

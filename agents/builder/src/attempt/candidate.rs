@@ -1,0 +1,94 @@
+//! Moves work between a slot and a commit: the candidate that an attempt makes, and kept work that it goes on from.
+
+use ropewalk_runtime::failpoint;
+use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath};
+use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot};
+use tracing::info;
+
+use super::Work;
+use crate::effects::Report;
+use crate::error::BuilderError;
+use ropewalk_gate::scope;
+
+/// Makes the candidate commit of what the agent left in the slot.
+///
+/// Products of tools are left out; files that were not to be touched are kept in, for the gate to see them.
+pub(super) async fn propose(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    allowed: &[RepoPath],
+    report: &mut Report,
+) -> Result<CommitId, BuilderError> {
+    let message = message(&work.claim.task, work.claim.attempt.build);
+    let now = work.context.now();
+    let take = |file: &ChangedFile| {
+        let sorted = scope::sort(std::slice::from_ref(file), allowed);
+        sorted.products.is_empty()
+    };
+    failpoint!("build.preserve.before");
+    let snapshot = slot.snapshot(&message, now, &take).await?;
+    failpoint!("build.preserve.after");
+    report.candidate = Some(snapshot.commit.clone());
+    report.preserve_ref = Some(snapshot.preserved.reference);
+    Ok(snapshot.commit)
+}
+
+/// Writes the message of a task's commit: the same task gives the same message, whatever happened on the way.
+fn message(task: &Task, build: BuildId) -> CommitMessage {
+    let block = &task.block;
+    let verb = match block.action {
+        Action::Create => "create",
+        Action::Update => "update",
+        Action::Add => "add to",
+        Action::Delete => "delete",
+        Action::Verify => "verify",
+    };
+    let body: Vec<String> = block
+        .requirements
+        .iter()
+        .map(|requirement| format!("- {}", requirement.text.trim()))
+        .collect();
+    let mut message = CommitMessage::new(format!("{}: {verb} {}", task.id, block.file))
+        .with_body(body.join("\n"))
+        .with_trailer("Ropewalk-Task", task.id.as_str());
+    let mut named: Vec<&str> = Vec::new();
+    for requirement in &block.requirements {
+        if let Some(id) = &requirement.id
+            && !named.contains(&id.as_str())
+        {
+            named.push(id.as_str());
+            message = message.with_trailer("Ropewalk-Requirement", id.as_str());
+        }
+    }
+    message.with_trailer("Ropewalk-Execution", build.to_string())
+}
+
+/// Lays kept work out in the slot, as far as it still fits the head.
+pub(super) async fn lay_out(
+    work: &Work<'_>,
+    slot: &Slot,
+    kept: &CommitId,
+) -> Result<(), BuilderError> {
+    let clone = &work.shared.clone;
+    let base = work.base();
+    let Rebase::Rebased(rebased) = clone.rebase(kept, base, work.context.now()).await? else {
+        info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
+        return Ok(());
+    };
+    let files = slot.files()?;
+    for changed in clone
+        .changed_files(base.as_str(), rebased.commit.as_str())
+        .await?
+    {
+        let Ok(path) = RepoPath::parse(&changed.path) else {
+            continue;
+        };
+        if changed.kind == ChangeKind::Deleted {
+            files.remove_file(&path)?;
+        } else if let Some(content) = clone.read_file(&rebased.commit, &changed.path).await? {
+            files.write_file(&path, &content)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! Grants more files to a running attempt: at once if they are free, else it waits for them with its locks in hand.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ropewalk_coordination::locks::{self, Blocked, LockRequest};
+use ropewalk_coordination::ownership::Owner;
+use ropewalk_engine::{FileGrants, GrantReply};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::lease::{Holder, Lease};
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_store::{ChangeSet, CommitError, Versioned};
+
+use super::{Locks, Work, guard, held_now};
+use crate::Shared;
+use crate::context::{CONFLICTS, of_build};
+use crate::effects::Scene;
+use crate::ending::Rows;
+use crate::error::BuilderError;
+use crate::machine::task::{Input, apply};
+use crate::obstacles::{give_all, locked, owners};
+use crate::waiting::{self, FreedLocks, Waited};
+use ropewalk_gate::protected::is_test;
+
+/// Grants files to one attempt.
+pub(super) struct Grants {
+    shared: Arc<Shared>,
+    context: Context,
+    holder: Holder,
+    /// The commit that the attempt works from.
+    base: CommitId,
+    locks: Locks,
+}
+
+/// What one look at the files came to.
+enum Look {
+    Answer(GrantReply),
+    /// Others hold them, and the wait is written down.
+    Waits,
+    /// Somebody changed what was looked at.
+    Again,
+}
+
+impl Grants {
+    /// Makes the grants of an attempt.
+    pub(super) fn new(work: &Work<'_>) -> Self {
+        let (build, task, attempt) = work.ids();
+        Self {
+            shared: Arc::clone(work.shared),
+            context: work.context.clone(),
+            holder: Holder {
+                build,
+                task: task.clone(),
+                attempt,
+                loop_name: work.claim.attempt.loop_name.clone(),
+            },
+            base: work.base().clone(),
+            locks: Arc::clone(&work.locks),
+        }
+    }
+
+    async fn grant(&self, files: &[RepoPath]) -> Result<GrantReply, BuilderError> {
+        let held = held_now(&self.locks);
+        let wanted = files
+            .iter()
+            .filter(|file| !held.keys().any(|path| path.key() == file.key()));
+        let request = LockRequest {
+            holder: self.holder.clone(),
+            files: wanted.cloned().collect(),
+            ttl: self.shared.options.lease,
+            reason: format!("task {} of {}", self.holder.task, self.holder.build),
+            since: self.context.now(),
+        };
+        let mut freed = FreedLocks::listen(&self.shared, &self.context);
+        let mut conflicts = 0;
+        while conflicts < CONFLICTS {
+            match self.look(&request).await? {
+                Look::Answer(reply) => return Ok(reply),
+                Look::Again => conflicts += 1,
+                Look::Waits => {
+                    conflicts = 0;
+                    freed.next().await;
+                }
+            }
+        }
+        Ok(GrantReply::Denied(
+            "the files are contested; do the task without them".to_owned(),
+        ))
+    }
+
+    async fn look(&self, request: &LockRequest) -> Result<Look, BuilderError> {
+        let (build, task, attempt) = (self.holder.build, &self.holder.task, self.holder.attempt);
+        let Some(rows) = Rows::load(&self.context, build, task, attempt).await? else {
+            let reason = "the task was taken away".to_owned();
+            return Ok(Look::Answer(GrantReply::Ended(reason)));
+        };
+        let owners = owners(&self.context, &request.files).await?;
+        if let Some(refusal) = self.refusal(&owners).await? {
+            return self.refuse(&rows, refusal).await;
+        }
+        let leases = locks::held_on(&self.context.store, &request.files).await?;
+        let blocked = locks::blocked_extension(request, &leases);
+        if blocked.is_empty() {
+            self.take(request, &owners, &rows).await
+        } else {
+            self.wait(request, &rows, &leases, &blocked).await
+        }
+    }
+
+    async fn take(
+        &self,
+        request: &LockRequest,
+        owners: &[(RepoPath, Option<Owner>)],
+        rows: &Rows,
+    ) -> Result<Look, BuilderError> {
+        let now = self.context.now();
+        let mut changes = ChangeSet::new();
+        let scene = Scene::new(&self.shared, &self.context, &rows.build);
+        let task = scene.task(&mut changes, &rows.task, Input::Extend).await?;
+        changes.update(&rows.task, &task);
+        locks::acquire(&mut changes, request, now);
+        give_all(&mut changes, self.holder.build, owners, now);
+        match self.context.store.commit(changes).await {
+            Ok(committed) => {
+                let token = committed.token.unwrap_or_default();
+                let files = request.files.iter().cloned();
+                guard(&self.locks).extend(files.map(|file| (file, token)));
+                Ok(Look::Answer(GrantReply::Granted))
+            }
+            Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(Look::Again),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits with the locks of the attempt in hand: this is what can close a ring.
+    async fn wait(
+        &self,
+        request: &LockRequest,
+        rows: &Rows,
+        leases: &[Versioned<Lease>],
+        blocked: &[Blocked],
+    ) -> Result<Look, BuilderError> {
+        let waiter = locks::party(&self.holder);
+        let waits: Vec<_> = blocked
+            .iter()
+            .map(|each| each.wait(waiter.clone(), request.since))
+            .collect();
+        let told: Vec<String> = locked(blocked, leases).collect();
+        let told = format!("waits for {}", told.join(" and "));
+        let (task, _) = apply(&rows.task, Input::Await { told }, self.context.now())?;
+        let mut changes = ChangeSet::new();
+        if task == rows.task.record {
+            changes.require(&rows.task);
+        } else {
+            changes.update(&rows.task, &task);
+        }
+        for lease in leases {
+            changes.require(lease);
+        }
+        let context = of_build(&self.context, &rows.build).because_of(rows.task.cause);
+        let came = waiting::wait(&self.shared, &context, &waiter, changes, &waits).await?;
+        Ok(match came {
+            Waited::Written => Look::Waits,
+            Waited::Freed | Waited::Contended => Look::Again,
+            Waited::GaveWay(ring) => {
+                let reason = format!("it gave way to break a deadlock: {ring}");
+                Look::Answer(GrantReply::Ended(reason))
+            }
+        })
+    }
+
+    /// Says what no waiting would change.
+    async fn refusal(
+        &self,
+        owners: &[(RepoPath, Option<Owner>)],
+    ) -> Result<Option<String>, BuilderError> {
+        for (file, owner) in owners {
+            if is_test(file.as_str()) {
+                return Ok(Some(format!("`{file}` is a test, which is not granted")));
+            }
+            let Some(owner) = owner else {
+                continue;
+            };
+            if owner.keeps_from(self.holder.build) {
+                return Ok(Some(format!("`{file}` belongs to another build")));
+            }
+            if let Some(earlier) = owner.leaves_to(self.holder.build)
+                && !self.stands_on(&earlier.commit).await?
+            {
+                let other = earlier.build;
+                let told = format!("`{file}` is not yet here as build `{other}` left it");
+                return Ok(Some(told));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn stands_on(&self, commit: &CommitId) -> Result<bool, BuilderError> {
+        Ok(self.shared.clone.is_ancestor(commit, &self.base).await?)
+    }
+
+    /// Refuses, and ends the wait if there was one.
+    async fn refuse(&self, rows: &Rows, refusal: String) -> Result<Look, BuilderError> {
+        let mut changes = ChangeSet::new();
+        let scene = Scene::new(&self.shared, &self.context, &rows.build);
+        let task = scene.task(&mut changes, &rows.task, Input::Refrain).await?;
+        if !changes.is_empty() {
+            changes.update(&rows.task, &task);
+            match self.context.store.commit(changes).await {
+                Ok(_) => {}
+                Err(CommitError::Conflict { .. }) => return Ok(Look::Again),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Look::Answer(GrantReply::Denied(refusal)))
+    }
+}
+
+#[async_trait]
+impl FileGrants for Grants {
+    async fn request(&self, files: &[RepoPath], _reason: &str) -> GrantReply {
+        match self.grant(files).await {
+            Ok(reply) => reply,
+            Err(error) => GrantReply::Denied(format!("the files cannot be had now: {error}")),
+        }
+    }
+}

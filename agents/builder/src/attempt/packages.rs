@@ -1,0 +1,86 @@
+//! Installs packages in the slot of an attempt whose task missed some before, so that its agent can work with them.
+//!
+//! Nothing is decided by it: the gate installs anew, for what the manifest says then.
+
+use std::ffi::OsString;
+
+use ropewalk_schemas::attempt::CheckRun;
+use ropewalk_workspace::Slot;
+use tracing::info;
+
+use super::{Work, target_directory};
+use crate::error::BuilderError;
+use ropewalk_gate::install;
+use ropewalk_gate::output::bounded;
+use ropewalk_gate::runner::{Findings, Place};
+
+/// So much of what a package manager wrote is told.
+const OUTPUT_BYTES: usize = 4 * 1024;
+
+/// What came of installing.
+#[derive(Debug, Default)]
+pub(super) struct Packages {
+    /// What commands in the slot need to find the packages.
+    pub(super) variables: Vec<(OsString, OsString)>,
+    /// What the model is told.
+    pub(super) told: Option<String>,
+}
+
+/// Installs what the manifests at the base of the attempt name; none when the attempt was ended from outside.
+pub(super) async fn install(
+    work: &Work<'_>,
+    slot: &mut Slot,
+) -> Result<Option<Packages>, BuilderError> {
+    let task = &work.claim.task;
+    let gate = &work.shared.gate;
+    if task.installs == 0 {
+        return Ok(Some(Packages::default()));
+    }
+    let installs = install::found_at(gate, work.base(), [task]).await?;
+    if installs.is_empty() {
+        return Ok(Some(Packages::default()));
+    }
+    let mut findings = Findings::default();
+    let (variables, target) = (slot.variables(), target_directory(work));
+    let place = Place {
+        directory: slot.root(),
+        variables: &variables,
+        target: &target,
+    };
+    let runs = install::run(gate, &place, &installs, &work.cancel, &mut findings).await?;
+    let Some(runs) = runs else { return Ok(None) };
+    let python_path = install::python_path(slot.root(), &installs);
+    let ran_well = findings.is_clean();
+    if ran_well {
+        install::note_strays(&slot.changed_files().await?, &mut findings);
+    }
+    if ran_well && !findings.is_clean() {
+        slot.restore(work.context.now()).await?;
+    }
+    info!(task.id = %task.id, "installed packages for `{}`: {}", task.id, named(&runs));
+    Ok(Some(Packages {
+        variables: python_path.into_iter().collect(),
+        told: Some(told(&runs, &findings)),
+    }))
+}
+
+fn named(runs: &[CheckRun]) -> String {
+    let lines: Vec<String> = runs
+        .iter()
+        .map(|run| format!("`{}`", run.command))
+        .collect();
+    lines.join(", ")
+}
+
+fn told(runs: &[CheckRun], findings: &Findings) -> String {
+    let ran = format!(
+        "Before you began, this was run in the checkout: {}.",
+        named(runs)
+    );
+    let again = "The gate runs it again, for what the manifests say when you stop.";
+    if findings.is_clean() {
+        return format!("{ran} {again}");
+    }
+    let output = bounded(&findings.error(), OUTPUT_BYTES);
+    format!("{ran} It failed:\n```\n{output}\n```\n{again}")
+}

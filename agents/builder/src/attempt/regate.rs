@@ -1,0 +1,38 @@
+//! Shows kept work to the gate again, as it is: no slot, no model.
+
+use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::task::KeptWork;
+use ropewalk_workspace::Rebase;
+
+use super::{Ending, Proposal, Work, check_proposal, held_now, start};
+use crate::effects::Report;
+use crate::error::BuilderError;
+use crate::landing;
+
+/// Puts kept work onto the head and checks it there: what a person allowed, or what no check could look at before.
+///
+/// A yes is bound to content, so nothing may touch the work in between; where it no longer fits or does not pass, the
+/// next attempt goes on from it with a model.
+pub(super) async fn regate(
+    work: &Work<'_>,
+    kept: &KeptWork,
+    report: &mut Report,
+) -> Result<Ending, BuilderError> {
+    if !start(work).await? {
+        return Ok(Ending::Interrupted("the task was taken away".to_owned()));
+    }
+    let clone = &work.shared.clone;
+    let now = work.context.now();
+    let commit = match clone.rebase(&kept.candidate, work.base(), now).await? {
+        Rebase::Rebased(rebased) => rebased.commit,
+        Rebase::Conflict(files) => {
+            return Ok(Ending::Failed(Box::new(landing::conflict(&files))));
+        }
+    };
+    let preserved = clone.preserve(&work.key(), &commit).await?;
+    report.candidate = Some(commit.clone());
+    report.preserve_ref = Some(preserved.reference);
+    report.granted.clone_from(&kept.granted);
+    let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
+    check_proposal(work, &Proposal { commit, allowed }, report).await
+}

@@ -1,0 +1,282 @@
+//! Claims a task: its locks, its files, its attempt and its new state in one transaction, or nothing.
+
+use std::collections::BTreeMap;
+
+use ropewalk_coordination::locks::{self, LockRequest};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::lease::Holder;
+use ropewalk_schemas::payload::ConflictDetected;
+use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject};
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+
+use super::Shared;
+use super::context::{Plan, builds_in, of_build, retry_on_conflict};
+use super::decide::order::{claimable, locked_files};
+use super::decide::step::stop_reason;
+use super::effects::{Scene, party};
+use super::error::BuilderError;
+use super::machine::task::{Input, apply};
+use super::obstacles::{Obstacles, change_request, is_asked};
+use super::waiting::{self, Waited};
+
+/// A claimed task.
+pub(crate) struct Claim {
+    pub(crate) build: Build,
+    pub(crate) task: Task,
+    pub(crate) attempt: Attempt,
+    /// The commit it works from.
+    pub(crate) base: CommitId,
+    /// The locked files with their tokens.
+    pub(crate) locks: BTreeMap<RepoPath, i64>,
+    /// What of other builds it has to build on.
+    pub(crate) after: Vec<Followed>,
+    /// The try as the script and the journal count it: interrupted attempts are run again under their own number.
+    pub(crate) round: u32,
+}
+
+/// Claims the most fitting task that is free; none when there is nothing to do.
+pub(crate) async fn next(
+    shared: &Shared,
+    context: &Context,
+) -> Result<Option<Claim>, BuilderError> {
+    let claimed = retry_on_conflict!("the tasks", {
+        Ok(match look(shared, context).await? {
+            Look::Claimed(claim) => Some(Some(*claim)),
+            Look::Nothing => Some(None),
+            // What was seen has changed meanwhile; nobody would call again for what is there now.
+            Look::Overtaken => None,
+        })
+    });
+    match claimed {
+        Err(BuilderError::Contended(_)) => Ok(None),
+        claimed => claimed,
+    }
+}
+
+/// What came of one look at the tasks.
+enum Look {
+    Claimed(Box<Claim>),
+    /// Nothing is free.
+    Nothing,
+    /// Something was free, and somebody else changed what the claim rests on.
+    Overtaken,
+}
+
+async fn look(shared: &Shared, context: &Context) -> Result<Look, BuilderError> {
+    let mut found = Look::Nothing;
+    let turn = shared.isolation.turn(shared, context).await?;
+    for build in builds_in(&context.store, &[BuildState::Running]).await? {
+        if build.pause_requested || build.exhausted.is_some() || build.head.is_none() {
+            continue;
+        }
+        let Some(plan) = Plan::load(&context.store, build.id).await? else {
+            continue;
+        };
+        let tasks = plan.records();
+        // The scheduler will stop this build; until then nothing new begins.
+        if stop_reason(&plan.build, &tasks, &shared.options.stop, context.now()).is_some() {
+            shared.signals.wake_scheduler();
+            continue;
+        }
+        for task in claimable(&tasks, context.source(), context.now()) {
+            let Some(task) = plan.tasks.iter().find(|row| row.id == task.id) else {
+                continue;
+            };
+            if !turn.admits(task) {
+                continue;
+            }
+            match attempt(shared, context, &plan.build, task).await? {
+                Look::Nothing => {}
+                Look::Overtaken => found = Look::Overtaken,
+                claimed @ Look::Claimed(_) => {
+                    turn.claimed(task);
+                    return Ok(claimed);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn attempt(
+    shared: &Shared,
+    context: &Context,
+    build: &Versioned<Build>,
+    task: &Versioned<Task>,
+) -> Result<Look, BuilderError> {
+    let Some(base) = build.head.clone() else {
+        return Ok(Look::Nothing);
+    };
+    if build.state != BuildState::Running || build.pause_requested || build.exhausted.is_some() {
+        return Ok(Look::Nothing);
+    }
+    let context = of_build(context, build);
+    let request = lock_request(shared, &context, task);
+    let obstacles = Obstacles::of(&context, request.clone()).await?;
+    if !obstacles.is_empty() {
+        return wait(shared, &context, task, &obstacles).await;
+    }
+    let round = round(&context, task).await?;
+    let (changes, claimed, attempt, after) = claim(
+        shared,
+        &context,
+        build,
+        task,
+        (&request, &obstacles),
+        base.clone(),
+    )
+    .await?;
+    match context.store.commit(changes).await {
+        Ok(committed) => {
+            let token = committed.token.unwrap_or_default();
+            let files = request.files.into_iter();
+            Ok(Look::Claimed(Box::new(Claim {
+                build: build.record.clone(),
+                task: claimed,
+                attempt: Attempt { token, ..attempt },
+                base,
+                locks: files.map(|file| (file, token)).collect(),
+                after,
+                round,
+            })))
+        }
+        // Somebody was faster; the next look sees what is left.
+        Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(Look::Overtaken),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Asks for the files of a task, for an attempt that begins now.
+pub(crate) fn lock_request(shared: &Shared, context: &Context, task: &Task) -> LockRequest {
+    LockRequest {
+        holder: Holder {
+            build: task.build,
+            task: task.id.clone(),
+            attempt: AttemptId(context.ids.next()),
+            loop_name: context.source().clone(),
+        },
+        files: locked_files(task),
+        ttl: shared.options.lease,
+        reason: format!("task {} of {}", task.id, task.build),
+        since: task.waits_since.unwrap_or_else(|| context.now()),
+    }
+}
+
+/// Lets the task wait, visibly, for whoever holds what it needs.
+async fn wait(
+    shared: &Shared,
+    context: &Context,
+    task: &Versioned<Task>,
+    obstacles: &Obstacles,
+) -> Result<Look, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let (mut waiting, _) = apply(task, obstacles.obstruction(), context.now())?;
+    for (file, owner) in obstacles.owners() {
+        contest(context, &mut changes, &mut waiting, file, owner);
+    }
+    changes.update(task, &waiting);
+    obstacles.require(&mut changes);
+    let waiter = party(task);
+    let came = waiting::wait(shared, context, &waiter, changes, &obstacles.waits()).await?;
+    Ok(match came {
+        Waited::Contended => Look::Overtaken,
+        Waited::Written | Waited::Freed | Waited::GaveWay(_) => Look::Nothing,
+    })
+}
+
+/// Files a change request with the owner and lets PM know that two builds want one file; once for each owner.
+fn contest(
+    context: &Context,
+    changes: &mut ChangeSet,
+    task: &mut Task,
+    file: &RepoPath,
+    owner: BuildId,
+) {
+    if is_asked(task, file, owner) {
+        return;
+    }
+    task.change_requests.push(ChangeRequest {
+        file: file.clone(),
+        owner,
+        state: ChangeRequestState::Requested,
+        reason: None,
+        requested_at: context.now(),
+        decided_at: None,
+        commit: None,
+    });
+    let request = change_request(task.build, &task.id, owner, file);
+    let change = format!("task `{}` changes it", task.id);
+    request.file(changes, &change, &|subject, payload| {
+        context.event(subject, payload)
+    });
+    changes.emit(context.event(
+        Subject::task(task.build, &task.id),
+        Payload::ConflictDetected(ConflictDetected {
+            build_id: task.build,
+            task_id: task.id.clone(),
+            owner: Some(owner),
+            file: file.clone(),
+        }),
+    ));
+}
+
+/// Counts the attempts that came to an end of their own, and this one.
+async fn round(context: &Context, task: &Task) -> Result<u32, BuilderError> {
+    let query = Query::new()
+        .equal("build", task.build.to_string())
+        .equal("task", task.id.as_str());
+    let attempts = context.store.list::<Attempt>(query).await?;
+    let ended = attempts
+        .iter()
+        // An interruption with a reason was meant to end what was tried; a crash was not.
+        .filter(|attempt| attempt.state == AttemptState::Failed || attempt.failure.is_some())
+        .count();
+    Ok(u32::try_from(ended).unwrap_or(u32::MAX - 1) + 1)
+}
+
+async fn claim(
+    shared: &Shared,
+    context: &Context,
+    build: &Versioned<Build>,
+    task: &Versioned<Task>,
+    (request, obstacles): (&LockRequest, &Obstacles),
+    base: CommitId,
+) -> Result<(ChangeSet, Task, Attempt, Vec<Followed>), BuilderError> {
+    let now = context.now();
+    let mut changes = ChangeSet::new();
+    // A pause, a stop or a landing in between makes this claim void.
+    changes.require(build);
+    let attempt = Attempt {
+        id: request.holder.attempt,
+        build: build.id,
+        task: task.id.clone(),
+        number: task.attempts + 1,
+        loop_name: context.source().clone(),
+        state: AttemptState::Working,
+        token: 0,
+        base,
+        candidate: None,
+        preserve_ref: None,
+        granted: Vec::new(),
+        gotchas: Vec::new(),
+        failure: None,
+        summary: None,
+        tokens: 0,
+        started_at: now,
+        ended_at: None,
+    };
+    let input = Input::Claim {
+        attempt: attempt.id,
+    };
+    let claimed = Scene::new(shared, context, build)
+        .task(&mut changes, task, input)
+        .await?;
+    changes.update(task, &claimed);
+    changes.insert(&attempt);
+    locks::acquire(&mut changes, request, now);
+    let after = obstacles.take(&mut changes, now);
+    Ok((changes, claimed, attempt, after))
+}

@@ -1,0 +1,122 @@
+//! Loads what decisions about a build are made of.
+
+use std::fmt::Display;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{CommitError, Query, ReadError, Store, Versioned, task_key};
+
+use super::decide::counts::{Standing, standing};
+use super::error::BuilderError;
+
+/// How often a change is decided anew because somebody else changed what it rests on.
+pub(crate) const CONFLICTS: u32 = 64;
+
+/// Looks, decides and commits, anew whenever somebody else has changed what was looked at: the block says so by `None`,
+/// or by the conflict of its commit.
+///
+/// It is no function, since a closure that borrows what it looks at cannot be sent between threads yet.
+macro_rules! retry_on_conflict {
+    ($of:expr, $look:block) => {{
+        let mut looks = 0;
+        loop {
+            let looked: Result<Option<_>, BuilderError> = async { $look }.await;
+            looks += 1;
+            if let Some(done) = $crate::context::unless_conflict(looked, looks, &$of).transpose() {
+                break done;
+            }
+        }
+    }};
+}
+pub(crate) use retry_on_conflict;
+
+/// Takes what a look came to; none when it is to be repeated.
+pub(crate) fn unless_conflict<T>(
+    looked: Result<Option<T>, BuilderError>,
+    looks: u32,
+    of: &impl Display,
+) -> Result<Option<T>, BuilderError> {
+    match looked {
+        Ok(None)
+        | Err(BuilderError::Commit(CommitError::Conflict { .. } | CommitError::Fenced { .. })) => {
+            if looks < CONFLICTS {
+                Ok(None)
+            } else {
+                Err(BuilderError::Contended(of.to_string()))
+            }
+        }
+        looked => looked,
+    }
+}
+
+/// A build with its tasks in the order of the plan.
+pub(crate) struct Plan {
+    pub(crate) build: Versioned<Build>,
+    pub(crate) tasks: Vec<Versioned<Task>>,
+}
+
+impl Plan {
+    /// Loads a build with its tasks; the build first, so that its version covers the tasks read after it.
+    pub(crate) async fn load(store: &Store, build: BuildId) -> Result<Option<Self>, ReadError> {
+        let Some(build) = store.get::<Build>(&build.to_string()).await? else {
+            return Ok(None);
+        };
+        let query = Query::new()
+            .equal("build", build.id.to_string())
+            .order_by("number");
+        let tasks = store.list::<Task>(query).await?;
+        Ok(Some(Self { build, tasks }))
+    }
+
+    /// Returns the tasks without their versions.
+    pub(crate) fn records(&self) -> Vec<Task> {
+        self.tasks.iter().map(|task| task.record.clone()).collect()
+    }
+}
+
+/// Counts whom the end of `task` keeps from going on.
+pub(crate) async fn standing_of(context: &Context, task: &Task) -> Result<Standing, ReadError> {
+    let plan = Plan::load(&context.store, task.build).await?;
+    Ok(plan.map_or_else(Standing::default, |plan| {
+        standing(&plan.records(), &task.id)
+    }))
+}
+
+/// Loads one task.
+pub(crate) async fn task(
+    store: &Store,
+    build: BuildId,
+    task: &TaskId,
+) -> Result<Option<Versioned<Task>>, ReadError> {
+    store.get::<Task>(&task_key(build, task)).await
+}
+
+/// Loads one build.
+pub(crate) async fn build(
+    store: &Store,
+    build: BuildId,
+) -> Result<Option<Versioned<Build>>, ReadError> {
+    store.get::<Build>(&build.to_string()).await
+}
+
+/// Lists the builds in one of `states`, the most urgent and oldest first.
+pub(crate) async fn builds_in(
+    store: &Store,
+    states: &[BuildState],
+) -> Result<Vec<Versioned<Build>>, ReadError> {
+    let states = states.iter().map(|state| state.as_str());
+    let query = Query::new()
+        .one_of("state", states)
+        .order_by("priority")
+        .order_by("created_at");
+    store.list::<Build>(query).await
+}
+
+/// Returns the context of events of `build`: caused by the handled event, else by what set the build going.
+pub(crate) fn of_build(context: &Context, build: &Build) -> Context {
+    context
+        .for_claim(build.correlation_id, build.priority)
+        .because_of(context.cause().or(build.cause))
+}

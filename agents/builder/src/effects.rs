@@ -1,0 +1,319 @@
+//! Turns what a transition brings with it into the change set that stores its record: the only way in which tasks and
+//! builds change their states.
+
+use std::collections::BTreeMap;
+
+use ropewalk_config::Trigger;
+use ropewalk_coordination::locks;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure};
+use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
+use ropewalk_schemas::payload::{BuildPaused, LockReleased, TaskSkipped};
+use ropewalk_schemas::task::{KeptWork, Task};
+use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{AttemptId, CommitId, KnowledgeId, Payload, QuestionId, RepoPath, Subject};
+use ropewalk_store::{ChangeSet, Versioned, attempt_key};
+
+use super::Shared;
+use super::ask;
+use super::context::{Plan, standing_of};
+use super::decide::counts::count;
+use super::error::BuilderError;
+use super::machine::{self, Ask, Effect};
+
+/// What an attempt has learned about itself so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Report {
+    pub(crate) summary: Option<String>,
+    pub(crate) tokens: u64,
+    pub(crate) candidate: Option<CommitId>,
+    pub(crate) preserve_ref: Option<String>,
+    pub(crate) granted: Vec<RepoPath>,
+    pub(crate) gotchas: Vec<KnowledgeId>,
+    pub(crate) lesson: Option<super::prompt::Lesson>,
+}
+
+impl Report {
+    /// Returns the candidate with what it was allowed, once there is one.
+    pub(crate) fn kept(&self) -> Option<KeptWork> {
+        self.candidate.clone().map(|candidate| KeptWork {
+            candidate,
+            granted: self.granted.clone(),
+        })
+    }
+}
+
+/// Where a transition takes place.
+pub(crate) struct Scene<'a> {
+    shared: &'a Shared,
+    context: &'a Context,
+    build: &'a Build,
+    report: Report,
+    held: Option<BTreeMap<RepoPath, i64>>,
+    counts: Option<TaskCounts>,
+}
+
+impl<'a> Scene<'a> {
+    /// Sets the scene: a build, and who tells of it.
+    pub(crate) fn new(shared: &'a Shared, context: &'a Context, build: &'a Build) -> Self {
+        Self {
+            shared,
+            context,
+            build,
+            report: Report::default(),
+            held: None,
+            counts: None,
+        }
+    }
+
+    /// Adds what an attempt that ends here has learned about itself.
+    pub(crate) fn with(mut self, report: &Report) -> Self {
+        self.report = report.clone();
+        self
+    }
+
+    /// Adds the locks that an attempt that ends here must still hold: giving one back demands its token, which is what
+    /// fences a holder that lost it on the way.
+    pub(crate) fn holding(mut self, locks: BTreeMap<RepoPath, i64>) -> Self {
+        self.held = Some(locks);
+        self
+    }
+
+    /// Adds the tasks as this commit leaves them, where that is not as they are stored.
+    pub(crate) fn among(mut self, tasks: &[Task]) -> Self {
+        self.counts = Some(count(tasks));
+        self
+    }
+
+    /// Returns whether the build was stopped: the end of it ends its waits.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.build.state == BuildState::Stopped
+    }
+
+    /// Applies an input to a task: returns its record, and adds to `changes` what the transition brings with it.
+    pub(crate) async fn task(
+        &self,
+        changes: &mut ChangeSet,
+        task: &Task,
+        input: machine::task::Input,
+    ) -> Result<Task, BuilderError> {
+        let now = self.context.now();
+        let (mut after, effects) = machine::task::apply(task, input, now)?;
+        let waiter = party(task);
+        for effect in effects {
+            match effect {
+                Effect::EndAttempt {
+                    attempt,
+                    state,
+                    failure,
+                } => self.end(changes, task, (attempt, state, failure)).await?,
+                Effect::StopWaiting => stop_waiting(self.context, changes, &waiter).await?,
+                Effect::Wait(resource) => {
+                    changes.put(&self.wait(waiter.clone(), resource));
+                }
+                Effect::CloseQuestions { why } => {
+                    ask::supersede(self.context, changes, task, &why).await?;
+                }
+                Effect::Ask(ask) => {
+                    if let Some(question) = self.ask(changes, &after, ask).await? {
+                        let asked = machine::task::Input::Ask(question);
+                        (after, _) = machine::task::apply(&after, asked, now)?;
+                    }
+                }
+                Effect::TellSkipped { by, why } => self.tell_skipped(changes, task, by, why),
+                Effect::CloseBudgetQuestions { .. } | Effect::TellPaused { .. } => {}
+            }
+        }
+        Ok(after)
+    }
+
+    /// Applies an input to the build: returns its record, and adds to `changes` what the transition brings with it.
+    pub(crate) async fn build(
+        &self,
+        changes: &mut ChangeSet,
+        input: machine::build::Input,
+    ) -> Result<Build, BuilderError> {
+        let (mut after, effects) = machine::build::apply(self.build, input, self.context.now())?;
+        for effect in effects {
+            match effect {
+                Effect::StopWaiting => {
+                    let build = Party::Build { build: after.id };
+                    stop_waiting(self.context, changes, &build).await?;
+                }
+                Effect::Wait(resource) => {
+                    changes.put(&self.wait(Party::Build { build: after.id }, resource));
+                }
+                Effect::CloseQuestions { why } => {
+                    ask::supersede_about(self.context, changes, after.id, &why).await?;
+                }
+                Effect::CloseBudgetQuestions { why } => {
+                    let trigger = Trigger::BudgetExceeded;
+                    if ask::asks_about_budget(self.context, &after).await? {
+                        after.question = None;
+                    }
+                    ask::supersede_asked(self.context, changes, after.id, trigger, &why).await?;
+                }
+                Effect::TellPaused { reason, detail } => {
+                    changes.emit(self.context.event(
+                        Subject::build(after.id),
+                        Payload::BuildPaused(BuildPaused {
+                            build_id: after.id,
+                            idea_slug: after.idea.clone(),
+                            reason,
+                            detail,
+                            counts: self.counts().await?,
+                        }),
+                    ));
+                }
+                Effect::EndAttempt { .. } | Effect::Ask(_) | Effect::TellSkipped { .. } => {}
+            }
+        }
+        Ok(after)
+    }
+
+    async fn counts(&self) -> Result<TaskCounts, BuilderError> {
+        if let Some(counts) = self.counts {
+            return Ok(counts);
+        }
+        let plan = Plan::load(&self.context.store, self.build.id).await?;
+        Ok(count(&plan.map_or_else(Vec::new, |plan| plan.records())))
+    }
+
+    async fn ask(
+        &self,
+        changes: &mut ChangeSet,
+        task: &Task,
+        ask: Ask,
+    ) -> Result<Option<QuestionId>, BuilderError> {
+        let (shared, context, build) = (self.shared, self.context, self.build);
+        match ask {
+            Ask::Failed { class } => {
+                let failed = ask::FailedTask {
+                    task,
+                    class,
+                    standing: standing_of(context, task).await?,
+                };
+                ask::task_failed(shared, context, changes, build, failed).await
+            }
+            Ask::Suspended { why } => {
+                ask::task_interrupted(shared, context, changes, build, task, why).await
+            }
+            Ask::Protected { candidate, files } => {
+                ask::protected_files(shared, context, changes, build, task, candidate, &files).await
+            }
+            Ask::Held { why } => ask::check_held(shared, context, changes, build, task, &why).await,
+            Ask::Budget(exceeded) => {
+                let about = Some(&task.id);
+                ask::budget_exceeded(shared, context, changes, build, about, &exceeded).await
+            }
+        }
+    }
+
+    fn wait(&self, waiter: Party, resource: Resource) -> Wait {
+        Wait {
+            waiter,
+            resource,
+            holder: None,
+            since: self.context.now(),
+        }
+    }
+
+    /// Closes the row of an attempt, and gives back what it holds; what it waited for it waits for no more.
+    async fn end(
+        &self,
+        changes: &mut ChangeSet,
+        task: &Task,
+        (attempt, state, failure): (AttemptId, AttemptState, Option<Failure>),
+    ) -> Result<(), BuilderError> {
+        let store = &self.context.store;
+        if let Some(row) = store.get::<Attempt>(&attempt_key(attempt)).await?
+            && !row.state.is_final()
+        {
+            self.close(changes, &row, state, failure);
+        }
+        let locks = if let Some(locks) = &self.held {
+            locks.clone()
+        } else {
+            stop_waiting(self.context, changes, &party(task)).await?;
+            let held = locks::held_by(store, attempt).await?;
+            let held = held.iter().map(|lease| (lease.path.clone(), lease.token));
+            held.collect()
+        };
+        for (path, token) in &locks {
+            changes.release(path, *token);
+        }
+        if !locks.is_empty() {
+            changes.emit(self.context.event(
+                Subject::task(task.build, &task.id),
+                Payload::LockReleased(LockReleased {
+                    build_id: task.build,
+                    task_id: task.id.clone(),
+                    attempt_id: attempt,
+                    files: locks.into_keys().collect(),
+                }),
+            ));
+        }
+        Ok(())
+    }
+
+    fn close(
+        &self,
+        changes: &mut ChangeSet,
+        before: &Versioned<Attempt>,
+        state: AttemptState,
+        failure: Option<Failure>,
+    ) {
+        let report = self.report.clone();
+        let known = |new: Vec<RepoPath>, old: &Vec<RepoPath>| {
+            if new.is_empty() { old.clone() } else { new }
+        };
+        let after = Attempt {
+            state,
+            failure,
+            summary: report.summary.or_else(|| before.summary.clone()),
+            tokens: report.tokens.max(before.tokens),
+            candidate: report.candidate.or_else(|| before.candidate.clone()),
+            preserve_ref: report.preserve_ref.or_else(|| before.preserve_ref.clone()),
+            granted: known(report.granted, &before.granted),
+            gotchas: if report.gotchas.is_empty() {
+                before.gotchas.clone()
+            } else {
+                report.gotchas
+            },
+            ended_at: Some(self.context.now()),
+            ..before.record.clone()
+        };
+        changes.update(before, &after);
+    }
+
+    fn tell_skipped(&self, changes: &mut ChangeSet, task: &Task, by: String, why: String) {
+        changes.emit(self.context.event(
+            Subject::task(task.build, &task.id),
+            Payload::TaskSkipped(TaskSkipped {
+                build_id: task.build,
+                task_id: task.id.clone(),
+                idea_slug: self.build.idea.clone(),
+                skipped_by: by,
+                reason: why,
+            }),
+        ));
+    }
+}
+
+/// Names a task as the wait-for graph does.
+pub(crate) fn party(task: &Task) -> Party {
+    Party::Task {
+        build: task.build,
+        task: task.id.clone(),
+    }
+}
+
+async fn stop_waiting(
+    context: &Context,
+    changes: &mut ChangeSet,
+    waiter: &Party,
+) -> Result<(), BuilderError> {
+    let waits = locks::waits_of(&context.store, waiter).await?;
+    locks::stop_waiting(changes, &waits);
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Says what can keep a worker from its work: never the task's fault.
+
+use ropewalk_config::questions::RenderError;
+use ropewalk_gate::GateError;
+use ropewalk_orchestrator::AgentError;
+use ropewalk_store::{CommitError, ReadError};
+use ropewalk_workspace::{GitError, PathError, PublishError, SlotError};
+
+use super::machine::Illegal;
+
+/// What kept a worker from its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BuilderError {
+    /// The store could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store took no change.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// Git did not do its part.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// No checkout could be had or used.
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    /// A gate could not do its work.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// A branch could not be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// A file of a slot could not be used.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A file of the state directory could not be used.
+    #[error("cannot use `{path}`: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A question could not be asked.
+    #[error(transparent)]
+    Question(#[from] RenderError),
+    /// A task or a build has no use for what was wanted of it.
+    #[error(transparent)]
+    Illegal(#[from] Illegal),
+    /// The frame refused.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The records kept changing.
+    #[error("the records of `{0}` keep changing")]
+    Contended(String),
+    /// Something that should be there is not.
+    #[error("{0}")]
+    Missing(String),
+}
+
+impl BuilderError {
+    /// Returns whether the same work may be the reason, and not only the store or whoever was faster.
+    pub(crate) const fn may_be_the_works(&self) -> bool {
+        !matches!(
+            self,
+            Self::Read(_) | Self::Commit(_) | Self::Contended(_) | Self::Illegal(_)
+        )
+    }
+}
+
+impl From<BuilderError> for AgentError {
+    fn from(error: BuilderError) -> Self {
+        match error {
+            BuilderError::Agent(error) => error,
+            // No further try will find another state, unless somebody sends it again.
+            BuilderError::Illegal(refused) => Self::permanent(refused),
+            other => Self::transient(other),
+        }
+    }
+}

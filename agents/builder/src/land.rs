@@ -1,0 +1,489 @@
+//! Brings the branch of a finished build into another branch, on the word of a person.
+//!
+//! Whoever runs it, a verb or the build agent, the same holds: only what a gate has seen goes in, a branch or a
+//! checkout that somebody else changed stays as it is, and a repetition after a crash finds what was done.
+
+use ropewalk_coordination::ownership;
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_runtime::failpoint;
+use ropewalk_schemas::attempt::{Evidence, Verdict};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::BuildMerged;
+use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Versioned};
+use ropewalk_workspace::{
+    CommitMessage, ConflictFile, GitError, Merge, Publication, PublishError, PushError,
+};
+use tracing::info;
+
+use super::SPARE_CHECKOUTS;
+use super::context::{self, Plan, of_build, retry_on_conflict};
+use super::error::BuilderError;
+use super::machine::build::{Input, apply};
+use super::{ask, options::BuildOptions};
+use ropewalk_gate::runner::{GateRunner, RunnerParts};
+use ropewalk_gate::whole::{self, Whole};
+
+/// How often a branch that moves meanwhile is merged into anew.
+const TRIES: u32 = 5;
+
+/// What a person wants landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandRequest {
+    /// The build.
+    pub build: BuildId,
+    /// The branch to land in; none for the one that the build began from.
+    pub into: Option<String>,
+    /// Where that branch is sent afterwards: a remote of the repository, or a directory.
+    pub push: Option<String>,
+    /// Who wants it.
+    pub by: String,
+}
+
+/// What was landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landed {
+    /// The build.
+    pub build: BuildId,
+    /// The branch that has it now.
+    pub into: String,
+    /// The head of that branch.
+    pub commit: CommitId,
+    /// How it came there.
+    pub way: Way,
+}
+
+/// How work comes into a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// The branch moved on to the build's head.
+    FastForward,
+    /// A merge commit joined both, and the gate saw it.
+    Merge,
+    /// The branch had it already.
+    Contained,
+}
+
+/// Says why a build was not landed; nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum LandError {
+    /// There is no such build.
+    #[error("no build is called `{0}`; `ropewalk build list` shows what there is")]
+    Unknown(BuildId),
+    /// The build has not reached its goal.
+    #[error("build `{build}` is {state}; only one that succeeded is landed")]
+    Unfinished {
+        /// The build.
+        build: BuildId,
+        /// Its state.
+        state: BuildState,
+    },
+    /// It was landed before.
+    #[error(
+        "build `{build}` was landed already, as `{commit}`; add `--push REMOTE` to send it somewhere"
+    )]
+    Already {
+        /// The build.
+        build: BuildId,
+        /// The head that had it.
+        commit: CommitId,
+    },
+    /// It was landed before, in another branch than the one that is to be sent on.
+    #[error(
+        "build `{build}` was landed as `{commit}`, which `{into}` does not have; name the branch that has it with `--into`"
+    )]
+    Elsewhere {
+        /// The build.
+        build: BuildId,
+        /// The head that had it.
+        commit: CommitId,
+        /// The branch that has not.
+        into: String,
+    },
+    /// It builds on another build, which is not landed.
+    #[error("`{branch}` builds on `{first}`; land build `{build}` first")]
+    Follows {
+        /// The branch of the build.
+        branch: String,
+        /// The other build.
+        build: BuildId,
+        /// Its branch.
+        first: String,
+    },
+    /// The branch to land in is not there.
+    #[error("your repository has no branch `{0}` to land in; name one with `--into`")]
+    NoBranch(String),
+    /// The branch to land in is the build's own.
+    #[error("`{0}` is the branch of the build itself; name another one with `--into`")]
+    Itself(String),
+    /// Both sides changed the same places.
+    #[error(
+        "`{branch}` and `{into}` changed the same places in {}; merge them yourself with `git merge {branch}`, then land again",
+        named(.files)
+    )]
+    Conflict {
+        /// The branch of the build.
+        branch: String,
+        /// The branch to land in.
+        into: String,
+        /// Both sides.
+        files: Vec<ConflictFile>,
+    },
+    /// What the merge would be does not pass.
+    #[error(
+        "`{branch}` passes alone, but not together with `{into}`: {findings}; build on what `{into}` holds now"
+    )]
+    Gate {
+        /// The branch of the build.
+        branch: String,
+        /// The branch to land in.
+        into: String,
+        /// What did not hold, or could not run.
+        findings: String,
+    },
+    /// The branch moved whenever a merge was ready.
+    #[error("`{0}` keeps moving; land again when it rests")]
+    Moving(String),
+    /// The branch could not be moved.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// It is landed, but the remote did not get it.
+    #[error("landed in `{into}`, but not pushed: {source}")]
+    NotPushed {
+        /// The branch that has it.
+        into: String,
+        /// Why.
+        source: PushError,
+    },
+    /// Git did not do its part.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The store could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store took no change.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The gate could not be run.
+    #[error(transparent)]
+    House(#[from] AgentError),
+}
+
+impl LandError {
+    /// Returns whether a person can mend it, so that trying again by itself is of no use.
+    pub(crate) const fn is_for_people(&self) -> bool {
+        matches!(
+            self,
+            Self::Unfinished { .. }
+                | Self::Follows { .. }
+                | Self::NoBranch(_)
+                | Self::Itself(_)
+                | Self::Conflict { .. }
+                | Self::Gate { .. }
+                | Self::Moving(_)
+                | Self::Publish(
+                    PublishError::CheckedOut(_)
+                        | PublishError::Dirty(_)
+                        | PublishError::Filtered { .. }
+                        | PublishError::Refused { .. }
+                )
+        )
+    }
+
+    /// Returns both sides of every conflict, as text.
+    pub fn sides(&self) -> Option<String> {
+        let Self::Conflict { files, .. } = self else {
+            return None;
+        };
+        let shown = files.iter().map(ConflictFile::shown);
+        Some(shown.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn named(files: &[ConflictFile]) -> String {
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| format!("`{}`", file.path))
+        .collect();
+    names.join(", ")
+}
+
+/// Lands builds.
+pub struct Lander {
+    gate: GateRunner,
+}
+
+impl Lander {
+    /// Makes a lander that needs no agent to run.
+    pub fn new(
+        clone: ropewalk_workspace::LocalClone,
+        runner: ropewalk_workspace::CommandRunner,
+        options: &BuildOptions,
+    ) -> Self {
+        Self {
+            gate: GateRunner::new(RunnerParts {
+                clone,
+                runner,
+                at_once: options.loops + 1,
+                checkouts: options.loops + SPARE_CHECKOUTS,
+                gate: options.gate.clone(),
+                validation_timeout: options.validation_timeout,
+                package_managers: options.package_managers.clone(),
+            }),
+        }
+    }
+
+    /// Lands a build, records it, and pushes if that is wanted.
+    pub async fn land(
+        &self,
+        context: &Context,
+        request: &LandRequest,
+    ) -> Result<Landed, LandError> {
+        let known = context::build(&context.store, request.build).await?;
+        let known = known.ok_or(LandError::Unknown(request.build))?;
+        let landed = match (&known.merged, &request.push) {
+            (Some(commit), Some(_)) => self.earlier(&known, commit, request).await?,
+            (Some(commit), None) => {
+                return Err(LandError::Already {
+                    build: known.id,
+                    commit: commit.clone(),
+                });
+            }
+            (None, _) => land(&self.gate, context, request).await?,
+        };
+        if let Some(remote) = &request.push {
+            let pushed = self
+                .gate
+                .clone
+                .push_to(remote, &landed.into, &landed.commit);
+            pushed.await.map_err(|source| LandError::NotPushed {
+                into: landed.into.clone(),
+                source,
+            })?;
+        }
+        Ok(landed)
+    }
+
+    /// Finds what is sent on of an earlier landing: what it made, and not what came on the branch since; a branch that
+    /// lost it is refused.
+    async fn earlier(
+        &self,
+        build: &Build,
+        landed: &CommitId,
+        request: &LandRequest,
+    ) -> Result<Landed, LandError> {
+        let clone = &self.gate.clone;
+        let into = request.into.clone().unwrap_or_else(|| build.target.clone());
+        clone.fetch().await?;
+        let tip = clone.user_branch(&into).await?;
+        let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
+        if !clone.is_ancestor(landed, &tip).await? {
+            return Err(LandError::Elsewhere {
+                build: build.id,
+                commit: landed.clone(),
+                into,
+            });
+        }
+        Ok(Landed {
+            build: build.id,
+            into,
+            commit: landed.clone(),
+            way: Way::Contained,
+        })
+    }
+}
+
+/// Brings the head of a build into a branch, and writes that down with what the gate saw, whatever changes meanwhile.
+pub(crate) async fn land(
+    gate: &GateRunner,
+    context: &Context,
+    request: &LandRequest,
+) -> Result<Landed, LandError> {
+    let (landed, evidence) = bring(gate, context, request).await?;
+    failpoint!("build.land.between");
+    let recorded = retry_on_conflict!(request.build, {
+        if let Some(build) = context::build(&context.store, request.build).await? {
+            let changes = record(context, &build, &landed, evidence.as_ref(), &request.by).await?;
+            context.store.commit(changes).await?;
+        }
+        Ok(Some(()))
+    });
+    recorded.map_err(AgentError::from)?;
+    Ok(landed)
+}
+
+/// Brings the head of a build into a branch; refuses as long as nothing has moved.
+async fn bring(
+    gate: &GateRunner,
+    context: &Context,
+    request: &LandRequest,
+) -> Result<(Landed, Option<Evidence>), LandError> {
+    let plan = Plan::load(&context.store, request.build).await?;
+    let plan = plan.ok_or(LandError::Unknown(request.build))?;
+    let build = &plan.build;
+    let (BuildState::Succeeded, Some(head)) = (build.state, &build.head) else {
+        return Err(LandError::Unfinished {
+            build: build.id,
+            state: build.state,
+        });
+    };
+    let into = request.into.clone().unwrap_or_else(|| build.target.clone());
+    if into == build.branch {
+        return Err(LandError::Itself(into));
+    }
+    for _ in 0..TRIES {
+        gate.clone.fetch().await?;
+        let tip = gate.clone.user_branch(&into).await?;
+        let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
+        if let Some(first) = forerunner(gate, context, build, &tip).await? {
+            return Err(LandError::Follows {
+                branch: build.branch.clone(),
+                build: first.id,
+                first: first.branch.clone(),
+            });
+        }
+        let (commit, way, evidence) = join(gate, context, &plan, head, &into, &tip).await?;
+        let publication = match way {
+            Way::Contained => Publication::AlreadyThere,
+            Way::FastForward | Way::Merge => gate.clone.advance(&into, &commit, &tip).await?,
+        };
+        if let Publication::MovedByOther { .. } = publication {
+            continue;
+        }
+        info!(build.id = %build.id, "landed `{}` in `{into}`", build.branch);
+        let landed = Landed {
+            build: build.id,
+            into,
+            commit,
+            way,
+        };
+        return Ok((landed, evidence));
+    }
+    Err(LandError::Moving(into))
+}
+
+/// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
+/// neither landed nor in the branch by other ways.
+async fn forerunner(
+    gate: &GateRunner,
+    context: &Context,
+    build: &Build,
+    tip: &CommitId,
+) -> Result<Option<Versioned<Build>>, LandError> {
+    for followed in &build.follows {
+        let Some(mut other) = context::build(&context.store, followed.build).await? else {
+            continue;
+        };
+        if other.merged.is_some() || gate.clone.is_ancestor(&followed.commit, tip).await? {
+            continue;
+        }
+        while let Some(later) = other.continued_by
+            && let Some(later) = context::build(&context.store, later).await?
+        {
+            other = later;
+        }
+        if other.merged.is_none() {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes the commit that the branch is to have; one that no gate has seen is checked first.
+async fn join(
+    gate: &GateRunner,
+    context: &Context,
+    plan: &Plan,
+    head: &CommitId,
+    into: &str,
+    tip: &CommitId,
+) -> Result<(CommitId, Way, Option<Evidence>), LandError> {
+    let build = &plan.build;
+    let branch = &build.branch;
+    let message = CommitMessage::new(format!("Merge branch '{branch}' into {into}"))
+        .with_trailer("Ropewalk-Execution", build.id.to_string());
+    let merge = gate.clone.merge(head, tip, &message, context.now()).await?;
+    let commit = match merge {
+        Merge::Contained => return Ok((tip.clone(), Way::Contained, None)),
+        Merge::FastForward => return Ok((head.clone(), Way::FastForward, None)),
+        Merge::Conflict(files) => {
+            return Err(LandError::Conflict {
+                branch: branch.clone(),
+                into: into.to_owned(),
+                files,
+            });
+        }
+        Merge::Merged(commit) => commit,
+    };
+    if gate.clone.tree_of(&commit).await? == gate.clone.tree_of(head).await? {
+        return Ok((commit, Way::Merge, None));
+    }
+    let tasks = plan.records();
+    let whole = Whole {
+        build,
+        tasks: &tasks,
+        commit: &commit,
+        level: build.level,
+        now: context.now(),
+    };
+    let evidence = whole::check_to_the_end(gate, &whole)
+        .await
+        .map_err(AgentError::transient)?;
+    if evidence.verdict != Verdict::Passed {
+        return Err(LandError::Gate {
+            branch: branch.clone(),
+            into: into.to_owned(),
+            findings: evidence.findings.join("; "),
+        });
+    }
+    Ok((commit, Way::Merge, Some(evidence)))
+}
+
+/// Says what a landing changes: the build is merged, owns nothing any more, and asks nothing about its branch.
+async fn record(
+    context: &Context,
+    build: &Versioned<Build>,
+    landed: &Landed,
+    evidence: Option<&Evidence>,
+    by: &str,
+) -> Result<ChangeSet, BuilderError> {
+    let context = of_build(context, build);
+    let mut changes = ChangeSet::new();
+    if build.merged.is_some() {
+        return Ok(changes);
+    }
+    let input = Input::Land {
+        commit: landed.commit.clone(),
+        told: format!("landed in {} by {by}", landed.into),
+    };
+    let (after, _) = apply(build, input, context.now())?;
+    changes.update(build, &after);
+    if let Some(evidence) = evidence {
+        changes.put(evidence);
+    }
+    disown(&context, &mut changes, build.id).await?;
+    ask::supersede_about(&context, &mut changes, build.id, "the branch was landed").await?;
+    changes.emit(context.event(
+        Subject::build(build.id),
+        Payload::BuildMerged(BuildMerged {
+            build_id: build.id,
+            idea_slug: build.idea.clone(),
+            into: landed.into.clone(),
+            commit_id: landed.commit.clone(),
+            merged_by: by.to_owned(),
+        }),
+    ));
+    Ok(changes)
+}
+
+/// Ends the ownership of everything that a build owns.
+pub(crate) async fn disown(
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: BuildId,
+) -> Result<(), ReadError> {
+    let owned = ownership::owned_by(&context.store, build).await?;
+    ownership::end(changes, &owned);
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Runs one build loop: claims the most fitting task, runs its attempt, looks again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::agent::AgentState;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::Shared;
+use super::{attempt, claim};
+
+/// How often a loop looks without being called, for tasks that come due and for work of other processes.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Works until `ending`; an attempt in hand is finished after that.
+pub(crate) async fn run(shared: Arc<Shared>, context: Context, ending: CancellationToken) {
+    let name = context.source().clone();
+    let mut bell = shared.signals.loops();
+    while !ending.is_cancelled() {
+        // Marked as heard before looking, so that a bell during the look is not missed.
+        bell.borrow_and_update();
+        match claim::next(&shared, &context).await {
+            Ok(Some(claim)) => {
+                let entity = format!("task/{}/{}", claim.task.build, claim.task.id);
+                let registry = context.registry.clone();
+                registry.set(&name, AgentState::Active, Some(&entity));
+                shared.signals.wake_scheduler();
+                Box::pin(attempt::run(&shared, &context, claim)).await;
+                registry.set(&name, AgentState::Complete, Some(&entity));
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) => warn!("loop `{name}` could not look for tasks: {error}"),
+        }
+        tokio::select! {
+            () = ending.cancelled() => break,
+            _ = bell.changed() => {}
+            () = context.clock.sleep(LOOK_EVERY) => {}
+        }
+    }
+}

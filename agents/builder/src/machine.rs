@@ -1,0 +1,36 @@
+//! The lives of tasks and builds as two pure machines (design §6): states that carry what belongs to them, inputs, and
+//! what follows from each.
+//!
+//! `apply` is total: an input that a state has no use for is refused by an error that names both, and nothing changes.
+//! The records of the store are the written form of the states (`State::of`, `State::write`). Effects are data, which
+//! `effects` turns into the change set that stores the record. What has to happen outside the store, such as ending
+//! the process of an attempt, follows from the stored state alone, so that a crash after the commit loses nothing.
+//!
+//! To add an input: a variant of `Input`, what it is called in `Input::wish`, its arm in `apply`; the diagram in
+//! `docs/machine.md` and the random histories of `tests/machine` follow from there.
+
+pub mod build;
+pub mod effect;
+pub mod task;
+
+pub use effect::{Ask, Effect};
+
+/// Says that a state has no use for an input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{of} is {state}, so it cannot {wish}{}", advice(.instead.as_deref()))]
+pub struct Illegal {
+    /// The task or the build.
+    pub of: String,
+    /// The state it is in.
+    pub state: &'static str,
+    /// What was wanted of it.
+    pub wish: &'static str,
+    /// What can be done instead.
+    pub instead: Option<String>,
+}
+
+fn advice(advice: Option<&str>) -> String {
+    advice
+        .map(|advice| format!("; {advice}"))
+        .unwrap_or_default()
+}

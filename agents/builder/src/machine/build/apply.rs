@@ -1,0 +1,297 @@
+//! Says what an input makes of a build, and what that brings with it.
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::build::{Build, PauseReason, StopCause};
+use ropewalk_schemas::wait::Resource;
+
+use super::{Input, State};
+use crate::decide::counts::with_addition;
+use crate::decide::step::working_time;
+use crate::machine::{Effect, Illegal};
+
+/// Why questions of a build that goes on are closed.
+const RESUMED: &str = "the build was resumed";
+
+/// Applies an input at `now`; an error changes nothing.
+pub fn apply(
+    build: &Build,
+    input: Input,
+    now: DateTime<Utc>,
+) -> Result<(Build, Vec<Effect>), Illegal> {
+    let mut transition = Transition {
+        from: State::of(build),
+        build: build.clone(),
+        effects: Vec::new(),
+        now,
+    };
+    match input {
+        Input::Pause { .. }
+        | Input::Count { .. }
+        | Input::Rest { .. }
+        | Input::Hold { .. }
+        | Input::Contest { .. }
+        | Input::SettleBranch
+        | Input::GoOn => transition.pause(input),
+        Input::Resume | Input::Revive { .. } | Input::AcceptRisk { .. } => transition.resume(input),
+        Input::ExhaustBudget { .. } | Input::Fund { .. } => transition.budget(input),
+        Input::Land { .. } | Input::RefuseLanding { .. } => transition.landing(input),
+        _ => transition.course(input),
+    }?;
+    Ok((transition.build, transition.effects))
+}
+
+/// A transition under way.
+struct Transition {
+    from: State,
+    build: Build,
+    effects: Vec<Effect>,
+    now: DateTime<Utc>,
+}
+
+/// What an arm comes to.
+type Arm = Result<(), Illegal>;
+
+impl Transition {
+    fn go(&mut self, next: State, reason: Option<String>) {
+        next.write(&mut self.build);
+        self.build.reason = reason;
+    }
+
+    fn refuse(&self, input: &Input) -> Arm {
+        self.illegal(input.wish(), None)
+    }
+
+    fn illegal(&self, wish: &'static str, instead: Option<String>) -> Arm {
+        Err(Illegal {
+            of: format!("build `{}`", self.build.id),
+            state: self.from.written().as_str(),
+            wish,
+            instead,
+        })
+    }
+
+    fn tell(&mut self, told: &str) {
+        let reason = with_addition(self.build.reason.as_deref(), told);
+        self.build.reason = Some(reason);
+    }
+
+    /// The way from the approval to the end.
+    fn course(&mut self, input: Input) -> Arm {
+        use State::{Paused, Priming, Queued, Running, Verifying};
+        let at = self.now;
+        match (&self.from, input) {
+            (Queued, Input::Prime) => self.go(Priming, None),
+            (Priming | Running, Input::Begin) => self.go(Running, None),
+            (Running, Input::Verify) => {
+                self.go(Verifying, Some("the whole is checked".to_owned()));
+            }
+            (Verifying, Input::Pass { told }) => self.go(State::Succeeded { at }, told),
+            (Queued | Priming | Running | Paused { .. } | Verifying, Input::Fail { why }) => {
+                self.go(State::Failed { at }, Some(why));
+            }
+            (Queued | Priming | Running | Paused { .. } | Verifying, Input::Stop { why, told }) => {
+                self.go(State::Stopped { why, at: None }, Some(told));
+                self.build.pause_requested = false;
+                self.build.question = None;
+            }
+            (State::Stopped { why, at: None }, Input::Conclude) => {
+                let (why, at, reason) = (*why, Some(at), self.build.reason.take());
+                self.go(State::Stopped { why, at }, reason);
+                self.forget_budgets("the build was stopped");
+            }
+            (_, Input::Amend { by, revision }) if self.build.continued_by.is_none() => {
+                let alive = matches!(
+                    self.from,
+                    Queued | Priming | Running | Paused { .. } | Verifying
+                );
+                if alive {
+                    let why = StopCause::Amended;
+                    let told = format!("revision {revision} goes on from here");
+                    self.go(State::Stopped { why, at: None }, Some(told));
+                }
+                self.build.continued_by = Some(by);
+                self.build.question = None;
+            }
+            (_, Input::Heed { told }) => {
+                self.build.question = None;
+                if let Some(told) = told {
+                    self.tell(&told);
+                }
+            }
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    /// What makes it stand still, and what lets it go on by itself.
+    fn pause(&mut self, input: Input) -> Arm {
+        use State::{Paused, Priming, Queued, Running, Verifying};
+        match (&self.from, input) {
+            (Queued | Priming | Running | Paused { .. } | Verifying, Input::Pause { told }) => {
+                if !self.build.pause_requested {
+                    self.build.pause_requested = true;
+                    self.build.reason = Some(told);
+                }
+            }
+            (Running, Input::Count { told }) => self.build.reason = Some(told),
+            (Running | Paused { .. }, Input::Rest { why, detail }) => self.stand(why, detail),
+            (Verifying, Input::Hold { detail }) => {
+                // Only a person can mend this, and a resume checks again.
+                self.build.pause_requested = true;
+                self.stand(PauseReason::Person, detail);
+            }
+            (Running | Verifying, Input::Contest { detail }) => {
+                self.stand(PauseReason::Conflict, detail);
+            }
+            (_, Input::Contest { detail }) => self.build.reason = Some(detail),
+            (Paused { .. }, Input::GoOn) => self.go(Running, None),
+            (Paused { .. }, Input::SettleBranch) => {
+                self.go(Running, None);
+                self.build.question = None;
+            }
+            (_, Input::SettleBranch) => {
+                self.build.reason = None;
+                self.build.question = None;
+            }
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    fn stand(&mut self, why: PauseReason, detail: String) {
+        self.go(State::Paused { why }, Some(detail.clone()));
+        self.effects.push(Effect::TellPaused {
+            reason: why,
+            detail,
+        });
+    }
+
+    /// What lets it go on because a person said so.
+    fn resume(&mut self, input: Input) -> Arm {
+        let over = matches!(
+            self.from,
+            State::Stopped { .. } | State::Failed { .. } | State::Succeeded { .. }
+        );
+        // Its branch belongs to the build that goes on from it.
+        if let Some(next) = self.build.continued_by {
+            let instead = format!("build `{next}` goes on with its work");
+            return self.illegal(input.wish(), Some(instead));
+        }
+        match (&self.from, input) {
+            (State::Stopped { why, .. }, Input::Revive { express })
+                if !express && *why == StopCause::Person => {}
+            (State::Succeeded { .. }, input @ Input::Revive { .. })
+                if self.build.merged.is_some() =>
+            {
+                let spec = self.build.spec;
+                let instead =
+                    format!("it is landed: ask for a revision with `ropewalk spec revise {spec}`");
+                return self.illegal(input.wish(), Some(instead));
+            }
+            // What is tried again was not checked with the rest.
+            (State::Verifying, Input::Revive { .. }) => self.go(State::Running, None),
+            (State::Failed { .. }, Input::AcceptRisk { check, by, left }) => {
+                self.build.accepted.push(check);
+                if let Some(next) = left {
+                    self.build.question = next;
+                } else {
+                    self.revive();
+                    self.build.reason = Some(format!("{by} accepts the risk"));
+                }
+            }
+            (State::Succeeded { .. }, input @ Input::Resume)
+            | (_, input @ Input::AcceptRisk { .. }) => return self.refuse(&input),
+            (_, Input::Resume | Input::Revive { .. }) if over => self.revive(),
+            (State::Paused { .. }, Input::Resume) => {
+                self.go(State::Running, None);
+                self.build.pause_requested = false;
+                self.build.question = None;
+                self.forget_budgets(RESUMED);
+            }
+            (_, Input::Resume) if self.build.pause_requested => {
+                self.build.pause_requested = false;
+                self.build.reason = None;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Runs again, with a fresh allowance where time had run out; nothing that was asked about its end holds it.
+    fn revive(&mut self) {
+        let limited = matches!(
+            self.from,
+            State::Stopped {
+                why: StopCause::WorkingTime,
+                ..
+            }
+        );
+        let worked = working_time(&self.build, self.now).as_millis();
+        self.go(State::Running, None);
+        let build = &mut self.build;
+        build.working_ms = if limited {
+            0
+        } else {
+            u64::try_from(worked).unwrap_or(u64::MAX)
+        };
+        build.working_since = None;
+        build.pause_requested = false;
+        build.question = None;
+        build.exhausted = None;
+        self.effects.push(Effect::StopWaiting);
+        self.effects.push(Effect::CloseQuestions {
+            why: RESUMED.to_owned(),
+        });
+    }
+
+    fn forget_budgets(&mut self, why: &str) {
+        self.build.exhausted = None;
+        self.effects.push(Effect::StopWaiting);
+        self.effects.push(Effect::CloseBudgetQuestions {
+            why: why.to_owned(),
+        });
+    }
+
+    fn budget(&mut self, input: Input) -> Arm {
+        match (&self.from, input) {
+            (_, Input::ExhaustBudget { scope }) => {
+                self.build.exhausted.get_or_insert(scope.clone());
+                self.effects.push(Effect::Wait(Resource::Budget { scope }));
+            }
+            (from, Input::Fund { left }) => {
+                let stands = matches!(
+                    from,
+                    State::Paused {
+                        why: PauseReason::Budget
+                    }
+                );
+                self.build.exhausted = left;
+                if stands && self.build.exhausted.is_none() {
+                    self.go(State::Running, None);
+                }
+            }
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    fn landing(&mut self, input: Input) -> Arm {
+        match (&self.from, input) {
+            (State::Succeeded { .. }, Input::Land { commit, told })
+                if self.build.merged.is_none() =>
+            {
+                self.build.merged = Some(commit);
+                self.build.question = None;
+                self.build.reason = Some(told);
+                self.effects.push(Effect::CloseQuestions {
+                    why: "the branch was landed".to_owned(),
+                });
+            }
+            (State::Succeeded { .. }, Input::RefuseLanding { why }) => {
+                self.build.reason = Some(format!("not landed: {why}"));
+            }
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+}

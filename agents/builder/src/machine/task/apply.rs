@@ -1,0 +1,181 @@
+//! Says what an input makes of a task, and what that brings with it.
+
+mod attempt;
+mod people;
+mod resources;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::attempt::{AttemptState, Failure};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{AttemptId, TaskId};
+
+use super::{Blocker, Input, On, Phase, State};
+use crate::decide::readiness::{Edges, follows_edges};
+use crate::machine::{Effect, Illegal};
+
+/// The reason of a task that only waits for a loop.
+const FREE_LOOP: &str = "ready; waits for a free loop";
+
+/// Applies an input at `now`; an error changes nothing.
+pub fn apply(
+    task: &Task,
+    input: Input,
+    now: DateTime<Utc>,
+) -> Result<(Task, Vec<Effect>), Illegal> {
+    let mut transition = Transition {
+        from: State::of(task),
+        task: task.clone(),
+        effects: Vec::new(),
+        now,
+    };
+    match input {
+        Input::Edges(edges) => transition.edges(edges),
+        Input::Claim { .. }
+        | Input::Await { .. }
+        | Input::Progress
+        | Input::Extend
+        | Input::Refrain
+        | Input::Reach(_)
+        | Input::Land { .. }
+        | Input::Fail(_)
+        | Input::CutOff { .. }
+        | Input::Interrupt { .. }
+        | Input::Suspend { .. }
+        | Input::ExhaustBudget { .. } => transition.attempt(input),
+        Input::Obstruct { .. }
+        | Input::FilesFree
+        | Input::Tick
+        | Input::Fund
+        | Input::Resume
+        | Input::HandOver { .. }
+        | Input::ChangeOwner { .. }
+        | Input::Deny { .. }
+        | Input::LayDown => transition.resources(input),
+        Input::Carry { .. }
+        | Input::Allow { .. }
+        | Input::Forbid { .. }
+        | Input::Recheck
+        | Input::Retry { .. }
+        | Input::Skip { .. }
+        | Input::Leave { .. }
+        | Input::Assign(_)
+        | Input::Advise(_)
+        | Input::Ask(_) => transition.people(input),
+    }?;
+    Ok((transition.task, transition.effects))
+}
+
+/// A transition under way.
+struct Transition {
+    from: State,
+    task: Task,
+    effects: Vec<Effect>,
+    now: DateTime<Utc>,
+}
+
+/// What an arm comes to.
+type Arm = Result<(), Illegal>;
+
+impl Transition {
+    /// Goes to `next`; what belonged to the old state alone ends with it.
+    fn go(&mut self, next: State, reason: Option<String>) {
+        let waits = |state: &State| matches!(state, State::Waiting { .. });
+        if waits(&self.from) && !waits(&next) {
+            self.effects.push(Effect::StopWaiting);
+        }
+        let asked = self.from.question();
+        if asked.is_some() && next.question() != asked {
+            self.close_questions(reason.as_deref().unwrap_or("the task went on"));
+        }
+        next.write(&mut self.task);
+        self.task.reason = reason;
+    }
+
+    /// Lets the task be claimed from now on.
+    fn ready(&mut self, reason: impl Into<String>) {
+        self.go(State::Ready { not_before: None }, Some(reason.into()));
+    }
+
+    /// Waits anew; what was waited for until now is not waited for any more.
+    fn wait(&mut self, on: On, reason: impl Into<String>) {
+        self.go(State::Waiting { on }, Some(reason.into()));
+    }
+
+    fn close_questions(&mut self, why: &str) {
+        let closes = |effect: &Effect| matches!(effect, Effect::CloseQuestions { .. });
+        if !self.effects.iter().any(closes) {
+            self.effects.push(Effect::CloseQuestions {
+                why: why.to_owned(),
+            });
+        }
+    }
+
+    fn end_attempt(&mut self, attempt: AttemptId, state: AttemptState, failure: Option<Failure>) {
+        self.effects.push(Effect::EndAttempt {
+            attempt,
+            state,
+            failure,
+        });
+    }
+
+    fn refuse(&self, input: &Input) -> Arm {
+        Err(self.illegal(input.wish(), None))
+    }
+
+    fn illegal(&self, wish: &'static str, instead: Option<String>) -> Illegal {
+        Illegal {
+            of: format!("task `{}`", self.task.id),
+            state: self.from.written().as_str(),
+            wish,
+            instead,
+        }
+    }
+
+    /// A task behind a failed one is blocked and revives by itself; one behind a task that was left out is left out too,
+    /// since it could never become ready.
+    fn edges(&mut self, edges: Edges) -> Arm {
+        if !follows_edges(&self.task) {
+            return self.refuse(&Input::Edges(edges));
+        }
+        match edges {
+            // It stays as it is, with the time before which it is not claimed.
+            Edges::Complete(last) if matches!(self.from, State::Ready { .. }) => {
+                self.task.reason.get_or_insert_with(|| free(last));
+            }
+            Edges::Complete(last) => self.ready(free(last)),
+            Edges::Open(needed) => {
+                let needed: Vec<String> = needed.iter().map(|task| format!("`{task}`")).collect();
+                let reason = format!("waits for {}", needed.join(", "));
+                self.go(State::Pending, Some(reason));
+            }
+            Edges::Failed(chain) => {
+                let reason = needs(&chain, "failed");
+                let by = Blocker::Failed(chain);
+                self.go(State::Blocked { by }, Some(reason));
+            }
+            Edges::Skipped(with) => {
+                let why = needs(&with, "was skipped");
+                if !matches!(self.from, State::Skipped { .. }) {
+                    self.effects.push(Effect::TellSkipped {
+                        by: "build".to_owned(),
+                        why: why.clone(),
+                    });
+                }
+                self.go(State::Skipped { with }, Some(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn free(last: Option<TaskId>) -> String {
+    match last {
+        Some(last) => format!("{FREE_LOOP}; unblocked by `{last}`"),
+        None => FREE_LOOP.to_owned(),
+    }
+}
+
+fn needs(chain: &[TaskId], fate: &str) -> String {
+    let links: Vec<String> = chain.iter().map(|task| format!("`{task}`")).collect();
+    format!("needs {}, which {fate}", links.join(", which needs "))
+}

@@ -1,0 +1,210 @@
+//! What comes of an attempt: from the claim to its end.
+
+use chrono::{DateTime, Utc};
+use ropewalk_engine::Exceeded;
+use ropewalk_gate::protected::Protected;
+use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
+use ropewalk_schemas::wait::Resource;
+use ropewalk_schemas::{AttemptId, CommitId};
+
+use super::{Arm, On, Phase, State, Transition};
+use crate::decide::failure::{Answer, fingerprint, is_counted};
+use crate::machine::task::{FailedAttempt, Input};
+use crate::machine::{Ask, Effect};
+
+/// So many letters of an error are told with the task; the evidence holds more.
+const TOLD_LETTERS: usize = 200;
+
+impl Transition {
+    /// Applies what a loop says about its attempt.
+    pub(super) fn attempt(&mut self, input: Input) -> Arm {
+        let (attempt, phase) = match (&self.from, &input) {
+            (State::Ready { not_before }, Input::Claim { attempt })
+                if not_before.is_none_or(|due| due <= self.now) =>
+            {
+                let attempt = *attempt;
+                self.claim(attempt);
+                return Ok(());
+            }
+            (State::Running { attempt, phase }, _) => (*attempt, *phase),
+            _ => return self.refuse(&input),
+        };
+        match input {
+            Input::Await { told } => self.task.reason = Some(told),
+            Input::Progress => self.task.progress_at = Some(self.now),
+            Input::Extend => {
+                self.moved();
+                self.effects.push(Effect::StopWaiting);
+            }
+            Input::Refrain => {
+                self.task.reason = None;
+                self.effects.push(Effect::StopWaiting);
+            }
+            Input::Reach(next) if Some(next) == phase.next() => {
+                let phase = next;
+                self.go(State::Running { attempt, phase }, None);
+                self.moved();
+            }
+            Input::Land { commit } if phase == Phase::Landing => {
+                let at = self.now;
+                self.go(State::Complete { commit, at }, None);
+                self.moved();
+                self.task.resume_from = None;
+                self.task.regate = None;
+                self.end_attempt(attempt, AttemptState::Landed, None);
+            }
+            Input::Fail(failed) => self.fail(attempt, *failed),
+            Input::CutOff {
+                why,
+                not_before,
+                counts,
+            } => {
+                self.task.cut_off += u32::from(counts);
+                let reason = format!("ready again: {why}");
+                self.go(State::Ready { not_before }, Some(reason));
+                self.end_attempt(attempt, AttemptState::Interrupted, None);
+            }
+            Input::Interrupt { why } => {
+                self.ready(format!("ready again: {why}"));
+                self.interrupt(attempt, &why);
+            }
+            Input::Suspend { why } => {
+                let reason = format!("asks what shall become of it: {why}");
+                self.wait(On::Person { question: None }, reason);
+                self.interrupt(attempt, &why);
+                self.effects.push(Effect::Ask(Ask::Suspended { why }));
+            }
+            Input::ExhaustBudget { exceeded, own } => self.exhaust(attempt, &exceeded, own),
+            _ => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, attempt: AttemptId) {
+        let phase = Phase::Claimed;
+        self.go(State::Running { attempt, phase }, None);
+        self.moved();
+        self.effects.push(Effect::StopWaiting);
+        let task = &mut self.task;
+        task.attempts += 1;
+        task.claimed_at = Some(self.now);
+        task.waits_since = None;
+        task.assigned_to = None;
+    }
+
+    fn moved(&mut self) {
+        self.task.reason = None;
+        self.task.progress_at = Some(self.now);
+    }
+
+    /// Ends an attempt on somebody's word, with the reason that tells it from a crash.
+    pub(super) fn interrupt(&mut self, attempt: AttemptId, why: &str) {
+        let class = FailureClass::Unknown;
+        let failure = Failure {
+            class,
+            error: why.to_owned(),
+            attempt: self.task.attempts,
+            fingerprint: fingerprint(class, why, &[]),
+        };
+        self.end_attempt(attempt, AttemptState::Interrupted, Some(failure));
+    }
+
+    fn exhaust(&mut self, attempt: AttemptId, exceeded: &Exceeded, own: bool) {
+        let Exceeded { scope, used, limit } = exceeded;
+        let reason = format!("the budget `{scope}` is used up: {used} of {limit}");
+        self.wait(On::Budget { question: None }, reason);
+        self.end_attempt(attempt, AttemptState::Interrupted, None);
+        let scope = scope.clone();
+        self.effects.push(Effect::Wait(Resource::Budget { scope }));
+        if own {
+            self.effects
+                .push(Effect::Ask(Ask::Budget(exceeded.clone())));
+        }
+    }
+
+    fn fail(&mut self, attempt: AttemptId, failed: FailedAttempt) {
+        let FailedAttempt {
+            mut failure,
+            answer,
+            kept,
+            shown,
+            protected,
+            provider,
+        } = failed;
+        let counts = !matches!(answer, Answer::Hold | Answer::WaitQuota { .. });
+        self.task.cut_off = 0;
+        self.task.tries += u32::from(counts && is_counted(failure.class));
+        if let Answer::Fail { class } = answer {
+            failure.class = class;
+        }
+        let state = if counts {
+            AttemptState::Failed
+        } else {
+            AttemptState::Interrupted
+        };
+        self.end_attempt(attempt, state, counts.then(|| failure.clone()));
+        let why = first_line(&failure.error);
+        if counts {
+            self.task.failures.push(failure);
+            // What was shown as it is has been seen: what follows needs somebody's hand.
+            if let Some(seen) = self.task.regate.take() {
+                self.task.resume_from = Some(seen.candidate);
+            }
+        }
+        match answer {
+            Answer::Retry { not_before } => {
+                let reason = format!("tries again: {why}");
+                self.go(State::Ready { not_before }, Some(reason));
+            }
+            Answer::RebaseAndRetry => {
+                self.task.rebases += 1;
+                self.ready("tries again on the head that moved");
+            }
+            Answer::InstallAndRetry => {
+                self.task.installs += 1;
+                self.ready(format!("tries again after an install: {why}"));
+            }
+            Answer::WaitQuota { until } => self.wait_for_quota(until, provider),
+            Answer::Hold => {
+                // Nothing is wrong with the work: it is looked at again once the check can run.
+                self.task.regate = kept;
+                let reason = format!("a check could not run: {why}");
+                self.wait(On::Check { question: None }, reason);
+                self.effects.push(Effect::Ask(Ask::Held { why }));
+            }
+            Answer::AskPerson => {
+                self.task.resume_from = kept.map(|kept| kept.candidate);
+                self.ask_whether(shown, protected);
+            }
+            Answer::Fail { class } => {
+                let reason = format!("failed ({class:?}): {why}");
+                self.go(State::Failed { question: None }, Some(reason));
+                self.effects.push(Effect::Ask(Ask::Failed { class }));
+            }
+        }
+    }
+
+    fn ask_whether(&mut self, shown: Option<CommitId>, files: Vec<Protected>) {
+        let why: Vec<&str> = files.iter().map(|one| one.why.as_str()).collect();
+        let reason = format!("asks whether it may: {}", why.join(", "));
+        self.wait(On::Person { question: None }, reason);
+        if let Some(candidate) = shown {
+            let ask = Ask::Protected { candidate, files };
+            self.effects.push(Effect::Ask(ask));
+        }
+    }
+
+    fn wait_for_quota(&mut self, until: DateTime<Utc>, provider: String) {
+        let reason = format!("waits for the provider's quota until {until}");
+        let until = Some(until);
+        self.wait(On::Quota { until }, reason);
+        self.effects
+            .push(Effect::Wait(Resource::Quota { provider }));
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    let told = line.unwrap_or_default().trim();
+    told.chars().take(TOLD_LETTERS).collect()
+}

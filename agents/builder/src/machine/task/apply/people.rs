@@ -1,0 +1,165 @@
+//! What people, PM and earlier builds say about a task.
+
+use ropewalk_schemas::QuestionId;
+
+use super::{Arm, Blocker, On, State, Transition};
+use crate::machine::Effect;
+use crate::machine::task::Input;
+
+/// So many failures of earlier rounds are kept with a task.
+const EARLIER_FAILURES: usize = 12;
+
+impl Transition {
+    /// Applies a word about the task.
+    pub(super) fn people(&mut self, input: Input) -> Arm {
+        match (self.from.clone(), input) {
+            (
+                State::Pending,
+                Input::Carry {
+                    commit,
+                    at,
+                    attempts,
+                },
+            ) => {
+                self.go(State::Complete { commit, at }, None);
+                self.task.attempts = attempts;
+            }
+            (
+                State::Waiting {
+                    on: On::Person { .. },
+                },
+                Input::Allow { shown },
+            ) => {
+                self.ready("ready; the change was allowed");
+                self.task.regate = shown;
+            }
+            (
+                State::Waiting {
+                    on: On::Person { .. },
+                },
+                Input::Forbid { told },
+            ) => {
+                self.ready("ready; the change was refused");
+                self.task.resume_from = None;
+                self.advise(&told);
+            }
+            (
+                State::Waiting {
+                    on: On::Check { .. },
+                },
+                Input::Recheck,
+            ) => self.ready("ready; it is checked again"),
+            (_, Input::Retry { guidance }) => return self.retry(guidance),
+            (_, Input::Skip { by, why }) => return self.skip(by, why),
+            (
+                State::Failed { .. }
+                | State::Waiting {
+                    on: On::Person { .. },
+                },
+                Input::Leave { told },
+            ) => self.go(State::Failed { question: None }, Some(told)),
+            (State::Running { .. } | State::Complete { .. }, input @ Input::Assign(_))
+            | (State::Complete { .. } | State::Skipped { .. }, input @ Input::Advise(_)) => {
+                return self.refuse(&input);
+            }
+            (_, Input::Assign(to)) => self.task.assigned_to = Some(to),
+            (_, Input::Advise(advice)) => self.advise(&advice),
+            (_, Input::Ask(asked)) => return self.asked(asked),
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    /// Writes down which question stands where none does yet.
+    fn asked(&mut self, asked: QuestionId) -> Arm {
+        let question = Some(asked);
+        let state = match self.from.clone() {
+            State::Failed { question: None } => State::Failed { question },
+            State::Waiting {
+                on: On::Person { question: None },
+            } => State::Waiting {
+                on: On::Person { question },
+            },
+            State::Waiting {
+                on: On::Check { question: None },
+            } => State::Waiting {
+                on: On::Check { question },
+            },
+            State::Waiting {
+                on: On::Budget { question: None },
+            } => State::Waiting {
+                on: On::Budget { question },
+            },
+            _ => return self.refuse(&Input::Ask(asked)),
+        };
+        state.write(&mut self.task);
+        Ok(())
+    }
+
+    fn advise(&mut self, advice: &str) {
+        let advice = advice.trim();
+        if !advice.is_empty() {
+            self.task.guidance.push(advice.to_owned());
+        }
+    }
+
+    /// Begins another round: fresh tries, with what failed before and the advice in its prompt. A task that needs others
+    /// still waits for them.
+    fn retry(&mut self, guidance: Option<String>) -> Arm {
+        let wish = "be tried again";
+        match self.from.clone() {
+            State::Complete { .. } => return Err(self.illegal(wish, None)),
+            // It would be left out again at once.
+            State::Skipped { with } if !with.is_empty() => {
+                let first = with.last().map(|task| {
+                    format!("it was left out with `{task}`, which it needs: try that one again")
+                });
+                return Err(self.illegal(wish, first));
+            }
+            State::Blocked {
+                by: Blocker::Failed(chain),
+            } => {
+                let first = chain
+                    .last()
+                    .map(|task| format!("it needs `{task}`, which failed: try that one again"));
+                return Err(self.illegal(wish, first));
+            }
+            State::Pending => {}
+            State::Running { attempt, .. } => {
+                self.ready("ready again: tried again on request");
+                self.interrupt(attempt, "tried again on request");
+            }
+            _ => {
+                self.close_questions("the task is tried again");
+                self.ready("ready; another round was asked for");
+            }
+        }
+        let task = &mut self.task;
+        task.tries = 0;
+        task.installs = 0;
+        task.rebases = 0;
+        task.cut_off = 0;
+        task.regate = None;
+        task.earlier_failures.append(&mut task.failures);
+        let old = task.earlier_failures.len().saturating_sub(EARLIER_FAILURES);
+        task.earlier_failures.drain(..old);
+        self.advise(&guidance.unwrap_or_default());
+        Ok(())
+    }
+
+    fn skip(&mut self, by: String, why: String) -> Arm {
+        match self.from.clone() {
+            State::Complete { .. } => return Err(self.illegal("be skipped", None)),
+            State::Skipped { with } if with.is_empty() => {
+                return Err(self.illegal("be skipped", None));
+            }
+            State::Running { attempt, .. } => self.interrupt(attempt, &why),
+            _ => {}
+        }
+        self.close_questions("the task was skipped");
+        let reason = format!("skipped by {by}: {why}");
+        self.go(State::Skipped { with: Vec::new() }, Some(reason));
+        self.effects.push(Effect::TellSkipped { by, why });
+        Ok(())
+    }
+}

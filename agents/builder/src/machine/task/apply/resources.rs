@@ -1,0 +1,71 @@
+//! What comes and goes beside a task: files, quota, budget, its build.
+
+use super::{Arm, Blocker, On, State, Transition};
+use crate::machine::task::{Files, Input};
+
+impl Transition {
+    /// Applies what became of something that a task waits for.
+    pub(super) fn resources(&mut self, input: Input) -> Arm {
+        let State::Waiting { on } = self.from.clone() else {
+            return self.without_wait(input);
+        };
+        match (on, input) {
+            (On::Files(_), Input::Obstruct { by, told }) => self.obstruct(by, told),
+            (On::Files(by), Input::FilesFree) => {
+                if by == Files::Owned {
+                    self.close_questions("what it waited for is free");
+                }
+                self.ready("ready; what it waited for is free");
+            }
+            (On::Quota { until }, Input::Tick) if until.is_none_or(|due| due <= self.now) => {
+                self.ready("ready; the quota is back");
+            }
+            (On::Budget { .. }, Input::Fund) => self.ready("ready; there is budget again"),
+            (On::Check { .. } | On::Quota { .. } | On::Budget { .. }, Input::Resume) => {
+                self.ready("ready; the build was resumed");
+            }
+            (_, Input::HandOver { file, why }) => {
+                self.close_questions("the file was handed over");
+                self.ready(format!("ready; `{file}` was handed over: {why}"));
+            }
+            (On::Files(Files::Owned), Input::ChangeOwner { file }) => {
+                self.ready(format!("ready; `{file}` has another owner"));
+            }
+            (_, Input::Deny { why }) => {
+                self.close_questions("the change was refused");
+                let by = Blocker::Owner;
+                let reason = format!("the file stays with its owner: {why}");
+                self.go(State::Blocked { by }, Some(reason));
+                self.task.waits_since = None;
+            }
+            // What a person was asked stays asked, with the work that it is about.
+            (On::Person { .. }, Input::LayDown) => {}
+            (_, Input::LayDown) => self.lay_down(),
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    fn without_wait(&mut self, input: Input) -> Arm {
+        match (&self.from, input) {
+            (State::Ready { .. }, Input::Obstruct { by, told }) => self.obstruct(by, told),
+            (State::Ready { .. }, Input::LayDown) => self.lay_down(),
+            (State::Running { .. }, input) => return self.refuse(&input),
+            (_, Input::LayDown) => {}
+            (_, input) => return self.refuse(&input),
+        }
+        Ok(())
+    }
+
+    fn obstruct(&mut self, by: Files, told: String) {
+        self.task.waits_since.get_or_insert(self.now);
+        self.wait(On::Files(by), told);
+    }
+
+    /// Nothing of a stopped build waits for anybody any more.
+    fn lay_down(&mut self) {
+        let reason = "pending; the build was stopped before it".to_owned();
+        self.go(State::Pending, Some(reason));
+        self.task.waits_since = None;
+    }
+}

@@ -1,0 +1,200 @@
+//! Names what can happen to a task.
+
+use chrono::{DateTime, Utc};
+use ropewalk_engine::Exceeded;
+use ropewalk_gate::protected::Protected;
+use ropewalk_schemas::attempt::Failure;
+use ropewalk_schemas::task::KeptWork;
+use ropewalk_schemas::{AttemptId, CommitId, ComponentName, QuestionId, RepoPath};
+
+use crate::decide::failure::Answer;
+use crate::decide::readiness::Edges;
+use crate::machine::task::{Files, Phase};
+
+/// What can happen to a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// The tasks that it needs have come so far.
+    Edges(Edges),
+    /// An earlier build has landed it already.
+    Carry {
+        /// The commit.
+        commit: Option<CommitId>,
+        /// When.
+        at: DateTime<Utc>,
+        /// How many attempts that took.
+        attempts: u32,
+    },
+    /// A loop takes it, with its files.
+    Claim {
+        /// The attempt that begins.
+        attempt: AttemptId,
+    },
+    /// Others have its files.
+    Obstruct {
+        /// How.
+        by: Files,
+        /// Who, for people.
+        told: String,
+    },
+    /// The running attempt waits for more files, with its locks in hand.
+    Await {
+        /// Who has them, for people.
+        told: String,
+    },
+    /// The running attempt has moved.
+    Progress,
+    /// The running attempt has the files that it waited for.
+    Extend,
+    /// The running attempt waits no more, and did not get what it wanted.
+    Refrain,
+    /// The running attempt has come to a phase.
+    Reach(Phase),
+    /// The candidate is the build's head.
+    Land {
+        /// The commit; none for a task that only verifies.
+        commit: Option<CommitId>,
+    },
+    /// The attempt failed.
+    Fail(Box<FailedAttempt>),
+    /// The attempt was cut off: by a crash, a lost lock, or the end of its build. The same work is run again.
+    CutOff {
+        /// By what.
+        why: String,
+        /// Not to be claimed earlier, since whatever kept it from its work may still be there.
+        not_before: Option<DateTime<Utc>>,
+        /// Whether the work itself may be the reason.
+        counts: bool,
+    },
+    /// Somebody ends the attempt; the next one begins anew.
+    Interrupt {
+        /// Why.
+        why: String,
+    },
+    /// The attempt stands still, so it is ended; a person says what shall become of the task.
+    Suspend {
+        /// What was seen of it.
+        why: String,
+    },
+    /// The next model call would go beyond a budget.
+    ExhaustBudget {
+        /// The budget.
+        exceeded: Box<Exceeded>,
+        /// Whether the budget is the task's own, so that it is asked about the task.
+        own: bool,
+    },
+    /// The files that it waited for are free.
+    FilesFree,
+    /// A moment has come that it may have waited for.
+    Tick,
+    /// There is budget again.
+    Fund,
+    /// A person lets its build go on.
+    Resume,
+    /// The owner of a file let it go.
+    HandOver {
+        /// The file.
+        file: RepoPath,
+        /// Why.
+        why: String,
+    },
+    /// A file that it waits for has another owner now.
+    ChangeOwner {
+        /// The file.
+        file: RepoPath,
+    },
+    /// The owner of a file keeps it.
+    Deny {
+        /// Why.
+        why: String,
+    },
+    /// A person allows the change that was asked about.
+    Allow {
+        /// The work that was shown, which goes to the gate as it is.
+        shown: Option<KeptWork>,
+    },
+    /// A person forbids the change that was asked about.
+    Forbid {
+        /// What the next attempt is told of that.
+        told: String,
+    },
+    /// A person wants a check tried again that could not run.
+    Recheck,
+    /// Another round is wanted.
+    Retry {
+        /// What to do differently.
+        guidance: Option<String>,
+    },
+    /// It is left out.
+    Skip {
+        /// By whom.
+        by: String,
+        /// Why.
+        why: String,
+    },
+    /// It stays failed, or fails.
+    Leave {
+        /// What is told of it.
+        told: String,
+    },
+    /// Its build was stopped.
+    LayDown,
+    /// A loop should take it.
+    Assign(ComponentName),
+    /// The next attempt is told something.
+    Advise(String),
+    /// A question about it is open.
+    Ask(QuestionId),
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedAttempt {
+    /// What went wrong.
+    pub failure: Failure,
+    /// What follows from it.
+    pub answer: Answer,
+    /// The candidate with what it was allowed, which is kept where a person is asked about it.
+    pub kept: Option<KeptWork>,
+    /// What the gate saw of it.
+    pub shown: Option<CommitId>,
+    /// What a person would have to accept.
+    pub protected: Vec<Protected>,
+    /// Whose quota is used up, if that was it.
+    pub provider: String,
+}
+
+impl Input {
+    /// Says what was wanted of a task that has no use for it, after "it cannot".
+    pub(super) const fn wish(&self) -> &'static str {
+        match self {
+            Self::Edges(_) => "follow the tasks that it needs",
+            Self::Carry { .. } => "be taken over",
+            Self::Claim { .. } => "be claimed",
+            Self::Obstruct { .. } => "begin to wait for files",
+            Self::Await { .. } | Self::Progress | Self::Extend | Self::Refrain | Self::Reach(_) => {
+                "go on"
+            }
+            Self::Land { .. } => "land",
+            Self::Fail(_) => "fail",
+            Self::CutOff { .. } | Self::Interrupt { .. } | Self::Suspend { .. } => "be interrupted",
+            Self::ExhaustBudget { .. } => "use up a budget",
+            Self::FilesFree => "be given its files",
+            Self::Tick => "come due",
+            Self::Fund => "be given budget",
+            Self::Resume => "be resumed",
+            Self::HandOver { .. } | Self::ChangeOwner { .. } => "be given a file",
+            Self::Deny { .. } => "be denied a file",
+            Self::Allow { .. } => "be allowed a change",
+            Self::Forbid { .. } => "be forbidden a change",
+            Self::Recheck => "be checked again",
+            Self::Retry { .. } => "be tried again",
+            Self::Skip { .. } => "be skipped",
+            Self::Leave { .. } => "be left to a person",
+            Self::LayDown => "be laid down",
+            Self::Assign(_) => "be assigned",
+            Self::Advise(_) => "be advised",
+            Self::Ask(_) => "hold a question",
+        }
+    }
+}

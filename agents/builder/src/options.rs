@@ -1,0 +1,130 @@
+//! Holds what the build agent keeps to, taken from the configuration.
+
+use std::time::Duration;
+
+use ropewalk_config::Config;
+use ropewalk_config::settings::{BudgetSettings, PackageManager};
+use ropewalk_engine::{Allowance, Budgets};
+use ropewalk_orchestrator::questions::Deadlines;
+
+use super::decide::failure::Limits;
+use super::decide::step::StopLimits;
+use ropewalk_gate::checks::Gate;
+
+/// What the build agent keeps to.
+#[derive(Debug, Clone)]
+pub struct BuildOptions {
+    /// How many loops this process runs.
+    pub loops: usize,
+    /// How long a lease lives without renewal.
+    pub lease: Duration,
+    /// How long a loop gives no sign of life before its attempts are taken for dead.
+    pub silent_after: Duration,
+    /// Whether a new wait is checked for a ring at once; else the monitor's sweep finds it.
+    pub check_cycles: bool,
+    /// What bounds the tries of a task.
+    pub tries: Limits,
+    /// Who may install packages; what installs come to is bounded by `tries`.
+    pub package_managers: Vec<PackageManager>,
+    /// When a build gives up.
+    pub stop: StopLimits,
+    /// The gate of base commits that have no project file.
+    pub gate: Gate,
+    /// How long a task's own validation may take.
+    pub validation_timeout: Duration,
+    /// How often the model is asked in one attempt.
+    pub turns: u32,
+    /// How many tokens one attempt may use.
+    pub attempt_tokens: Option<u64>,
+    /// What may be used over all attempts.
+    pub budgets: Budgets,
+    /// The least confidence of a lesson for a task.
+    pub knowledge_minimum: f64,
+    /// The most lessons for a task.
+    pub lessons: usize,
+    /// Whether a lesson is left out now and then, to measure its effect.
+    pub hold_out: bool,
+    /// When questions remind and end.
+    pub deadlines: Deadlines,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self {
+            loops: 2,
+            lease: Duration::from_mins(1),
+            silent_after: Duration::from_secs(90),
+            check_cycles: true,
+            tries: Limits::default(),
+            package_managers: Vec::new(),
+            stop: StopLimits::default(),
+            gate: Gate::default(),
+            validation_timeout: Duration::from_mins(15),
+            turns: 50,
+            attempt_tokens: None,
+            budgets: Budgets::default(),
+            knowledge_minimum: 0.6,
+            lessons: 5,
+            hold_out: true,
+            deadlines: Deadlines::default(),
+        }
+    }
+}
+
+impl BuildOptions {
+    /// Takes what the configuration says.
+    pub fn from_config(config: &Config, deadlines: Deadlines) -> Self {
+        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        let build = &config.build;
+        Self {
+            loops: build.loops as usize,
+            lease: seconds(build.lease_seconds),
+            silent_after: seconds(config.monitor.component_down_seconds),
+            check_cycles: build.check_cycles,
+            tries: Limits {
+                tries: build.tries,
+                rebases: build.rebases,
+                installs: build.installs,
+                ..Limits::default()
+            },
+            package_managers: build.package_managers.clone(),
+            stop: StopLimits {
+                max_failed: build.max_failed as usize,
+                critical_phases: build.critical_phases.clone(),
+                working_time: seconds(build.time_limit_minutes * 60),
+            },
+            gate: Gate::from(config.gate.as_ref()),
+            validation_timeout: seconds(config.validation.timeout_seconds),
+            turns: build.turns,
+            attempt_tokens: config.budget.attempt_tokens,
+            budgets: budgets(&config.budget),
+            knowledge_minimum: config.knowledge.build_minimum,
+            lessons: config.knowledge.per_task as usize,
+            hold_out: config.knowledge.hold_out,
+            deadlines,
+        }
+    }
+}
+
+/// Takes the ladder of budgets that the configuration names.
+pub fn budgets(settings: &BudgetSettings) -> Budgets {
+    let allowance = |tokens: Option<u64>, usd: Option<f64>| Allowance {
+        tokens,
+        micro_usd: usd.map(micro_usd),
+    };
+    Budgets {
+        task: allowance(settings.task_tokens, settings.task_usd),
+        build: allowance(settings.build_tokens, settings.build_usd),
+        project: allowance(settings.project_tokens, settings.project_usd),
+        day: allowance(settings.day_tokens, settings.day_usd),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the configuration bounds the amount, and `as` saturates"
+)]
+fn micro_usd(usd: f64) -> u64 {
+    (usd * 1e6).round() as u64
+}

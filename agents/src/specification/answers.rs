@@ -1,0 +1,170 @@
+//! Does what people answered about specifications, and about builds whose mending needs another revision.
+
+use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::{
+    CoverageBelowThreshold, MultipleFailures, SecurityVulnerability, SpecComplete,
+};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::payload::QuestionAnswered;
+use ropewalk_schemas::question::{About, Content, Question};
+use ropewalk_schemas::specification::{SpecState, Specification};
+use ropewalk_schemas::{BuildId, SpecId, UserSlug};
+use ropewalk_store::ChangeSet;
+use tracing::info;
+
+use super::requests::{self, ApproveError, RequestError};
+use super::{SpecificationOptions, act};
+
+/// Acts on an answer: approves what a yes approves, asks for the revision that an answer asks for, else goes on with
+/// what waited for it.
+pub(super) async fn on_answer(
+    options: &SpecificationOptions,
+    answer: &QuestionAnswered,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let choice = answer.choice.as_ref();
+    match (Trigger::parse(&answer.trigger), &answer.about) {
+        (Some(Trigger::SpecComplete), About::Specification { spec }) => {
+            match SpecComplete::of(choice) {
+                Some(SpecComplete::Start) => approve(answer, *spec, context).await,
+                Some(SpecComplete::Revise) => revise(answer, *spec, &answer.answer, context).await,
+                Some(SpecComplete::Later) | None => Ok(ChangeSet::new()),
+            }
+        }
+        (Some(trigger), About::Build { build }) => match mending(trigger, answer) {
+            Some(what) => mend(answer, *build, what, context).await,
+            None => Ok(ChangeSet::new()),
+        },
+        (_, About::Specification { spec }) => clarified(options, answer, *spec, context).await,
+        _ => Ok(ChangeSet::new()),
+    }
+}
+
+/// Approves the revision that the question has shown, and no other.
+async fn approve(
+    answer: &QuestionAnswered,
+    id: SpecId,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let question = question(answer, context).await?;
+    let spec = context.store.get::<Specification>(&id.to_string()).await?;
+    let (Some(question), Some(spec)) = (question, spec) else {
+        return Ok(changes);
+    };
+    let Some(Content::Revision { hash, .. }) = question.content else {
+        info!(spec.id = %id, "the yes to specification `{id}` names no revision");
+        return Ok(changes);
+    };
+    let by = UserSlug::parse(&answer.answered_by).map_err(AgentError::permanent)?;
+    match requests::add_approval(&mut changes, context, &spec, &hash, &by) {
+        Ok(_) => {
+            let reason = "the specification was approved";
+            requests::close_questions(&mut changes, context, &spec, reason).await?;
+            Ok(changes)
+        }
+        // Approved by somebody else, under revision, or of an earlier revision: the yes has nothing left to approve.
+        Err(
+            error @ (ApproveError::Already { .. }
+            | ApproveError::NotReady { .. }
+            | ApproveError::Stale { .. }),
+        ) => {
+            info!(spec.id = %id, "the yes came too late: {error}");
+            Ok(ChangeSet::new())
+        }
+        Err(error) => Err(AgentError::transient(error)),
+    }
+}
+
+/// Goes on with a draft that waited for the answer; a plan that was made without it is made anew with it.
+async fn clarified(
+    options: &SpecificationOptions,
+    answer: &QuestionAnswered,
+    id: SpecId,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let spec = context.store.get::<Specification>(&id.to_string()).await?;
+    if spec.is_some_and(|spec| spec.state == SpecState::Draft) {
+        return act::write(options, id, context).await;
+    }
+    let Some(question) = question(answer, context).await? else {
+        return Ok(ChangeSet::new());
+    };
+    // The plan stands on the default already.
+    if answer.choice.is_some() && answer.choice == question.default {
+        return Ok(ChangeSet::new());
+    }
+    let feedback = format!("{}\nThe answer: {}", question.text, answer.answer);
+    revise(answer, id, &feedback, context).await
+}
+
+/// Says what a revision is to mend, if that is what was chosen.
+fn mending(trigger: Trigger, answer: &QuestionAnswered) -> Option<&'static str> {
+    let choice = answer.choice.as_ref();
+    match trigger {
+        Trigger::MultipleFailures => match MultipleFailures::of(choice)? {
+            MultipleFailures::FixAll => Some("Mend everything that is listed here."),
+            MultipleFailures::FixCritical => Some("Mend what is listed as critical here."),
+            MultipleFailures::Leave => None,
+        },
+        Trigger::SecurityVulnerability => match SecurityVulnerability::of(choice)? {
+            SecurityVulnerability::Fix => Some("Close this hole."),
+            SecurityVulnerability::Manual | SecurityVulnerability::Accept => None,
+        },
+        Trigger::CoverageBelowThreshold => match CoverageBelowThreshold::of(choice)? {
+            CoverageBelowThreshold::AddTests => Some("Add tests for the areas listed here."),
+            CoverageBelowThreshold::Accept => None,
+        },
+        _ => None,
+    }
+}
+
+/// Asks for a revision that mends what the check of a whole build found; landed work is only changed by another one.
+async fn mend(
+    answer: &QuestionAnswered,
+    build: BuildId,
+    what: &str,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let build = context.store.get::<Build>(&build.to_string()).await?;
+    let (Some(build), Some(question)) = (build, question(answer, context).await?) else {
+        return Ok(ChangeSet::new());
+    };
+    let feedback = format!("{what}\n\n{}", question.text);
+    revise(answer, build.spec, &feedback, context).await
+}
+
+async fn revise(
+    answer: &QuestionAnswered,
+    id: SpecId,
+    feedback: &str,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let mut changes = ChangeSet::new();
+    let by = UserSlug::parse(&answer.answered_by).map_err(AgentError::permanent)?;
+    let Some(spec) = context.store.get::<Specification>(&id.to_string()).await? else {
+        return Ok(changes);
+    };
+    match requests::add_revision(&mut changes, context, &spec, &by, feedback).await {
+        Ok(reason) => {
+            requests::close_questions(&mut changes, context, &spec, reason).await?;
+            Ok(changes)
+        }
+        Err(RequestError::Read(error)) => Err(error.into()),
+        // What cannot be revised now finds the answer among what is known when it is.
+        Err(error) => {
+            info!(spec.id = %id, "the answer asks for no revision: {error}");
+            Ok(ChangeSet::new())
+        }
+    }
+}
+
+async fn question(
+    answer: &QuestionAnswered,
+    context: &Context,
+) -> Result<Option<Question>, AgentError> {
+    let id = answer.question_id.to_string();
+    let question = context.store.get::<Question>(&id).await?;
+    Ok(question.map(|question| question.record))
+}

@@ -1,0 +1,155 @@
+//! What answers about specifications set in motion, and what words alone do not.
+
+use ropewalk_agents::specification;
+use ropewalk_config::Trigger;
+use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::question::{About, Content};
+use ropewalk_schemas::specification::SpecState;
+use ropewalk_schemas::{BuildId, Payload};
+use ropewalk_store::ChangeSet;
+use serde_json::json;
+
+use super::house::{House, templates, user};
+use super::specification::{BRIEF, README, rule, small_plan};
+
+#[tokio::test]
+async fn words_to_the_question_whether_to_build_decide_nothing() {
+    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let question = house.open_questions().await.remove(0);
+    let hash = house.spec(spec).await.hash.unwrap();
+    assert_eq!(
+        question.content,
+        Some(Content::Revision { revision: 1, hash })
+    );
+    for prose in ["ok, but not yet", "yes", "approve"] {
+        let refused = questions::answer(&house.person(), question.id, prose, "ann", "cli").await;
+        let told = refused.unwrap_err().to_string();
+        assert!(
+            told.contains("decides nothing") && told.contains("`start`"),
+            "{told}"
+        );
+    }
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(house.open_questions().await[0].id, question.id);
+}
+
+#[tokio::test]
+async fn an_answer_that_asks_for_a_change_gets_another_revision() {
+    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let first = house.open_questions().await.remove(0);
+    let (person, words) = (house.person(), "revise: keep the names of cats too");
+    questions::answer(&person, first.id, words, "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
+    assert_eq!(record.feedback, ["keep the names of cats too"]);
+    // A yes to the first would approve nothing; the second is asked about anew.
+    let late = questions::answer(&person, first.id, "start", "ann", "cli").await;
+    assert!(late.is_err());
+    assert_ne!(house.open_questions().await[0].id, first.id);
+    assert_eq!(house.spec(spec).await.approval, None);
+}
+
+#[tokio::test]
+async fn an_answer_about_a_plan_that_stands_makes_the_plan_anew() {
+    let question = json!({ "type": "clarifying", "text": "Which colour?", "default": "red",
+        "options": [{ "id": "red", "label": "Red" }, { "id": "blue", "label": "Blue" }] });
+    let mut asking = small_plan("Pets");
+    asking["question"] = question;
+    let rules = rule("idea: pets, absent: 'The answer: Blue'", &asking)
+        + &rule(
+            "idea: pets, contains: ['The answer: Blue']",
+            &small_plan("Pets"),
+        );
+    for (answer, revision) in [("red", 1), ("blue", 2)] {
+        let house = House::new(&rules).await;
+        let idea = house.idea("pets", &[README, BRIEF]).await;
+        let spec = house.specify(&idea).await;
+        let open = house.open_questions().await;
+        let colour = open.iter().find(|row| row.text == "Which colour?").unwrap();
+        questions::answer(&house.person(), colour.id, answer, "ann", "cli")
+            .await
+            .unwrap();
+        assert_eq!(house.settle().await, []);
+        let record = house.spec(spec).await;
+        assert_eq!(
+            (record.state, record.revision),
+            (SpecState::Generated, revision),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn failures_of_a_whole_build_are_mended_by_another_revision() {
+    let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let hash = house.spec(spec).await.hash.unwrap();
+    let (person, ann) = (house.person(), user("ann"));
+    specification::approve(&person, spec, &hash, &ann)
+        .await
+        .unwrap();
+    let events = house.payloads().await;
+    let approval = events.iter().find_map(|payload| match payload {
+        Payload::SpecApproved(approval) => Some(approval.clone()),
+        _ => None,
+    });
+    let now = house.clock.now();
+    let id = BuildId(house.services.ids.next());
+    let build = Build {
+        state: BuildState::Failed,
+        completed_at: Some(now),
+        ..Build::queued(id, &approval.unwrap(), person.correlation(), now)
+    };
+    let values = [
+        ("count", "2"),
+        ("critical_count", "1"),
+        ("critical_list", "- unit: broken"),
+        ("warning_count", "1"),
+        ("warning_list", "- style: ugly"),
+    ];
+    let values = values.map(|(name, value)| (name, value.to_owned())).into();
+    let draft = templates()
+        .render(Trigger::MultipleFailures, &values)
+        .unwrap();
+    let asking = Asking::of(draft, About::Build { build: id }, Some(&idea));
+    let mut changes = ChangeSet::new();
+    changes.insert(&build);
+    let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
+    let Asked::Open(asked) = asked.unwrap() else {
+        panic!("it is asked anew")
+    };
+    house.store().commit(changes).await.unwrap();
+    questions::answer(&person, asked, "fix-all", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
+    let feedback = &record.feedback[0];
+    for told in ["Mend everything", "- unit: broken", "- style: ugly"] {
+        assert!(feedback.contains(told), "{feedback}");
+    }
+}
+
+#[test]
+fn specifications_understand_every_answer_whatever_the_labels_say() {
+    ropewalk_tests::labels::run_again_reworded(&[
+        "a_yes_to_the_question",
+        "words_to_the_question",
+        "an_answer_",
+        "failures_of_a_whole_build",
+        "a_blocking_question_holds",
+        "an_answered_question",
+    ])
+    .unwrap();
+}

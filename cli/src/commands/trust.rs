@@ -1,0 +1,133 @@
+//! Verb `trust`: shows what a project's file loosens, and keeps the word of a person that it may.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use ropewalk_config::{TrustRequest, Trusted};
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::ContentHash;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// What was read.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// The hash of the keys that were read, as this verb shows it.
+    #[arg(long)]
+    hash: Option<ContentHash>,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    request: Box<TrustRequest>,
+    /// What was trusted last, perhaps something else.
+    word: Option<Trusted>,
+    trusted: bool,
+}
+
+impl Trust {
+    /// Runs the verb.
+    pub fn run(self, app: &App) -> Result<(), CliError> {
+        let loaded = app.load_whoever_wrote_it()?;
+        let Some(request) = loaded.trust else {
+            return app.output.note(match loaded.project_file {
+                Some(_) => "there is nothing to trust: `ropewalk.toml` loosens nothing",
+                None => "there is nothing to trust: no `ropewalk.toml` here or above",
+            });
+        };
+        let shown = Shown::of(request, app)?;
+        let agreed = match &self.hash {
+            Some(hash) => agrees(hash, &shown.request)?,
+            None if shown.trusted => false,
+            // Without a word to go by the keys are shown first, to be read.
+            None => {
+                app.output.show(&shown, human)?;
+                if !app.can_ask() {
+                    return Err(refusal(&shown.request));
+                }
+                ask()?
+            }
+        };
+        if !agreed {
+            return app.output.show(&shown, human);
+        }
+        let now = Clock::system().now().to_rfc3339();
+        shown.request.trust(&app.environment, &now)?;
+        app.output.show(&Shown::of(shown.request, app)?, human)
+    }
+}
+
+impl Shown {
+    fn of(request: Box<TrustRequest>, app: &App) -> Result<Self, CliError> {
+        let word = request.last_word(&app.environment)?;
+        let trusted = word.as_ref().is_some_and(|word| word.hash == request.hash);
+        Ok(Self {
+            request,
+            word,
+            trusted,
+        })
+    }
+}
+
+/// Takes a hash that names what is there now, and no other.
+fn agrees(hash: &ContentHash, request: &TrustRequest) -> Result<bool, CliError> {
+    if *hash == request.hash {
+        return Ok(true);
+    }
+    let text = format!(
+        "`{}` does not ask for that, or no longer; read what it asks for with `ropewalk trust`",
+        request.file.display()
+    );
+    Err(CliError::refused("untrusted", text))
+}
+
+fn refusal(request: &TrustRequest) -> CliError {
+    let text = format!(
+        "nothing was trusted; read the keys, then allow exactly these with `ropewalk trust --hash {}`",
+        request.hash
+    );
+    CliError::refused("untrusted", text)
+}
+
+/// Asks a person; whoever says no has cancelled.
+fn ask() -> Result<bool, CliError> {
+    let question = inquire::Confirm::new("Let this file do exactly that on this machine?");
+    match question.with_default(false).prompt() {
+        Ok(true) => Ok(true),
+        Ok(false)
+        | Err(
+            inquire::InquireError::OperationCanceled | inquire::InquireError::OperationInterrupted,
+        ) => Err(CliError::Cancelled),
+        Err(error) => Err(CliError::failed(error)),
+    }
+}
+
+/// Shows each value whole, since it is what the person answers for, and what it was when they last did.
+fn human(shown: &Shown) -> String {
+    let request = &shown.request;
+    let mut text = match (&shown.word, shown.trusted) {
+        (Some(word), true) => format!(
+            "{} is trusted since {} with:\n",
+            word.file.display(),
+            word.at
+        ),
+        (Some(_), false) => format!("{} has changed, and asks for:\n", request.file.display()),
+        (None, _) => format!("{} asks for:\n", request.file.display()),
+    };
+    // Writing to a String cannot fail.
+    for entry in &request.keys {
+        writeln!(text, "  {} = {}", entry.key, entry.value).ok();
+    }
+    if let Some(word) = shown.word.as_ref().filter(|_| !shown.trusted) {
+        for key in request.changed_since(Some(word)) {
+            let was = word.keys.get(&key).map(ToString::to_string);
+            let was = was.unwrap_or_else(|| "not set".to_owned());
+            writeln!(text, "  {key} was {was}").ok();
+        }
+    }
+    write!(text, "hash {}", request.hash).ok();
+    text
+}

@@ -1,0 +1,55 @@
+//! Runs one verb: what it was asked for, and how it is stopped.
+
+use ropewalk_config::Environment;
+use ropewalk_runtime::secrets;
+
+use crate::app::App;
+use crate::arguments::{Arguments, Command};
+use crate::error::CliError;
+use crate::interrupts::Interrupts;
+use crate::output::Output;
+use crate::{commands, rehearse};
+
+/// Runs the verb that `arguments` name; Ctrl-C ends it.
+pub async fn run(arguments: Arguments) -> Result<(), CliError> {
+    let Arguments { global, command } = arguments;
+    let output = Output::new(global.json);
+    let environment = Environment::from_process();
+    secrets::keep(environment.secrets());
+    let app = App {
+        output,
+        environment,
+        global,
+    };
+    let interrupts = Interrupts::start();
+    // A verb that runs agents hears signals itself, since it has to put the work away first.
+    let hosts = command.hosts_agents();
+    tokio::select! {
+        outcome = Box::pin(dispatch(command, &app)) => outcome,
+        () = interrupts.insisted() => Err(CliError::Cancelled),
+        () = interrupts.requested(), if !hosts => Err(CliError::Cancelled),
+    }
+}
+
+async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
+    match command {
+        Command::Rehearse(arguments) => {
+            rehearse::run(arguments, &app.environment, &app.output).await
+        }
+        Command::Init(verb) => verb.run(app).await,
+        Command::Trust(verb) => verb.run(app),
+        Command::Up(verb) => verb.run(app).await,
+        Command::Agent(verb) => verb.run(app).await,
+        Command::Doctor(verb) => verb.run(app).await,
+        Command::Idea(noun) => commands::idea::run(noun, app).await,
+        Command::Spec(noun) => commands::spec::run(noun, app).await,
+        Command::Build(noun) => Box::pin(commands::build::run(noun, app)).await,
+        Command::Question(noun) => commands::question::run(noun, app).await,
+        Command::Knowledge(noun) => commands::knowledge::run(noun, app).await,
+        Command::Event(noun) => commands::event::run(noun, app).await,
+        Command::DeadLetter(noun) => commands::dead_letter::run(noun, app).await,
+        Command::Lock(noun) => commands::lock::run(noun, app).await,
+        Command::Wait(noun) => commands::wait::run(noun, app).await,
+        Command::Config(noun) => commands::config::run(noun, app),
+    }
+}

@@ -1,0 +1,91 @@
+//! What must not leave the process does not, and what a text holds is shown and not obeyed.
+
+use std::path::Path;
+
+use crate::approvals::{specified, text, until};
+use crate::world::{World, one_task};
+
+const CANARY: &str = "sk-canary-7f3e9a1c55d0";
+/// The middle of it as base64 writes it, at each of three beginnings.
+const ENCODED: [&str; 3] = [
+    "Y2FuYXJ5LTdmM2U5YTFjNT",
+    "NhbmFyeS03ZjNlOWExYzU1",
+    "jYW5hcnktN2YzZTlhMWM1N",
+];
+
+/// Returns the files below `directory` that hold one of `words`.
+fn holding(directory: &Path, words: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(holding(&path, words));
+        } else if let Ok(content) = std::fs::read(&path) {
+            let text = String::from_utf8_lossy(&content);
+            if words.iter().any(|word| text.contains(word)) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// The check prints what the process that runs it was started with, as it is and in base64.
+#[test]
+fn a_key_that_a_check_prints_is_in_no_row_no_file_and_no_log() {
+    let world = World::scripted();
+    let check = "cat /proc/$PPID/environ; base64 --wrap=0 /proc/$PPID/environ; false";
+    world.write("../script.yaml", &one_task(check));
+    let spec = specified(&world);
+    let up = world.up_with(&[("ANTHROPIC_API_KEY", CANARY)]);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    world.run(&format!("spec approve {id} --hash {hash}"));
+    until(&world, "question list", |asked| asked[0]["id"].is_string());
+    // Root may read every process, others find this one closed.
+    let came_to_it = if nix::unistd::geteuid().is_root() {
+        "[secret]"
+    } else {
+        "Permission denied"
+    };
+    until(&world, "event list", |_| {
+        !holding(&world.state(), &[came_to_it]).is_empty()
+    });
+    drop(up);
+    let mut words = vec![CANARY];
+    words.extend(ENCODED);
+    assert_eq!(holding(world.root(), &words), [""; 0]);
+}
+
+#[test]
+fn an_approval_shows_each_check_whole() {
+    let world = World::scripted();
+    let check = format!(
+        "test -s a.txt && echo {} && curl http://h/x",
+        "a".repeat(300)
+    );
+    world.write("../script.yaml", &one_task(&check));
+    let spec = specified(&world);
+    let shown = world.run(&format!("spec show {}", text(&spec["id"])));
+    assert!(shown.contains(&check), "{shown}");
+}
+
+#[test]
+fn marks_that_would_steer_a_terminal_are_shown_in_every_list() {
+    let world = World::scripted();
+    let title = "Walks \u{1b}]0;mine\u{7} \u{202e}txt.exe \u{200b}x";
+    world
+        .ropewalk(["idea", "new", title, "--slug", "walks"])
+        .assert()
+        .success();
+    for line in ["idea list", "idea show walks", "event list"] {
+        let shown = world.run(line);
+        for mark in ['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}'] {
+            assert!(!shown.contains(mark), "{line}: {shown:?}");
+        }
+    }
+    let shown = world.run("idea list");
+    assert!(
+        shown.contains("␛]0;mine␇ <U+202E>txt.exe <U+200B>x"),
+        "{shown}"
+    );
+}

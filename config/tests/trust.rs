@@ -1,0 +1,223 @@
+//! What a cloned repository may set by itself, and what needs the word of a person.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_config::{Config, ConfigError, Environment, Loaded};
+
+/// A clone and the home of whoever cloned it.
+struct Clone {
+    root: tempfile::TempDir,
+}
+
+impl Clone {
+    fn with(text: &str) -> std::io::Result<Self> {
+        let root = tempfile::tempdir()?;
+        std::fs::create_dir_all(root.path().join("home/.config/ropewalk"))?;
+        std::fs::create_dir_all(root.path().join("clone/src"))?;
+        let clone = Self { root };
+        clone.write(text)?;
+        Ok(clone)
+    }
+
+    fn write(&self, text: &str) -> std::io::Result<()> {
+        std::fs::write(self.directory().join("ropewalk.toml"), text)
+    }
+
+    fn user(&self, text: &str) -> std::io::Result<()> {
+        let path = self.root.path().join("home/.config/ropewalk/config.toml");
+        std::fs::write(path, text)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.root.path().join("clone")
+    }
+
+    fn environment(&self) -> Environment {
+        let home = self.root.path().join("home");
+        Environment::from_pairs([("HOME", home.as_path()), ("USER", Path::new("ada"))])
+    }
+
+    fn load(&self, directory: &Path) -> Result<Loaded, ConfigError> {
+        Config::load(directory, &self.environment(), &[])
+    }
+
+    fn trust(&self) -> anyhow::Result<()> {
+        let environment = self.environment();
+        let loaded = Config::load_whoever_wrote_it(&self.directory(), &environment, &[])?;
+        match loaded.trust {
+            Some(request) => Ok(request.trust(&environment, "now")?),
+            None => anyhow::bail!("nothing to trust"),
+        }
+    }
+
+    /// Returns the keys that are refused; none when the file is taken.
+    fn refused(&self) -> Vec<String> {
+        match self.load(&self.directory().join("src")) {
+            Err(ConfigError::Untrusted { keys, .. }) => keys,
+            Err(other) => vec![other.to_string()],
+            Ok(_) => Vec::new(),
+        }
+    }
+}
+
+#[test]
+fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::Result<()> {
+    let cases = [
+        ("sandbox = \"off\"", "sandbox"),
+        (
+            "[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"",
+            "providers.anthropic.base_url",
+        ),
+        (
+            "[providers.anthropic]\nkey_variable = \"AWS_SECRET\"",
+            "providers.anthropic.key_variable",
+        ),
+        (
+            "[providers.x]\nkind = \"scripted\"\nscript = \"x.yaml\"",
+            "providers.x.kind",
+        ),
+        ("[rehearsal]\nperson = \"person.yaml\"", "rehearsal.person"),
+        (
+            "bus = { transport = \"nats://127.0.0.1:1\" }",
+            "bus.transport",
+        ),
+        (
+            "[bus]\ntransport = \"nats://h:1\"\ntoken_variable = \"ANTHROPIC_API_KEY\"",
+            "bus.token_variable",
+        ),
+        ("[store]\nlocation = \"postgres://h/d\"", "store.location"),
+        ("[project]\nstate = \"../elsewhere\"", "project.state"),
+        ("[project]\nrepo = \"../other\"", "project.repo"),
+        (
+            "[build]\npackage_managers = [\"npm\"]",
+            "build.package_managers",
+        ),
+        ("[build]\nturns = 5000", "build.turns"),
+        (
+            "[budget]\nattempt_tokens = 900000000",
+            "budget.attempt_tokens",
+        ),
+        (
+            "[[gate.commands]]\nname = \"t\"\ncommand = \"id\"",
+            "gate.commands",
+        ),
+        (
+            "[specification]\nauto_generate = true",
+            "specification.auto_generate",
+        ),
+    ];
+    for (text, key) in cases {
+        let clone = Clone::with(text)?;
+        let refused = clone.refused();
+        assert!(
+            refused.iter().any(|refused| refused == key),
+            "{text}: {refused:?}"
+        );
+        let line = clone
+            .load(&clone.directory())
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
+        assert_eq!(line.lines().count(), 1, "{line}");
+        for wanted in ["clone/ropewalk.toml", "`ropewalk trust`"] {
+            assert!(line.contains(wanted), "{line}");
+        }
+        clone.trust()?;
+        assert_eq!(clone.refused(), [""; 0], "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_repository_tightens_or_chooses_needs_nobody() -> anyhow::Result<()> {
+    let clone = Clone::with(
+        "sandbox = \"required\"\n[project]\nname = \"walks\"\nrepo = \".\"\n[models]\nbuild = \"openai/gpt-5\"\n\
+         [build]\nturns = 5\ncritical_phases = []\n[budget]\nday_usd = 1.5\n[gate]\ntask_level = \"thorough\"\n",
+    )?;
+    assert_eq!(clone.refused(), [""; 0]);
+    Ok(())
+}
+
+#[test]
+fn a_changed_byte_asks_again_and_another_clone_asks_for_itself() -> anyhow::Result<()> {
+    let clone = Clone::with("[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"\n")?;
+    clone.trust()?;
+    // What does not loosen may change.
+    clone.write("[providers.anthropic] # mine\nbase_url = \"http://127.0.0.1:1\"\n[pm]\nwatch_minutes = 1\n")?;
+    assert_eq!(clone.refused(), [""; 0]);
+    clone.write("[providers.anthropic]\nbase_url = \"http://127.0.0.1:2\"\n")?;
+    assert_eq!(clone.refused(), ["providers.anthropic.base_url"]);
+    clone.trust()?;
+    clone.write(
+        "[providers.anthropic]\nbase_url = \"http://127.0.0.1:2\"\nkey_variable = \"K\"\n",
+    )?;
+    // Only what changed is named.
+    assert_eq!(clone.refused(), ["providers.anthropic.key_variable"]);
+    clone.write("[providers.anthropic]\nbase_url = \"http://127.0.0.1:2\"\n")?;
+    let other = clone.root.path().join("other");
+    std::fs::create_dir(&other)?;
+    std::fs::copy(
+        clone.directory().join("ropewalk.toml"),
+        other.join("ropewalk.toml"),
+    )?;
+    assert_eq!(clone.refused(), [""; 0]);
+    assert!(matches!(
+        clone.load(&other),
+        Err(ConfigError::Untrusted { .. })
+    ));
+    // Nor does a link to the trusted file help: the paths in it would lead elsewhere.
+    std::fs::remove_file(other.join("ropewalk.toml"))?;
+    std::os::unix::fs::symlink(
+        clone.directory().join("ropewalk.toml"),
+        other.join("ropewalk.toml"),
+    )?;
+    assert!(matches!(
+        clone.load(&other),
+        Err(ConfigError::Untrusted { .. })
+    ));
+    Ok(())
+}
+
+#[test]
+fn what_the_user_allows_anyway_is_not_asked() -> anyhow::Result<()> {
+    let clone = Clone::with("sandbox = \"off\"\n[build]\nturns = 80\n")?;
+    clone.user("sandbox = \"off\"\n[build]\nturns = 80\n")?;
+    assert_eq!(clone.refused(), [""; 0]);
+    clone.user("[build]\nturns = 79\n")?;
+    assert_eq!(clone.refused(), ["build.turns", "sandbox"]);
+    Ok(())
+}
+
+#[test]
+fn without_a_home_nobody_is_trusted() -> anyhow::Result<()> {
+    let clone = Clone::with("sandbox = \"off\"\n")?;
+    let nobody = Environment::default();
+    let refused = Config::load(&clone.directory(), &nobody, &[]);
+    assert!(matches!(refused, Err(ConfigError::Untrusted { .. })));
+    let loaded = Config::load_whoever_wrote_it(&clone.directory(), &nobody, &[])?;
+    let kept = loaded.trust.map(|request| request.trust(&nobody, "now"));
+    assert_eq!(kept, Some(Err(ConfigError::NoTrustHome)));
+    Ok(())
+}
+
+#[test]
+fn the_word_of_a_person_is_private() -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let clone = Clone::with("sandbox = \"off\"\n")?;
+    clone.trust()?;
+    let kept = clone.root.path().join("home/.config/ropewalk/trust");
+    assert_eq!(kept.metadata()?.permissions().mode() & 0o777, 0o700);
+    let files: Vec<_> = std::fs::read_dir(kept)?.collect::<Result<_, _>>()?;
+    assert_eq!(files.len(), 1);
+    let word: Option<serde_json::Value> = files
+        .first()
+        .map(|file| std::fs::read_to_string(file.path()))
+        .transpose()?
+        .map(|text| serde_json::from_str(&text))
+        .transpose()?;
+    let word = word.unwrap_or_default();
+    for (field, value) in [("by", "ada"), ("at", "now")] {
+        assert_eq!(word.get(field), Some(&value.into()), "{word}");
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Asks the model once, and knows what a reply that never became whole has cost.
+
+use futures::StreamExt;
+use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, Usage};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::EngineError;
+use crate::job::ModelEntry;
+use crate::observer::Observer;
+
+/// About so many bytes are a token, where nobody has counted.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Is a call that came to no whole reply.
+#[derive(Debug)]
+pub(super) struct Broken {
+    /// Why.
+    pub(super) error: EngineError,
+    /// What it used all the same; none when nothing was heard.
+    pub(super) usage: Option<Usage>,
+}
+
+/// Asks, and shows `observer` the words as they come.
+pub(super) async fn ask(
+    entry: &ModelEntry,
+    request: &ModelRequest,
+    cancel: &CancellationToken,
+    observer: &dyn Observer,
+) -> Result<Reply, Broken> {
+    let mut heard = Heard::default();
+    // Dropping the stream ends the request, so that a provider that hangs cannot hold the job.
+    let answered = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ModelError::Cancelled),
+        reply = listen(entry, request, cancel, observer, &mut heard) => reply,
+    };
+    answered.map_err(|error| {
+        let usage = heard.usage(request, &error);
+        let error = match error {
+            ModelError::Cancelled => EngineError::Cancelled,
+            other => other.into(),
+        };
+        Broken { error, usage }
+    })
+}
+
+async fn listen(
+    entry: &ModelEntry,
+    request: &ModelRequest,
+    cancel: &CancellationToken,
+    observer: &dyn Observer,
+    heard: &mut Heard,
+) -> Result<Reply, ModelError> {
+    let mut stream = entry.model.stream(request, cancel).await?;
+    while let Some(delta) = stream.next().await {
+        match delta? {
+            Delta::Text(text) => {
+                heard.hear(text.len());
+                observer.delta(&text);
+            }
+            Delta::Done(reply) => return Ok(reply),
+            Delta::ToolUseStarted { .. } => heard.hear(0),
+            Delta::ToolUse(call) => heard.hear(call.input.to_string().len()),
+            Delta::Usage(usage) => heard.counted = usage,
+        }
+    }
+    Err(ModelError::Truncated)
+}
+
+/// Is what was heard of a reply so far.
+#[derive(Debug, Default)]
+struct Heard {
+    began: bool,
+    bytes: u64,
+    counted: Usage,
+}
+
+impl Heard {
+    fn hear(&mut self, bytes: usize) {
+        self.began = true;
+        self.bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+    }
+
+    /// Counts what is paid for a reply that broke off. Providers count a reply at its end, so where one has not said
+    /// it, the bytes stand in: a budget that took it for nothing could be emptied by such replies.
+    fn usage(&self, request: &ModelRequest, error: &ModelError) -> Option<Usage> {
+        let bytes = match error {
+            ModelError::TooLong { limit_bytes } => self.bytes.max(*limit_bytes),
+            _ => self.bytes,
+        };
+        if !self.began && bytes == 0 {
+            return None;
+        }
+        let mut usage = self.counted;
+        if usage.total_input_tokens() == 0 {
+            let read = u64::try_from(request.text().len()).unwrap_or(u64::MAX);
+            usage.input_tokens = read / BYTES_PER_TOKEN;
+        }
+        usage.output_tokens = usage.output_tokens.max(bytes / BYTES_PER_TOKEN);
+        Some(usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_llm::Message;
+
+    use super::*;
+
+    #[test]
+    fn what_broke_off_costs_what_was_counted_or_else_what_was_heard() {
+        let request = ModelRequest::new("m", "", vec![Message::user("x".repeat(400))]);
+        let counted = Usage {
+            input_tokens: 7,
+            output_tokens: 1,
+            ..Usage::default()
+        };
+        let too_long = ModelError::TooLong { limit_bytes: 4_000 };
+        let rows = [
+            (false, 0, Usage::default(), ModelError::Truncated, None),
+            (
+                false,
+                0,
+                Usage::default(),
+                too_long.clone(),
+                Some((100, 1_000)),
+            ),
+            (
+                true,
+                80,
+                Usage::default(),
+                ModelError::Truncated,
+                Some((100, 20)),
+            ),
+            (true, 80, counted, ModelError::Truncated, Some((7, 20))),
+            (true, 0, counted, ModelError::Truncated, Some((7, 1))),
+            (true, 80, counted, too_long, Some((7, 1_000))),
+        ];
+        for (began, bytes, counted, error, expected) in rows {
+            let heard = Heard {
+                began,
+                bytes,
+                counted,
+            };
+            let usage = heard.usage(&request, &error);
+            let found = usage.map(|usage| (usage.input_tokens, usage.output_tokens));
+            assert_eq!(found, expected, "{heard:?} {error}");
+        }
+    }
+}

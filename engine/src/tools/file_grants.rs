@@ -1,0 +1,22 @@
+//! Lets an attempt ask for files that its task did not declare.
+
+use async_trait::async_trait;
+use ropewalk_schemas::RepoPath;
+
+/// Grants files to an attempt; it may take as long as their holders need.
+#[async_trait]
+pub trait FileGrants: Send + Sync {
+    /// Asks for all of `files` or none.
+    async fn request(&self, files: &[RepoPath], reason: &str) -> GrantReply;
+}
+
+/// Says what came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantReply {
+    /// The files may be written.
+    Granted,
+    /// The files may not be written; the model reads why.
+    Denied(String),
+    /// The attempt must stop now, for this reason.
+    Ended(String),
+}

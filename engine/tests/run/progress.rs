@@ -1,0 +1,74 @@
+//! What counts as progress of a job, and what is only life.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ropewalk_engine::{Observer, build_tools};
+use ropewalk_llm::ToolUse;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{House, job, workbench};
+
+/// Counts what was told.
+#[derive(Default)]
+struct Watcher {
+    steps: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+impl Observer for Watcher {
+    fn tool_started(&self, _: &ToolUse) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn progress(&self) {
+        self.steps.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Returns how many calls ran and how many steps forward they were.
+async fn watched(script: &str) -> anyhow::Result<(usize, usize)> {
+    let house = House::new(script).await?;
+    let bench = workbench(&house)?;
+    let lines: Vec<String> = (1..=40).map(|line| format!("line {line}\n")).collect();
+    std::fs::write(
+        house.directory.path().join("slot/notes.txt"),
+        lines.concat(),
+    )?;
+    let job = job(build_tools(&bench)?);
+    let watcher = Watcher::default();
+    let cancel = CancellationToken::new();
+    house.engine().run(&job, &cancel, &watcher).await?;
+    let count = |count: AtomicUsize| count.into_inner();
+    Ok((count(watcher.calls), count(watcher.steps)))
+}
+
+#[tokio::test]
+async fn an_agent_that_chatters_and_runs_commands_to_the_same_end_makes_no_progress()
+-> anyhow::Result<()> {
+    let script = r#"
+- { turn: 1, reply: { text: I look around., tools: [{ name: bash, input: { command: "echo 1 passed" } }] } }
+- { turn: 2, reply: { text: And again., tools: [{ name: bash, input: { command: "sleep 0; echo 2 passed" } }] } }
+- { turn: 3, reply: { text: Once more., tools: [{ name: bash, input: { command: "echo 37 passed" } }] } }
+- { turn: 4, reply: { text: I am thinking. } }
+"#;
+    assert_eq!(watched(script).await?, (3, 1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_file_a_new_result_and_a_part_read_first_are_progress() -> anyhow::Result<()> {
+    let script = r#"
+- { turn: 1, reply: { tools: [{ name: read, input: { path: notes.txt, offset: 1, limit: 20 } }] } }
+- { turn: 2, reply: { tools: [{ name: read, input: { path: notes.txt, offset: 5, limit: 10 } }] } }
+- { turn: 3, reply: { tools: [{ name: read, input: { path: notes.txt, offset: 15, limit: 10 } }] } }
+- { turn: 4, reply: { tools: [{ name: write, input: { path: src/lib.rs, content: "one\n" } }] } }
+- { turn: 5, reply: { tools: [{ name: write, input: { path: src/lib.rs, content: "one\n" } }] } }
+- { turn: 6, reply: { tools: [{ name: bash, input: { command: "cat src/lib.rs" } }] } }
+- { turn: 7, reply: { tools: [{ name: bash, input: { command: "cat src/lib.rs; false" } }] } }
+- { turn: 8, reply: { tools: [{ name: write, input: { path: elsewhere, content: "one\n" } }] } }
+- { turn: 9, reply: { text: Done. } }
+"#;
+    // Not the part that was read before, not the write that changed nothing, not the refused one.
+    assert_eq!(watched(script).await?, (8, 5));
+    Ok(())
+}

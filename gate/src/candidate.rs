@@ -1,0 +1,367 @@
+//! Runs the gate: looks at the difference, then runs every command on a clean checkout of the commit.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level, Proof};
+use ropewalk_schemas::question::Content;
+use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::{AttemptId, CommitId, RepoPath, RequirementId};
+use ropewalk_workspace::{ChangeKind, ChangedFile};
+use tokio_util::sync::CancellationToken;
+
+use crate::checks::{Gate, GateCheck, Spent};
+use crate::error::GateError;
+use crate::judge::Ruling;
+use crate::packages::Install;
+use crate::parent::{Known, Parent, renamed};
+use crate::protected::{self, Protected};
+use crate::runner::{Check, Findings, GateRunner};
+use crate::site::Site;
+use crate::{difference, install, proof, weakened};
+
+/// The name of a task's own check in the evidence.
+const VALIDATION: &str = "validation";
+
+/// A candidate before the gate.
+pub struct Candidate<'a> {
+    /// What was to be done.
+    pub task: &'a Task,
+    /// The attempt that made it.
+    pub attempt: AttemptId,
+    /// The commit itself.
+    pub commit: &'a CommitId,
+    /// What it stands on.
+    pub parent: &'a CommitId,
+    /// What its build began with, which says what the gate is.
+    pub base: Option<&'a CommitId>,
+    /// The files that it may change.
+    pub allowed: &'a [RepoPath],
+    /// What was seen and said before.
+    pub precedents: &'a Precedents,
+    /// The time.
+    pub now: DateTime<Utc>,
+}
+
+/// What was seen and said before about the build of a candidate.
+#[derive(Debug, Default)]
+pub struct Precedents {
+    /// The evidence of what passed in this build.
+    pub passed: Vec<Evidence>,
+    /// What a person allowed this task to change.
+    pub consents: Vec<Content>,
+}
+
+/// What the gate saw.
+pub struct Seen {
+    /// What ran and what it showed.
+    pub evidence: Evidence,
+    /// The actual output behind the findings, for the next attempt.
+    pub error: String,
+    /// What a person would have to accept.
+    pub protected: Vec<Protected>,
+    /// The changed files, each with a hash of what it holds now, so that two tries can be told from each other.
+    pub changed: Vec<String>,
+    /// Whether packages can be installed for it.
+    pub installable: bool,
+}
+
+/// Checks a candidate; none when it was ended from outside.
+pub async fn check(
+    runner: &GateRunner,
+    candidate: &Candidate<'_>,
+    cancel: &CancellationToken,
+) -> Result<Option<Seen>, GateError> {
+    let clone = &runner.clone;
+    let changed = clone
+        .changed_files(candidate.parent.as_str(), candidate.commit.as_str())
+        .await?;
+    let tree = clone.tree_of(candidate.commit).await?;
+    let gate = runner.gate_at(candidate.base).await?;
+    let mut verdict = Findings::default();
+    let looked = difference::inspect(runner, &gate, candidate, &changed, &mut verdict).await?;
+    let mut ran = Ran::default();
+    let mut installs = asked_installs(runner, candidate.commit, candidate.task).await?;
+    if verdict.is_clean() {
+        let parent_installs = asked_installs(runner, candidate.parent, candidate.task).await?;
+        let passed = &candidate.precedents.passed;
+        let mut job = Job {
+            runner,
+            candidate,
+            checks: checks(runner, &gate, candidate.task),
+            parent: Parent::new(runner, candidate.parent, parent_installs, passed).await?,
+            cancel,
+        };
+        let known = Known::of(passed, &tree, &installs);
+        let Some(all) = run_all(&mut job, &gate, known, &installs, &mut verdict).await? else {
+            return Ok(None);
+        };
+        ran = all;
+        if verdict.is_clean() && may_weaken(&changed) {
+            let compared = compare(&mut job, &ran.checks, &mut verdict).await?;
+            if !compared {
+                return Ok(None);
+            }
+        }
+        if verdict.is_clean() && !prove(&mut job, &mut ran, &mut verdict).await? {
+            return Ok(None);
+        }
+    }
+    if verdict.class == Some(FailureClass::MissingDependency) && candidate.task.installs == 0 {
+        installs = install::found_at(runner, candidate.commit, [candidate.task]).await?;
+    }
+    let evidence = Evidence {
+        build: candidate.task.build,
+        task: Some(candidate.task.id.clone()),
+        attempt: Some(candidate.attempt),
+        commit: candidate.commit.clone(),
+        tree,
+        verdict: verdict.verdict(),
+        class: verdict.class,
+        findings: verdict.lines.clone(),
+        level: gate.named(gate.task_level),
+        requirements: required(candidate.task),
+        not_run: not_run(&gate, gate.task_level, &ran.checks),
+        installs: ran.installs,
+        checks: ran.checks,
+        proof: ran.proof,
+        at: candidate.now,
+    };
+    Ok(Some(Seen {
+        evidence,
+        error: verdict.error(),
+        protected: looked.protected,
+        changed: looked.changed,
+        installable: !installs.is_empty(),
+    }))
+}
+
+/// Lists the installs that a task asks for at a commit: those of a round in which something was missing before.
+async fn asked_installs(
+    runner: &GateRunner,
+    commit: &CommitId,
+    task: &Task,
+) -> Result<Vec<Install>, GateError> {
+    if task.installs == 0 {
+        return Ok(Vec::new());
+    }
+    install::found_at(runner, commit, [task]).await
+}
+
+/// What the commands of a gate are run for.
+struct Job<'a> {
+    runner: &'a GateRunner,
+    candidate: &'a Candidate<'a>,
+    checks: Vec<Check<'a>>,
+    parent: Parent<'a>,
+    cancel: &'a CancellationToken,
+}
+
+/// What ran.
+#[derive(Default)]
+struct Ran {
+    installs: Vec<CheckRun>,
+    checks: Vec<CheckRun>,
+    proof: Option<Proof>,
+}
+
+/// Lists the commands of a task's gate, its own first; a command is run once.
+pub(crate) fn checks<'a>(runner: &GateRunner, gate: &'a Gate, task: &'a Task) -> Vec<Check<'a>> {
+    let validation = &task.block.validation;
+    let mut checks = vec![Check {
+        name: VALIDATION,
+        command: &validation.command,
+        level: None,
+        kind: None,
+        expected: Some(&validation.expected),
+        counts: Some(&gate.counts),
+        timeout: runner.validation_timeout,
+    }];
+    checks.extend(
+        gate.up_to(gate.task_level)
+            .map(|check| Check::of(gate, check)),
+    );
+    checks
+}
+
+/// Lists the requirements that a task is for, each once.
+pub fn required(task: &Task) -> Vec<RequirementId> {
+    let mut found: Vec<RequirementId> = Vec::new();
+    for line in &task.block.requirements {
+        if let Some(id) = &line.id
+            && !found.contains(id)
+        {
+            found.push(id.clone());
+        }
+    }
+    found
+}
+
+/// Names the checks of a gate that did not run: after one that did not hold, or of a deeper level.
+pub fn not_run(gate: &Gate, level: Level, runs: &[CheckRun]) -> Vec<String> {
+    let ran = |check: &&GateCheck| !runs.iter().any(|run| run.name == check.name);
+    let left = gate
+        .up_to(level)
+        .filter(ran)
+        .map(|check| check.name.clone());
+    let deeper = gate.beyond(level).map(|check| {
+        let of = check.level.map_or("", Level::as_str);
+        format!("{} ({of})", check.name)
+    });
+    left.chain(deeper).collect()
+}
+
+/// Installs what is to be installed and runs the commands until one does not hold; none when it was ended from outside.
+async fn run_all(
+    job: &mut Job<'_>,
+    gate: &Gate,
+    known: Known,
+    installs: &[Install],
+    findings: &mut Findings,
+) -> Result<Option<Ran>, GateError> {
+    let mut ran = Ran::default();
+    let mut site = None;
+    let mut spent = Spent::default();
+    for check in job.checks.clone() {
+        let again = ran.checks.iter().find(|run| run.command == check.command);
+        let again = again.and_then(|run| renamed(run, &check));
+        if let Some(run) = again.or_else(|| known.holds(&check)) {
+            ran.checks.push(run);
+            continue;
+        }
+        if site.is_none() {
+            let commit = job.candidate.commit;
+            let prepared = Site::prepare(job.runner, commit, installs, job.cancel, findings);
+            let Some((prepared, installed)) = prepared.await? else {
+                return Ok(None);
+            };
+            site = Some(prepared);
+            ran.installs = installed;
+            if !findings.is_clean() {
+                break;
+            }
+        }
+        let Some(site) = &mut site else { continue };
+        let check = Check {
+            timeout: spent.left(gate, check.level, check.timeout),
+            ..check
+        };
+        let Some(run) = run_one(job, site, &check, findings).await? else {
+            return Ok(None);
+        };
+        spent.add(check.level, Duration::from_millis(run.duration_ms));
+        ran.checks.push(run);
+        if !findings.is_clean() {
+            break;
+        }
+    }
+    if site.is_none() {
+        ran.installs = known.installs;
+    }
+    Ok(Some(ran))
+}
+
+/// Runs a check, and once more where tests failed that passed before; none when it was ended from outside.
+///
+/// The task's own check earns no second run: what the task makes is what it looks at.
+async fn run_one(
+    job: &mut Job<'_>,
+    site: &mut Site<'_>,
+    check: &Check<'_>,
+    findings: &mut Findings,
+) -> Result<Option<CheckRun>, GateError> {
+    let Some((run, ruling)) = site.run(check, job.cancel).await? else {
+        return Ok(None);
+    };
+    let failed = run.tests.as_ref().is_some_and(|tests| tests.failed > 0);
+    if !failed || check.expected.is_some() {
+        findings.note(ruling, &run);
+        return Ok(Some(run));
+    }
+    let Some(before) = job.parent.run(check, job.cancel).await? else {
+        return Ok(None);
+    };
+    let Some(suspects) = proof::passed_before(&run, &before.run) else {
+        findings.note(ruling, &run);
+        return Ok(Some(run));
+    };
+    let Some((again, second)) = site.run(check, job.cancel).await? else {
+        return Ok(None);
+    };
+    if second == Ruling::Holds {
+        let flaky = suspects;
+        return Ok(Some(CheckRun { flaky, ..again }));
+    }
+    findings.note(ruling, &run);
+    Ok(Some(run))
+}
+
+/// Says whether a change can take anything from the tests that were there: new files alone only add, unless they steer.
+fn may_weaken(changed: &[ChangedFile]) -> bool {
+    changed
+        .iter()
+        .any(|file| file.kind != ChangeKind::Added || protected::is_steering(&file.path))
+}
+
+/// Compares the tests with those of the parent; false when it was ended from outside.
+async fn compare(
+    job: &mut Job<'_>,
+    runs: &[CheckRun],
+    findings: &mut Findings,
+) -> Result<bool, GateError> {
+    for (check, run) in job.checks.clone().iter().zip(runs) {
+        let before = match &run.tests {
+            Some(_) => {
+                let Some(before) = job.parent.run(check, job.cancel).await? else {
+                    return Ok(false);
+                };
+                Some(before)
+            }
+            // Where nothing is counted now, only what was counted before can be missed.
+            None => job.parent.known(check),
+        };
+        let before = before
+            .and_then(|before| before.run.tests)
+            .unwrap_or_default();
+        let now = run.tests.clone().unwrap_or_default();
+        for line in weakened::find(&before, &now) {
+            findings.add(FailureClass::WeakenedTest, line);
+        }
+    }
+    Ok(true)
+}
+
+/// Runs the task's own check on the parent, where that says what its pass is worth; false when it was ended from outside.
+async fn prove(
+    job: &mut Job<'_>,
+    ran: &mut Ran,
+    findings: &mut Findings,
+) -> Result<bool, GateError> {
+    let candidate = job.candidate;
+    let block = &candidate.task.block;
+    // What changes nothing has no tree before, and what no requirement rests on needs no proof.
+    if block.action == Action::Verify || (required(candidate.task).is_empty() && !block.preserves) {
+        return Ok(true);
+    }
+    // Who only comes again on a head that moved has shown it already.
+    ran.proof = job.runner.proof(candidate.attempt);
+    let Some(check) = job.checks.first().copied().filter(|_| ran.proof.is_none()) else {
+        return Ok(true);
+    };
+    let Some(before) = job.parent.run(&check, job.cancel).await? else {
+        return Ok(false);
+    };
+    if block.preserves && before.ruling != Ruling::Holds {
+        let line = format!(
+            "the task says that it preserves what is, but its check does not pass on the tree before: {}",
+            check.command
+        );
+        findings.fail(FailureClass::Unknown, line, &before.run.output);
+    }
+    let proof = proof::of(&before.ruling, &before.run, block.preserves);
+    if findings.is_clean() {
+        job.runner.keep_proof(candidate.attempt, proof);
+    }
+    ran.proof = Some(proof);
+    Ok(true)
+}

@@ -1,0 +1,98 @@
+//! Counts tests in the output of the common test runners, and of those that a project describes itself.
+
+mod cargo;
+mod custom;
+mod dotnet;
+mod go;
+mod java;
+mod javascript;
+mod junit;
+mod mocha;
+mod nextest;
+mod pytest;
+mod runners;
+mod tap;
+mod unittest;
+
+use ropewalk_schemas::attempt::TestCounts;
+
+pub use custom::Patterns;
+pub use runners::can_count;
+
+/// More names than this are not kept; the counts stay whole.
+const NAMES: usize = 2_000;
+
+/// A parser: what it counted, or none when the output is not its runner's.
+type Parser = fn(&str) -> Option<TestCounts>;
+
+/// The parsers, the most specific format first; the first that recognises its runner is believed.
+const PARSERS: &[Parser] = &[
+    junit::count,
+    nextest::count,
+    cargo::count,
+    pytest::count,
+    unittest::count,
+    javascript::count,
+    mocha::count,
+    tap::count,
+    dotnet::count,
+    java::count,
+    go::count,
+];
+
+/// Counts the tests that `output` reports; none when it reports none in any known way, which is not the same as no test.
+///
+/// What the project describes goes first. Where several runners speak, the first tells how many passed, and a failure
+/// that any of them tells is a failure.
+pub fn count(output: &str, patterns: Option<&Patterns>) -> Option<TestCounts> {
+    let plain = without_colour(output);
+    let custom = patterns
+        .and_then(|patterns| patterns.count(&plain))
+        .into_iter();
+    let known = PARSERS.iter().filter_map(|parser| parser(&plain));
+    let mut all = custom.chain(known);
+    let mut counts = all.next()?;
+    for other in all {
+        if counts.failed == 0 && other.failed > 0 {
+            counts.failed = other.failed;
+            counts.failed_names = other.failed_names;
+        }
+    }
+    for names in [&mut counts.names, &mut counts.failed_names] {
+        names.sort_unstable();
+        names.truncate(NAMES);
+    }
+    Some(counts)
+}
+/// Takes out terminal colours, which runners keep when they are told to.
+fn without_colour(output: &str) -> String {
+    let mut plain = String::with_capacity(output.len());
+    let mut letters = output.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' {
+            for skipped in letters.by_ref() {
+                if skipped.is_ascii_alphabetic() {
+                    break;
+                }
+            }
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+/// Reads the number before `word`, as in `3 passed`.
+fn number_before(text: &str, word: &str) -> Option<u32> {
+    let (before, _) = text.split_once(word)?;
+    let digits: Vec<char> = before
+        .trim_end()
+        .chars()
+        .rev()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    digits.into_iter().rev().collect::<String>().parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

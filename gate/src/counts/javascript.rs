@@ -1,0 +1,94 @@
+//! Reads jest, vitest and the spec reporter of `node --test`.
+
+use ropewalk_schemas::attempt::TestCounts;
+
+use super::number_before;
+
+/// Reads whichever of the three it is.
+pub(super) fn count(output: &str) -> Option<TestCounts> {
+    summaries(output).or_else(|| node(output))
+}
+
+/// Adds up `Tests:  1 failed, 3 passed, 4 total` (jest) and `Tests  1 failed | 3 passed (4)` (vitest).
+fn summaries(output: &str) -> Option<TestCounts> {
+    let mut counts = TestCounts::default();
+    let mut seen = false;
+    for line in output.lines().map(str::trim) {
+        let summary = (line.starts_with("Tests:") && line.ends_with("total"))
+            || (line.starts_with("Tests ") && line.ends_with(')'));
+        let nothing = line.starts_with("No test files found, exiting with code ")
+            || line.starts_with("No tests found, exiting with code ");
+        seen |= summary || nothing;
+        if summary {
+            let of = |word: &str| number_before(line, word).unwrap_or(0);
+            counts.passed += of(" passed");
+            counts.failed += of(" failed");
+            counts.ignored += of(" skipped") + of(" todo");
+        }
+    }
+    counts.names = names(output);
+    counts.failed_names = failed_names(output);
+    seen.then_some(counts)
+}
+
+/// `ℹ tests 3`, `ℹ pass 3`, … as node prints them; with `#` instead it is TAP.
+fn node(output: &str) -> Option<TestCounts> {
+    let value = |word: &str| {
+        let values = output.lines().filter_map(|line| {
+            let rest = line.trim().strip_prefix('\u{2139}')?.trim_start();
+            rest.strip_prefix(word)?.trim().parse::<u32>().ok()
+        });
+        values.reduce(|one, other| one + other)
+    };
+    value("tests ")?;
+    Some(TestCounts {
+        passed: value("pass ").unwrap_or(0),
+        failed: value("fail ").unwrap_or(0) + value("cancelled ").unwrap_or(0),
+        ignored: value("skipped ").unwrap_or(0) + value("todo ").unwrap_or(0),
+        names: names(output),
+        failed_names: failed_names(output),
+    })
+}
+
+/// Names are marked by a tick; a duration may follow in brackets or bare.
+pub(super) fn names(output: &str) -> Vec<String> {
+    marked(output, &["\u{2713}", "\u{2714}", "\u{221a}"])
+}
+
+fn failed_names(output: &str) -> Vec<String> {
+    let mut names = marked(output, &["\u{2715}", "\u{2716}", "\u{d7}"]);
+    // Node lists its failing tests a second time, below a heading that is marked too.
+    names.retain(|name| name != "failing tests:");
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn marked(output: &str, marks: &[&str]) -> Vec<String> {
+    let lines = output.lines().map(str::trim);
+    lines
+        .filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark)))
+        // What is still to be done passes in node's eyes, and counts as ignored.
+        .filter(|name| !name.ends_with("# TODO") && !name.ends_with("# SKIP"))
+        .map(|name| without_duration(name.trim()).to_owned())
+        .collect()
+}
+
+fn without_duration(name: &str) -> &str {
+    if let Some((before, last)) = name.rsplit_once(' ') {
+        let bare = last.trim_start_matches('(').trim_end_matches(')');
+        let number = bare.trim_end_matches("ms").trim_end_matches('s');
+        let timed = bare.ends_with('s') && number.parse::<f64>().is_ok();
+        if timed {
+            return before.trim_end();
+        }
+        // vitest and jest write `(3 ms)`, in two words.
+        if last == "ms)"
+            && let Some((before, number)) = before.rsplit_once(" (")
+            && number.parse::<f64>().is_ok()
+        {
+            return before.trim_end();
+        }
+    }
+    name
+}

@@ -1,0 +1,318 @@
+//! Tries the parsers on output as the runners print it.
+
+use super::*;
+
+fn check(output: &str, expected: (u32, u32, u32), names: &[&str]) {
+    let counts = count(output, None).unwrap_or_else(|| panic!("not recognised:\n{output}"));
+    assert_eq!(
+        (counts.passed, counts.failed, counts.ignored),
+        expected,
+        "{output}"
+    );
+    assert_eq!(counts.names, names, "{output}");
+}
+
+#[test]
+fn cargo_adds_up_its_binaries() {
+    check(
+        "   Compiling habits v0.1.0\n     Running unittests src/lib.rs (target/debug/deps/habits-1)\n\n\
+         running 3 tests\ntest tests::adds ... ok\ntest tests::slow ... ignored\ntest tests::refuses - should panic ... ok\n\n\
+         test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n\
+         running 1 test\ntest marks_a_day ... FAILED\n\nfailures:\n\n\
+         test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+        (2, 1, 1),
+        &["tests::adds", "tests::refuses"],
+    );
+    check(
+        "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+        (0, 0, 0),
+        &[],
+    );
+}
+
+#[test]
+fn nextest_prints_a_summary() {
+    check(
+        "    Starting 3 tests across 1 binary\n        PASS [   0.004s] habits tests::adds\n        FAIL [   0.005s] habits tests::marks\n\
+         ------------\n     Summary [   0.010s] 2 tests run: 1 passed, 1 failed, 1 skipped\n",
+        (1, 1, 1),
+        &["habits tests::adds"],
+    );
+    check(
+        "     Summary [   0.010s] 1 test run: 1 passed, 0 skipped\n",
+        (1, 0, 0),
+        &[],
+    );
+}
+
+#[test]
+fn pytest_closes_with_a_line() {
+    check(
+        "============================= test session starts ==============================\n\
+         tests/test_a.py::test_adds PASSED                                       [ 50%]\n\
+         tests/test_a.py::test_marks FAILED                                      [100%]\n\
+         =========================== short test summary info ============================\n\
+         FAILED tests/test_a.py::test_marks - assert 1 == 2\n\
+         ================= 1 failed, 1 passed, 2 skipped in 0.12s ==================\n",
+        (1, 1, 2),
+        &["tests/test_a.py::test_adds"],
+    );
+    check("..\n2 passed in 0.01s\n", (2, 0, 0), &[]);
+    check(
+        "============================ no tests ran in 0.00s =============================\n",
+        (0, 0, 0),
+        &[],
+    );
+    check(
+        "================== 3 passed, 1 warning in 62.01s (0:01:02) ===================\n",
+        (3, 0, 0),
+        &[],
+    );
+}
+
+#[test]
+fn jest_and_vitest_name_what_passed() {
+    check(
+        "PASS src/sum.test.js\n  sum\n    \u{2713} adds (3 ms)\n    \u{2715} marks (1 ms)\n    \u{25cb} skipped later\n\n\
+         Test Suites: 1 failed, 1 total\nTests:       1 failed, 1 skipped, 1 passed, 3 total\nTime:        0.5 s\n",
+        (1, 1, 1),
+        &["adds"],
+    );
+    check(
+        " \u{2713} src/sum.test.ts (2 tests) 3ms\n\n Test Files  1 passed (1)\n      Tests  2 passed | 1 skipped (3)\n   Duration  300ms\n",
+        (2, 0, 1),
+        &["src/sum.test.ts (2 tests)"],
+    );
+    check(
+        "\u{1b}[1mTests:       \u{1b}[22m\u{1b}[32m2 passed\u{1b}[39m, 2 total\n",
+        (2, 0, 0),
+        &[],
+    );
+}
+
+#[test]
+fn node_speaks_in_two_ways() {
+    check(
+        "\u{2714} adds (0.5ms)\n\u{2716} marks (1.2ms)\n\u{2139} tests 2\n\u{2139} suites 0\n\u{2139} pass 1\n\u{2139} fail 1\n\
+         \u{2139} cancelled 0\n\u{2139} skipped 0\n\u{2139} todo 0\n\u{2139} duration_ms 50\n",
+        (1, 1, 0),
+        &["adds"],
+    );
+    check(
+        "TAP version 13\n# Subtest: adds\nok 1 - adds\n  ---\n  duration_ms: 0.5\n  ...\n# Subtest: later\nok 2 - later # SKIP\n\
+         1..2\n# tests 2\n# pass 1\n# fail 0\n# cancelled 0\n# skipped 1\n# todo 0\n",
+        (1, 0, 1),
+        &["adds"],
+    );
+}
+
+#[test]
+fn tap_counts_its_points() {
+    check(
+        "1..4\nok 1 - adds\nnot ok 2 - marks\nok 3 # skip no database\nnot ok 4 - later # TODO not yet\n",
+        (1, 1, 2),
+        &["adds"],
+    );
+    check("TAP version 14\n1..0\n", (0, 0, 0), &[]);
+}
+
+#[test]
+fn go_counts_tests_not_packages() {
+    check(
+        "=== RUN   TestAdds\n--- PASS: TestAdds (0.00s)\n=== RUN   TestMarks\n--- FAIL: TestMarks (0.00s)\n--- SKIP: TestLater (0.00s)\nFAIL\n",
+        (1, 1, 1),
+        &["TestAdds"],
+    );
+    check("?   \texample\t[no test files]\n", (0, 0, 0), &[]);
+    check(
+        "{\"Action\":\"run\",\"Package\":\"example\",\"Test\":\"TestAdds\"}\n{\"Action\":\"pass\",\"Package\":\"example\",\"Test\":\"TestAdds\",\"Elapsed\":0}\n\
+         {\"Action\":\"pass\",\"Package\":\"example\",\"Elapsed\":0}\n",
+        (1, 0, 0),
+        &["example/TestAdds"],
+    );
+}
+
+#[test]
+fn junit_counts_its_cases() {
+    check(
+        "<?xml version=\"1.0\"?><testsuites><testsuite name=\"a\" tests=\"4\">\
+         <testcase classname=\"A\" name=\"adds &gt; one\" time=\"0.1\"/>\
+         <testcase classname=\"A\" name='marks'><failure message=\"x > y\">boom</failure></testcase>\
+         <testcase classname=\"A\" name=\"later\"><skipped/></testcase>\
+         <testcase name=\"bare\"></testcase></testsuite></testsuites>",
+        (2, 1, 1),
+        &["A::adds &gt; one", "bare"],
+    );
+}
+
+#[test]
+fn unittest_sums_up_below_a_line() {
+    check(
+        "..F.s.E\n======================================================================\n\
+         ERROR: test_err (test_a.A.test_err)\n----------------------------------------------------------------------\n\
+         Traceback (most recent call last):\nValueError: x\n\n\
+         ======================================================================\nFAIL: test_sub (test_a.A.test_sub) (i=1)\n\
+         ----------------------------------------------------------------------\nAssertionError: 1 == 1\n\n\
+         ----------------------------------------------------------------------\nRan 7 tests in 0.001s\n\n\
+         FAILED (failures=2, errors=1, skipped=1, expected failures=1)\n",
+        (2, 3, 2),
+        &[],
+    );
+    check(
+        "test_doc (test_a.A.test_doc)\nAdds two numbers. ... ok\ntest_ok (test_a.A.test_ok) ... ok\n\
+         test_skip (test_a.A.test_skip) ... skipped 'later'\n\n\
+         ----------------------------------------------------------------------\nRan 3 tests in 0.001s\n\nOK (skipped=1)\n",
+        (2, 0, 1),
+        &["test_doc (test_a.A.test_doc)", "test_ok (test_a.A.test_ok)"],
+    );
+    check("Ran 0 tests in 0.000s\n\nOK\n", (0, 0, 0), &[]);
+    check("Ran 0 tests in 0.000s\n\nNO TESTS RAN\n", (0, 0, 0), &[]);
+    // Two runs one after the other.
+    check(
+        "Ran 2 tests in 0.1s\n\nOK\nRan 1 test in 0.1s\n\nFAILED (failures=1)\n",
+        (2, 1, 0),
+        &[],
+    );
+}
+
+#[test]
+fn pytest_with_subtests_counts_tests() {
+    check(
+        "753 passed, 21052 subtests passed in 61.20s\n",
+        (753, 0, 0),
+        &[],
+    );
+    check(
+        "SUBFAILED(i=1) test_p.py::test_sub - assert 1 != 1\nFAILED test_p.py::test_sub - contains 1 failed subtest\n\
+         ERROR test_p.py::test_err - ValueError\n\
+         = 3 failed, 2 passed, 1 skipped, 1 xfailed, 1 xpassed, 1 error, 5 subtests passed in 0.05s =\n",
+        (3, 4, 2),
+        &[],
+    );
+    check(
+        "1 passed in 0.01s\n1 failed, 2 passed in 0.02s\n",
+        (3, 1, 0),
+        &[],
+    );
+}
+
+#[test]
+fn mocha_says_what_passes() {
+    check(
+        "\n\n  sum\n    \u{2714} adds\n    1) fails\n    - later\n\n\n  1 passing (3ms)\n  1 pending\n  1 failing\n\n\
+         1) sum\n       fails:\n     Error: no\n",
+        (1, 1, 1),
+        &["adds"],
+    );
+    check("\n  .!,\n\n  12 passing (2s)\n", (12, 0, 0), &[]);
+}
+
+#[test]
+fn dotnet_sums_up_in_three_ways() {
+    check(
+        "  Passed Habits.Tests.Adds [5 ms]\n  Failed Habits.Tests.Marks [1 ms]\n\n\
+         Failed!  - Failed:     1, Passed:     2, Skipped:     1, Total:     4, Duration: 5 ms - habits.dll (net8.0)\n\
+         Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3, Duration: 5 ms - more.dll (net8.0)\n",
+        (5, 1, 1),
+        &["Habits.Tests.Adds"],
+    );
+    check(
+        "Test summary: total: 4, failed: 1, succeeded: 2, skipped: 1, duration: 1.2s\n",
+        (2, 1, 1),
+        &[],
+    );
+    check(
+        "Total tests: 3\n     Passed: 2\n     Failed: 1\n Total time: 1.1 Seconds\n",
+        (2, 1, 0),
+        &[],
+    );
+}
+
+#[test]
+fn maven_and_gradle_are_read() {
+    check(
+        "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 1, Time elapsed: 0.05 s -- in habits.AddTest\n\
+         [ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.05 s <<< FAILURE! -- in habits.MarkTest\n\
+         [INFO] Results:\n[ERROR] Tests run: 5, Failures: 1, Errors: 0, Skipped: 1\n",
+        (3, 1, 1),
+        &[],
+    );
+    check(
+        "> Task :test\n\nHabitsTest > adds() PASSED\n\nHabitsTest > marks() FAILED\n    java.lang.AssertionError\n\n\
+         HabitsTest > later() SKIPPED\n\n3 tests completed, 1 failed, 1 skipped\n",
+        (1, 1, 1),
+        &["HabitsTest > adds()"],
+    );
+    check("3 tests completed, 1 failed\n", (2, 1, 0), &[]);
+}
+
+#[test]
+fn failed_tests_have_names_too() {
+    let rows = [
+        (
+            "test a ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored;\n",
+            "a",
+        ),
+        (
+            "        FAIL [   0.005s] habits marks\n     Summary [   0.010s] 1 test run: 0 passed, 1 failed, 0 skipped\n",
+            "habits marks",
+        ),
+        (
+            "FAILED a.py::test_b - assert 1\n1 failed in 0.1s\n",
+            "a.py::test_b",
+        ),
+        (
+            "FAIL: test_b (a.A.test_b)\nRan 1 test in 0.1s\n\nFAILED (failures=1)\n",
+            "test_b (a.A.test_b)",
+        ),
+        (
+            "    \u{2715} marks (1 ms)\nTests:       1 failed, 1 total\n",
+            "marks",
+        ),
+        ("1..1\nnot ok 1 - marks\n", "marks"),
+        ("--- FAIL: TestMarks (0.00s)\nFAIL\n", "TestMarks"),
+    ];
+    for (output, name) in rows {
+        let counts = count(output, None).unwrap();
+        assert_eq!(
+            (counts.failed, counts.failed_names),
+            (1, vec![name.to_owned()]),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn a_failure_that_any_runner_tells_is_a_failure() {
+    let both = "test result: ok. 3 passed; 0 failed; 0 ignored;\n1 failed, 2 passed in 0.1s\n";
+    let counts = count(both, None).unwrap();
+    assert_eq!((counts.passed, counts.failed), (3, 1));
+}
+
+#[test]
+fn a_project_describes_its_own_runner() {
+    let settings = ropewalk_config::settings::CountPatterns {
+        passed: Some(r"^OK: (\d+)$".to_owned()),
+        failed: Some("^BAD ".to_owned()),
+        ignored: None,
+    };
+    let patterns = Patterns::from(&settings);
+    let counts = count("OK: 3\nBAD a\nBAD b\nOK: 4\n", Some(&patterns)).unwrap();
+    assert_eq!((counts.passed, counts.failed, counts.ignored), (7, 2, 0));
+    assert_eq!(count("all is well", Some(&patterns)), None);
+}
+
+#[test]
+fn output_that_reports_no_tests_is_not_counted() {
+    for output in [
+        "",
+        "all good",
+        "Finished in 3s",
+        "ok",
+        "1 passed the exam",
+        "--- a/file\n+++ b/file",
+        "3 passing thoughts",
+    ] {
+        assert_eq!(count(output, None), None, "{output}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Reads Python's `unittest`, plain and with `-v`.
+
+use ropewalk_schemas::attempt::TestCounts;
+
+/// Adds up the summaries: `Ran 3 tests in 0.001s`, and `OK` or `FAILED (failures=1)` below it.
+pub(super) fn count(output: &str) -> Option<TestCounts> {
+    let mut counts = TestCounts::default();
+    let mut seen = false;
+    let mut lines = output
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let mut verbose = Vec::new();
+    while let Some(line) = lines.next() {
+        if let Some(ran) = ran(line) {
+            seen = true;
+            let outcome = lines.clone().next().unwrap_or_default();
+            add(&mut counts, ran, outcome);
+        } else if let Some(name) = heading(line) {
+            if !counts.failed_names.contains(&name) {
+                counts.failed_names.push(name);
+            }
+        } else {
+            verbose.push(line);
+        }
+    }
+    counts.names = passed(&verbose);
+    seen.then_some(counts)
+}
+
+/// Reads the number of `Ran 3 tests in 0.001s`.
+fn ran(line: &str) -> Option<u32> {
+    let (number, rest) = line.strip_prefix("Ran ")?.split_once(" test")?;
+    rest.contains(" in ").then(|| number.parse().ok()).flatten()
+}
+
+/// One test may fail in several of its parts, so that there can be more failures than tests.
+fn add(counts: &mut TestCounts, ran: u32, outcome: &str) {
+    let of = |label: &str| {
+        let inner = outcome.split_once('(').map_or("", |(_, inner)| inner);
+        let parts = inner.trim_end_matches(')').split(", ");
+        let values = parts.filter_map(|part| part.split_once('='));
+        values
+            .filter(|(name, _)| *name == label)
+            .filter_map(|(_, number)| number.parse::<u32>().ok())
+            .sum::<u32>()
+    };
+    let failed = of("failures") + of("errors") + of("unexpected successes");
+    let ignored = of("skipped") + of("expected failures");
+    counts.failed += failed;
+    counts.ignored += ignored;
+    counts.passed += ran.saturating_sub(failed + ignored);
+}
+
+/// Reads `FAIL: test_adds (test_sums.Sums.test_adds)`; what names a part of the test is left out.
+fn heading(line: &str) -> Option<String> {
+    let rest = line
+        .strip_prefix("FAIL: ")
+        .or_else(|| line.strip_prefix("ERROR: "))?;
+    let end = rest.find(')')?;
+    Some(rest[..=end].to_owned())
+}
+
+/// Names what `-v` says is ok; a test with a text of its own says so in the line below its name.
+fn passed(lines: &[&str]) -> Vec<String> {
+    let mut names = Vec::new();
+    let is_name = |text: &str| text.ends_with(')') && text.contains(" (") && !text.contains("...");
+    for (position, line) in lines.iter().enumerate() {
+        let Some(text) = line.strip_suffix(" ... ok") else {
+            continue;
+        };
+        let above = position.checked_sub(1).and_then(|above| lines.get(above));
+        match above {
+            Some(above) if !is_name(text) && is_name(above) => names.push((*above).to_owned()),
+            _ => names.push(text.to_owned()),
+        }
+    }
+    names
+}

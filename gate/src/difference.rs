@@ -1,0 +1,225 @@
+//! Looks at what a candidate changes, without running anything.
+
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::task::Action;
+use ropewalk_schemas::{CommitId, ContentHash};
+use ropewalk_workspace::ChangedFile;
+
+use crate::candidate::{Candidate, checks};
+use crate::checks::Gate;
+use crate::error::GateError;
+use crate::protected::{self, Change, Protected, Rules};
+use crate::runner::{Findings, GateRunner};
+use crate::{emptiness, scope, stubs};
+
+/// What the difference alone shows, beside findings.
+#[derive(Default)]
+pub(crate) struct Looked {
+    /// What a person would have to accept.
+    pub(crate) protected: Vec<Protected>,
+    /// The changed files, each with a hash of its content.
+    pub(crate) changed: Vec<String>,
+}
+
+/// A changed file with its contents.
+struct File {
+    path: String,
+    at_base: bool,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
+/// Looks at the difference alone.
+pub(crate) async fn inspect(
+    runner: &GateRunner,
+    gate: &Gate,
+    candidate: &Candidate<'_>,
+    changed: &[ChangedFile],
+    findings: &mut Findings,
+) -> Result<Looked, GateError> {
+    let verifies = candidate.task.block.action == Action::Verify;
+    if changed.is_empty() != verifies {
+        let line = if verifies {
+            "the task only verifies, but files were changed"
+        } else {
+            "nothing was changed"
+        };
+        findings.add(FailureClass::EmptyChange, line.to_owned());
+    }
+    for file in scope::sort(changed, candidate.allowed).outside {
+        let path = &file.path;
+        let line = format!("`{path}` was changed, but is not a file of this task");
+        findings.add(FailureClass::OutOfScope, line);
+    }
+    if changed.is_empty() {
+        return Ok(Looked::default());
+    }
+    let files = read(runner, candidate, changed).await?;
+    look_for_work(candidate, &files, findings);
+    let mut protected = protected_in(runner, gate, candidate, &files).await?;
+    protected.retain(|change| !has_consent(candidate, change));
+    for change in &protected {
+        findings.add(FailureClass::Tampered, change.why.clone());
+    }
+    let changed = files.iter().map(|file| {
+        let hash = ContentHash::of(file.after.as_deref().unwrap_or_default());
+        format!("{} {hash}", file.path)
+    });
+    Ok(Looked {
+        protected,
+        changed: changed.collect(),
+    })
+}
+
+/// Reads the changed files before and after, and looks which of them were there when the build began.
+async fn read(
+    runner: &GateRunner,
+    candidate: &Candidate<'_>,
+    changed: &[ChangedFile],
+) -> Result<Vec<File>, GateError> {
+    let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
+    let base = candidate.base.unwrap_or(candidate.parent);
+    let of = |commit| paths.iter().map(move |path| (commit, *path));
+    let places: Vec<(&CommitId, &str)> = of(candidate.parent)
+        .chain(of(candidate.commit))
+        .chain(of(base))
+        .collect();
+    let mut before = runner.clone.read_places(&places).await?;
+    let mut after = before.split_off(paths.len());
+    let at_base = after.split_off(paths.len());
+    let contents = before.into_iter().zip(after).zip(at_base);
+    Ok(paths
+        .iter()
+        .zip(contents)
+        .map(|(path, ((before, after), at_base))| File {
+            path: (*path).to_owned(),
+            at_base: at_base.is_some(),
+            before,
+            after,
+        })
+        .collect())
+}
+
+/// Looks for what only seems to be work: stubs, and files with nothing in them.
+fn look_for_work(candidate: &Candidate<'_>, files: &[File], findings: &mut Findings) {
+    let text = |bytes: &Option<Vec<u8>>| {
+        String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
+    };
+    let mut only_blanks = !candidate.task.block.preserves;
+    for file in files {
+        let (before, after) = (text(&file.before), text(&file.after));
+        if file.before.is_none() && emptiness::is_empty(&file.path, &after) {
+            let line = format!("`{}` was made with nothing in it", file.path);
+            findings.add(FailureClass::EmptyChange, line);
+        }
+        only_blanks &= is_text(file.before.as_deref())
+            && is_text(file.after.as_deref())
+            && before != after
+            && emptiness::differs_in_blanks(&file.path, &before, &after);
+        for stub in stubs::find_added(&file.path, &before, &after) {
+            let line = format!(
+                "`{}` line {} is a stub: {}",
+                stub.file, stub.line, stub.text
+            );
+            findings.add(FailureClass::StubMarker, line);
+        }
+    }
+    if only_blanks && !files.is_empty() {
+        let line = "nothing but white space was changed";
+        findings.add(FailureClass::EmptyChange, line.to_owned());
+    }
+}
+
+fn is_text(bytes: Option<&[u8]>) -> bool {
+    bytes.is_some_and(|bytes| std::str::from_utf8(bytes).is_ok())
+}
+
+/// Lists the changes that a person has to accept.
+async fn protected_in(
+    runner: &GateRunner,
+    gate: &Gate,
+    candidate: &Candidate<'_>,
+    files: &[File],
+) -> Result<Vec<Protected>, GateError> {
+    let reach = reach_at(runner, gate, candidate.task, candidate.parent).await?;
+    let rules = Rules {
+        reach: &reach,
+        by_project: &gate.protected,
+        task: candidate.task,
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let text = |bytes: &Option<Vec<u8>>| {
+            bytes
+                .as_deref()
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        let (before, after) = (text(&file.before), text(&file.after));
+        let change = Change {
+            path: &file.path,
+            at_base: file.at_base,
+            before: before.as_deref(),
+            after: after.as_deref(),
+        };
+        if let Some(why) = rules.why(&change) {
+            found.push(Protected {
+                path: file.path.clone(),
+                before: file.before.as_deref().map(ContentHash::of),
+                after: file.after.as_deref().map(ContentHash::of),
+                why,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Reads what the checks of a task name and run at a commit.
+async fn reach_at(
+    runner: &GateRunner,
+    gate: &Gate,
+    task: &ropewalk_schemas::task::Task,
+    commit: &CommitId,
+) -> Result<protected::Reach, GateError> {
+    let checks = checks(runner, gate, task);
+    let paths = protected::looked_at(checks.iter().map(|check| check.command));
+    let names: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let contents = runner.clone.read_files(commit, &names).await?;
+    let content = |path: &str| {
+        let place = paths
+            .binary_search_by(|known| known.as_str().cmp(path))
+            .ok()?;
+        let bytes = contents.get(place)?.as_deref()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
+    Ok(protected::reach(&checks, &content))
+}
+
+/// Lists the files of a commit that a task may not ask for: they judge it, or the project protects them.
+pub async fn kept_files(
+    runner: &GateRunner,
+    base: Option<&CommitId>,
+    task: &ropewalk_schemas::task::Task,
+    commit: &CommitId,
+) -> Result<Vec<String>, GateError> {
+    let gate = runner.gate_at(base).await?;
+    let reach = reach_at(runner, &gate, task, commit).await?;
+    let rules = Rules {
+        reach: &reach,
+        by_project: &gate.protected,
+        task,
+    };
+    let files = runner.clone.list_files(commit, "").await?;
+    let paths = files.into_iter().map(|file| file.path);
+    Ok(paths
+        .filter(|path| protected::is_kept(path, &rules))
+        .collect())
+}
+
+/// Looks for a person's yes to exactly this change: this file, from this content to that one.
+fn has_consent(candidate: &Candidate<'_>, protected: &Protected) -> bool {
+    let change = protected.change();
+    let consents = &candidate.precedents.consents;
+    consents
+        .iter()
+        .any(|consent| consent.allows(std::slice::from_ref(&change)))
+}

@@ -1,0 +1,275 @@
+//! Judges what one command of the gate did.
+
+use ropewalk_schemas::attempt::{FailureClass, TestCounts};
+use ropewalk_schemas::task::Expectation;
+use ropewalk_workspace::CommandStatus;
+
+use crate::classify;
+
+/// What a command did.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// How it ended.
+    pub status: CommandStatus,
+    /// Whether its program was not found.
+    pub program_missing: bool,
+    /// Everything it wrote.
+    pub output: &'a str,
+    /// The tests that its output reports.
+    pub tests: Option<&'a TestCounts>,
+}
+
+/// What follows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ruling {
+    /// It ran and holds.
+    Holds,
+    /// It ran and does not hold.
+    Fails {
+        /// The class of the failure.
+        class: FailureClass,
+        /// One line for people.
+        finding: String,
+    },
+    /// It could not run.
+    Held {
+        /// One line for people.
+        finding: String,
+    },
+    /// It was ended from outside before it could say anything.
+    Cancelled,
+}
+
+/// Judges a command by the expectation of its task, or by its exit code alone.
+pub fn rule(name: &str, observed: Observed<'_>, expected: Option<&Expectation>) -> Ruling {
+    let fails = |class, finding: String| Ruling::Fails { class, finding };
+    if observed.program_missing && !names_own_file(observed.output) {
+        let finding = format!("`{name}` could not run: {}", missing(observed.output));
+        return Ruling::Held { finding };
+    }
+    match observed.status {
+        CommandStatus::Cancelled => Ruling::Cancelled,
+        CommandStatus::Missing => Ruling::Held {
+            finding: format!("`{name}` could not run: there is no such program"),
+        },
+        CommandStatus::TimedOut => fails(
+            FailureClass::Timeout,
+            format!("`{name}` was stopped at its time limit"),
+        ),
+        CommandStatus::Flooded => fails(
+            FailureClass::ValidationFailed,
+            format!("`{name}` wrote without end and was stopped"),
+        ),
+        CommandStatus::Signalled(signal) => fails(
+            FailureClass::ValidationFailed,
+            format!("`{name}` was ended by signal {signal}"),
+        ),
+        CommandStatus::Exited(0) => match counted(name, observed.tests) {
+            Some(finding) => fails(FailureClass::ValidationFailed, finding),
+            None => meets(name, observed, expected),
+        },
+        CommandStatus::Exited(code) => fails(
+            classify::output(observed.output),
+            format!("`{name}` ended with exit code {code}"),
+        ),
+    }
+}
+
+/// Says what the counted tests show against a command that ended well.
+fn counted(name: &str, tests: Option<&TestCounts>) -> Option<String> {
+    let tests = tests?;
+    if tests.failed > 0 {
+        return Some(format!(
+            "`{name}` ended with exit code 0, but reports {} failed tests",
+            tests.failed
+        ));
+    }
+    (tests.passed == 0 && tests.ignored > 0).then(|| {
+        format!(
+            "`{name}` passed no test; {} were ignored, which proves nothing",
+            tests.ignored
+        )
+    })
+}
+
+fn meets(name: &str, observed: Observed<'_>, expected: Option<&Expectation>) -> Ruling {
+    let fails = |finding: String| Ruling::Fails {
+        class: FailureClass::ValidationFailed,
+        finding,
+    };
+    match expected {
+        None | Some(Expectation::ExitZero) => Ruling::Holds,
+        Some(Expectation::Contains(text)) if observed.output.contains(text.as_str()) => {
+            Ruling::Holds
+        }
+        Some(Expectation::Contains(text)) => {
+            fails(format!("the output of `{name}` does not contain `{text}`"))
+        }
+        Some(Expectation::Tests(least)) => match observed.tests {
+            None => fails(format!(
+                "the tests of `{name}` were not counted, since no known runner speaks in its output; {least} are asked for"
+            )),
+            // Asking for none at all would let an empty run pass.
+            Some(tests) if tests.passed < (*least).max(1) => fails(format!(
+                "`{name}` reports {} passed tests; {least} are asked for",
+                tests.passed
+            )),
+            Some(_) => Ruling::Holds,
+        },
+    }
+}
+
+/// A shell that does not find a file of the repository says so in the same way as one that misses a tool; the
+/// first is the task's own fault.
+fn names_own_file(output: &str) -> bool {
+    output.lines().any(|line| {
+        let line = line.trim();
+        line.ends_with("not found") && line.contains('/') && !line.contains(": /")
+            || line.ends_with("No such file or directory") && line.contains("./")
+    })
+}
+
+fn missing(output: &str) -> String {
+    let line = output.lines().rev().find(|line| line.contains("not found"));
+    let line = line.unwrap_or("there is no such program");
+    line.trim().chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CommandStatus::{Cancelled, Exited, Flooded, Missing, Signalled, TimedOut};
+
+    fn judged(status: CommandStatus, output: &str, expected: &str) -> Ruling {
+        let tests = crate::counts::count(output, None);
+        let observed = Observed {
+            status,
+            program_missing: matches!(status, Missing | Exited(127)),
+            output,
+            tests: tests.as_ref(),
+        };
+        let expected = Expectation::try_from(expected.to_owned()).unwrap();
+        rule("check", observed, Some(&expected))
+    }
+
+    fn class(ruling: &Ruling) -> Option<FailureClass> {
+        match ruling {
+            Ruling::Fails { class, .. } => Some(*class),
+            _ => None,
+        }
+    }
+
+    const TWO: &str =
+        "test a ... ok\ntest b ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored;";
+    const NONE: &str = "test result: ok. 0 passed; 0 failed; 0 ignored;";
+
+    #[test]
+    fn a_command_holds_only_with_exit_zero_and_its_expectation() {
+        let rows = [
+            (Exited(0), "", "exit 0", None),
+            (
+                Exited(1),
+                "",
+                "exit 0",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (
+                Exited(1),
+                "error[E0308]",
+                "exit 0",
+                Some(FailureClass::SyntaxError),
+            ),
+            (Exited(0), TWO, "tests >= 2", None),
+            (
+                Exited(0),
+                TWO,
+                "tests >= 3",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (
+                Exited(0),
+                NONE,
+                "tests >= 0",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (
+                Exited(0),
+                "all good",
+                "tests >= 1",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (
+                Exited(1),
+                TWO,
+                "tests >= 1",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (Exited(0), "all good", "contains good", None),
+            (
+                Exited(0),
+                "bad",
+                "contains good",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (TimedOut, TWO, "tests >= 1", Some(FailureClass::Timeout)),
+            (
+                Flooded,
+                TWO,
+                "tests >= 1",
+                Some(FailureClass::ValidationFailed),
+            ),
+            (
+                Signalled(9),
+                TWO,
+                "tests >= 1",
+                Some(FailureClass::ValidationFailed),
+            ),
+        ];
+        for (status, output, expected, wanted) in rows {
+            let ruling = judged(status, output, expected);
+            assert_eq!(class(&ruling), wanted, "{status:?} {expected} {output}");
+            assert_eq!(ruling == Ruling::Holds, wanted.is_none());
+        }
+        assert_eq!(judged(Cancelled, "", "exit 0"), Ruling::Cancelled);
+    }
+
+    #[test]
+    fn what_a_runner_sums_up_counts_more_than_its_exit_code() {
+        let rows = [
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored;",
+            "test result: ok. 0 passed; 0 failed; 5 ignored;",
+            "Ran 2 tests in 0.01s\n\nFAILED (failures=1)",
+        ];
+        for output in rows {
+            for expected in ["exit 0", "tests >= 1", "contains e"] {
+                let ruling = judged(Exited(0), output, expected);
+                assert_eq!(
+                    class(&ruling),
+                    Some(FailureClass::ValidationFailed),
+                    "{output} {expected}"
+                );
+            }
+        }
+        for output in [NONE, "test result: ok. 1 passed; 0 failed; 5 ignored;"] {
+            assert_eq!(
+                judged(Exited(0), output, "exit 0"),
+                Ruling::Holds,
+                "{output}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_tool_holds_and_a_missing_file_of_the_task_fails() {
+        for (status, output) in [
+            (Missing, ""),
+            (Exited(127), "sh: 1: cargo: not found"),
+            (Exited(127), "sh: line 1: cargo: command not found"),
+        ] {
+            let ruling = judged(status, output, "exit 0");
+            assert!(matches!(ruling, Ruling::Held { .. }), "{output}");
+        }
+        let own = judged(Exited(127), "sh: 1: ./bin/tool: not found", "exit 0");
+        assert_eq!(class(&own), Some(FailureClass::ValidationFailed));
+    }
+}

@@ -1,0 +1,35 @@
+//! Checks candidates and whole builds on clean checkouts: commands, counts of tests, scope, stubs, what was weakened.
+//!
+//! What it is not: no agent. It reads no store, asks no model and no person, and writes nothing but evidence, which
+//! whoever asked commits. Only what passed here may be called complete.
+//!
+//! To read one more test runner: write `counts/<runner>.rs` with a function from text to counts, and add its row to
+//! `counts.rs`. To judge one more property of a difference: write a pure function beside `stubs.rs` and call it where
+//! `candidate.rs` looks at the lines.
+
+pub mod candidate;
+pub mod checks;
+pub mod classify;
+pub mod counts;
+mod difference;
+pub mod emptiness;
+mod error;
+pub mod install;
+pub mod judge;
+pub mod line;
+pub mod output;
+pub mod packages;
+mod parent;
+pub mod proof;
+pub mod protected;
+pub mod runner;
+pub mod scope;
+pub mod shell;
+mod site;
+pub mod stubs;
+mod toolchain;
+pub mod weakened;
+pub mod whole;
+
+pub use difference::kept_files;
+pub use error::GateError;

@@ -1,0 +1,164 @@
+//! Reads a shell line, as far as a gate has to know what it runs.
+
+mod pipes;
+mod tokens;
+
+pub use pipes::{Rewritten, has_pipeline, rewritten};
+use tokens::{Token, tokens};
+
+/// What only says how the program behind it is run.
+const WRAPPERS: &[&str] = &[
+    "env", "exec", "command", "nice", "nohup", "time", "timeout", "stdbuf", "npx", "bunx",
+    "xvfb-run",
+];
+
+/// As [`WRAPPERS`], where a verb says so.
+const WRAPPING_VERBS: &[(&str, &str)] = &[
+    ("uv", "run"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("hatch", "run"),
+    ("pdm", "run"),
+    ("bundle", "exec"),
+    ("pnpm", "exec"),
+    ("npm", "exec"),
+];
+
+/// Words of the shell that stand before a command.
+const KEYWORDS: &[&str] = &[
+    "if", "then", "else", "elif", "while", "until", "do", "{", "!", "time", "fi", "done", "}",
+];
+
+/// A command of a shell line, without its redirections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Simple {
+    /// The program and its arguments, without quotes.
+    pub words: Vec<String>,
+    /// The files that it reads by redirection.
+    pub reads: Vec<String>,
+}
+
+impl Simple {
+    /// Returns the program that is run in the end, and its arguments.
+    pub fn program(&self) -> Option<(&str, &[String])> {
+        let mut words = self.words.as_slice();
+        loop {
+            let (first, rest) = words.split_first()?;
+            let name = name_of(first);
+            words = if is_assignment(first) || KEYWORDS.contains(&first.as_str()) {
+                rest
+            } else if WRAPPERS.contains(&name) {
+                without_options(rest)
+            } else if let Some(verb) = rest.first()
+                && WRAPPING_VERBS.contains(&(name, verb.as_str()))
+            {
+                without_options(&rest[1..])
+            } else {
+                return Some((first, rest));
+            };
+        }
+    }
+}
+
+/// Returns the last part of a program's path.
+pub(crate) fn name_of(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Leaves out the options of a wrapper, and the numbers that it takes.
+fn without_options(words: &[String]) -> &[String] {
+    let is_option =
+        |word: &&String| word.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    let options = words.iter().take_while(is_option);
+    &words[options.count()..]
+}
+
+fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        !name.is_empty()
+            && !name.starts_with(|letter: char| letter.is_ascii_digit())
+            && name.chars().all(plain)
+    };
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
+/// Lists the commands of a shell line, in order; one that cannot be understood is taken word by word.
+pub fn simple_commands(line: &str) -> Vec<Simple> {
+    let Some(tokens) = tokens(line) else {
+        return vec![Simple {
+            words: line.split_whitespace().map(str::to_owned).collect(),
+            reads: Vec::new(),
+        }];
+    };
+    let mut commands = vec![Simple::default()];
+    let mut redirected = None;
+    for token in tokens {
+        match token {
+            Token::Word { text, .. } => {
+                let Some(command) = commands.last_mut() else {
+                    continue;
+                };
+                match redirected.take() {
+                    Some("<") => command.reads.push(text),
+                    Some(_) => {}
+                    None => command.words.push(text),
+                }
+            }
+            Token::Operator { text, .. } if text.contains(['<', '>']) => redirected = Some(text),
+            Token::Operator { .. } => commands.push(Simple::default()),
+        }
+    }
+    commands.retain(|command| !command.words.is_empty());
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn programs(line: &str) -> Vec<String> {
+        let commands = simple_commands(line);
+        commands
+            .iter()
+            .filter_map(Simple::program)
+            .map(|(program, arguments)| [&[program.to_owned()], arguments].concat().join(" "))
+            .collect()
+    }
+
+    #[test]
+    fn the_programs_of_a_line_are_found_behind_what_wraps_them() {
+        let rows: &[(&str, &[&str])] = &[
+            ("cargo test && ./check", &["cargo test", "./check"]),
+            (
+                "sh 'my check.sh' | grep -q \"a b\"",
+                &["sh my check.sh", "grep -q a b"],
+            ),
+            ("A=1 env -i B=2 timeout -k 3 60 make test", &["make test"]),
+            (
+                "if test -f a; then npx --yes jest; fi",
+                &["test -f a", "jest"],
+            ),
+            (
+                "( cd web; poetry run pytest -q ) >log 2>&1 </dev/null",
+                &["cd web", "pytest -q"],
+            ),
+            ("! grep x a # sh b", &["grep x a"]),
+            (
+                "test \"$(cat a | wc -l)\" = 3",
+                &["test $(cat a | wc -l) = 3"],
+            ),
+            ("echo 'unterminated", &["echo 'unterminated"]),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(programs(line), *expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_read_by_redirection_is_kept_apart() {
+        let found = simple_commands("sqlite3 :memory: < a.sql > out 2>/dev/null");
+        assert_eq!(found[0].words, ["sqlite3", ":memory:"]);
+        assert_eq!(found[0].reads, ["a.sql"]);
+    }
+}

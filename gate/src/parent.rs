@@ -1,0 +1,151 @@
+//! Runs checks on the tree that a candidate stands on, where that can say anything, and once for all who ask.
+
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::CommitId;
+use ropewalk_schemas::attempt::{CheckRun, Evidence};
+use ropewalk_workspace::CommandStatus;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::GateError;
+use crate::install;
+use crate::judge::{Observed, Ruling, rule};
+use crate::packages::Install;
+use crate::runner::{Check, Findings, GateRunner, ParentKey, ParentRun};
+use crate::site::Site;
+
+/// The runs of a tree that held, with the installs that came before them.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) installs: Vec<CheckRun>,
+    checks: BTreeMap<String, CheckRun>,
+}
+
+impl Known {
+    /// Gathers the runs of a tree that held, beside the same installs.
+    pub(crate) fn of(passed: &[Evidence], tree: &str, installs: &[Install]) -> Self {
+        let mut known = Self::default();
+        let of_tree = passed.iter().filter(|evidence| evidence.tree == tree);
+        for evidence in of_tree {
+            if !install::are_of(&evidence.installs, installs) {
+                continue;
+            }
+            known.installs.clone_from(&evidence.installs);
+            let runs = evidence.checks.iter();
+            known
+                .checks
+                .extend(runs.map(|run| (run.command.clone(), run.clone())));
+        }
+        known
+    }
+
+    /// Returns the run of a check that need not be run again.
+    pub(crate) fn holds(&self, check: &Check<'_>) -> Option<CheckRun> {
+        renamed(self.checks.get(check.command)?, check)
+    }
+}
+
+/// Returns a run as that of another check with the same command, if it holds for that too.
+pub(crate) fn renamed(run: &CheckRun, check: &Check<'_>) -> Option<CheckRun> {
+    let observed = Observed {
+        status: CommandStatus::Exited(run.exit_code?),
+        program_missing: false,
+        output: &run.output,
+        tests: run.tests.as_ref(),
+    };
+    let holds = rule(check.name, observed, check.expected) == Ruling::Holds;
+    holds.then(|| CheckRun {
+        name: check.name.to_owned(),
+        level: check.level,
+        kind: check.kind,
+        ..run.clone()
+    })
+}
+
+/// The tree that a candidate stands on.
+pub(crate) struct Parent<'a> {
+    runner: &'a GateRunner,
+    commit: &'a CommitId,
+    tree: String,
+    installs: Vec<Install>,
+    known: Known,
+    site: Option<Site<'a>>,
+}
+
+impl<'a> Parent<'a> {
+    /// Makes ready for checks on `commit`, without any checkout yet.
+    pub(crate) async fn new(
+        runner: &'a GateRunner,
+        commit: &'a CommitId,
+        installs: Vec<Install>,
+        passed: &[Evidence],
+    ) -> Result<Self, GateError> {
+        let tree = runner.clone.tree_of(commit).await?;
+        Ok(Self {
+            known: Known::of(passed, &tree, &installs),
+            runner,
+            commit,
+            tree,
+            installs,
+            site: None,
+        })
+    }
+
+    /// Returns how a check fared there, if that is known already.
+    pub(crate) fn known(&self, check: &Check<'_>) -> Option<ParentRun> {
+        let held = self.known.holds(check).map(|run| ParentRun {
+            ruling: Ruling::Holds,
+            run,
+        });
+        held.or_else(|| self.runner.parent_run(&self.key(check)))
+    }
+
+    /// Returns how a check fares there; none when it was ended from outside.
+    pub(crate) async fn run(
+        &mut self,
+        check: &Check<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<ParentRun>, GateError> {
+        if let Some(known) = self.known(check) {
+            return Ok(Some(known));
+        }
+        if self.site.is_none() {
+            // How the parent fares is no finding about the candidate.
+            let mut ignored = Findings::default();
+            let site = Site::prepare(
+                self.runner,
+                self.commit,
+                &self.installs,
+                cancel,
+                &mut ignored,
+            )
+            .await?;
+            let Some((site, _)) = site else {
+                return Ok(None);
+            };
+            self.site = Some(site);
+        }
+        let Some(site) = &mut self.site else {
+            return Ok(None);
+        };
+        let Some((run, ruling)) = site.run(check, cancel).await? else {
+            return Ok(None);
+        };
+        let seen = ParentRun { ruling, run };
+        self.runner.keep_parent_run(self.key(check), seen.clone());
+        Ok(Some(seen))
+    }
+
+    fn key(&self, check: &Check<'_>) -> ParentKey {
+        ParentKey {
+            tree: self.tree.clone(),
+            // The same command may have to show different things.
+            command: match check.expected {
+                Some(expected) => format!("{} => {expected}", check.command),
+                None => check.command.to_owned(),
+            },
+            toolchain: self.runner.toolchain(check.command),
+            installs: self.installs.clone(),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Decides what the pass of a check is worth, by how the same check fared on the tree before.
+
+use ropewalk_schemas::attempt::{CheckRun, FailureClass, Proof};
+
+use crate::judge::Ruling;
+
+/// What a tool says that did not come to check anything.
+const DID_NOT_RUN: &[&str] = &[
+    "No such file or directory",
+    "cannot open ",
+    "can't open file",
+    "command not found",
+    ": not found",
+    "No rule to make target",
+    "Missing script:",
+    "missing script:",
+    "no test target named",
+    "could not find `Cargo.toml`",
+    "ImportError",
+    "unittest.loader._FailedTest",
+    "collected 0 items",
+    "no tests ran",
+    "NO TESTS RAN",
+    "No tests found",
+    "No test files found",
+    "Cannot find module",
+    "cannot find package",
+    "Could not find or load main class",
+    "errors during collection",
+    "error during collection",
+    "is not a directory",
+];
+
+/// Decides what a pass is worth when the check fared like this on the tree before.
+///
+/// `run` is the run there, `ruling` what followed from it.
+pub fn of(ruling: &Ruling, run: &CheckRun, preserves: bool) -> Proof {
+    match ruling {
+        Ruling::Holds if preserves => Proof::Preserved,
+        Ruling::Holds => Proof::PassedBefore,
+        Ruling::Fails { class, .. } if checked(*class, run) => Proof::AssertionFailed,
+        Ruling::Fails { .. } | Ruling::Held { .. } | Ruling::Cancelled => Proof::CouldNotRun,
+    }
+}
+
+/// Says whether a check that failed came as far as checking something.
+fn checked(class: FailureClass, run: &CheckRun) -> bool {
+    if class != FailureClass::ValidationFailed || run.exit_code.is_none() {
+        return false;
+    }
+    let stumbled = DID_NOT_RUN.iter().any(|sign| run.output.contains(sign));
+    match &run.tests {
+        // Where tests were counted, their own number says more than a line among many.
+        Some(tests) if tests.passed > 0 => tests.failed > 0 || !stumbled,
+        Some(tests) => tests.failed > 0 && !stumbled,
+        None => !stumbled,
+    }
+}
+
+/// Returns the failed tests of a run if each of them passed on the tree before; none where that cannot be told.
+///
+/// Without names, tests that all passed before and have not become more are taken for the same ones.
+pub fn passed_before(now: &CheckRun, before: &CheckRun) -> Option<Vec<String>> {
+    let (now, before) = (now.tests.as_ref()?, before.tests.as_ref()?);
+    if now.failed == 0 || before.failed > 0 {
+        return None;
+    }
+    let named = usize::try_from(now.failed).is_ok_and(|failed| failed <= now.failed_names.len());
+    if named && !before.names.is_empty() {
+        let known = now
+            .failed_names
+            .iter()
+            .all(|name| before.names.contains(name));
+        return known.then(|| now.failed_names.clone());
+    }
+    let all =
+        |tests: &ropewalk_schemas::attempt::TestCounts| tests.passed + tests.failed + tests.ignored;
+    let number = format!("{} tests", now.failed);
+    (all(now) <= all(before)).then(|| {
+        if named {
+            now.failed_names.clone()
+        } else {
+            vec![number]
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::count;
+
+    fn run(exit_code: i32, output: &str) -> CheckRun {
+        CheckRun {
+            name: "validation".to_owned(),
+            level: None,
+            kind: None,
+            command: "check".to_owned(),
+            exit_code: Some(exit_code),
+            duration_ms: 1,
+            tests: count(output, None),
+            flaky: Vec::new(),
+            output: output.to_owned(),
+        }
+    }
+
+    fn fails(class: FailureClass) -> Ruling {
+        Ruling::Fails {
+            class,
+            finding: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_assertion_that_failed_is_told_from_a_check_that_could_not_run() {
+        let rows = [
+            (1, "", Proof::AssertionFailed),
+            (
+                1,
+                "AssertionError: 1 != 2\n\nRan 1 test in 0.001s\n\nFAILED (failures=1)",
+                Proof::AssertionFailed,
+            ),
+            (
+                1,
+                "test a ... ok\ntest b ... FAILED\nNo such file or directory\ntest result: FAILED. 1 passed; 1 failed; 0 ignored;",
+                Proof::AssertionFailed,
+            ),
+            (
+                2,
+                "grep: a.txt: No such file or directory",
+                Proof::CouldNotRun,
+            ),
+            (
+                2,
+                "sh: 0: cannot open check.sh: No such file",
+                Proof::CouldNotRun,
+            ),
+            (
+                2,
+                "python3: can't open file '/x/a.py': [Errno 2] No such file or directory",
+                Proof::CouldNotRun,
+            ),
+            (
+                1,
+                "ImportError: Failed to import test module: test_a\n\nRan 1 test in 0.000s\n\nFAILED (errors=1)",
+                Proof::CouldNotRun,
+            ),
+            (
+                101,
+                "error: no test target named `habits`",
+                Proof::CouldNotRun,
+            ),
+            (
+                0,
+                "test result: ok. 0 passed; 0 failed; 0 ignored;",
+                Proof::CouldNotRun,
+            ),
+            (
+                2,
+                "make: *** No rule to make target 'test'.  Stop.",
+                Proof::CouldNotRun,
+            ),
+        ];
+        for (code, output, expected) in rows {
+            let found = of(
+                &fails(FailureClass::ValidationFailed),
+                &run(code, output),
+                false,
+            );
+            assert_eq!(found, expected, "{output}");
+        }
+        for class in [
+            FailureClass::SyntaxError,
+            FailureClass::MissingDependency,
+            FailureClass::Timeout,
+        ] {
+            assert_eq!(of(&fails(class), &run(1, ""), false), Proof::CouldNotRun);
+        }
+        let held = Ruling::Held {
+            finding: String::new(),
+        };
+        assert_eq!(of(&held, &run(127, ""), false), Proof::CouldNotRun);
+    }
+
+    #[test]
+    fn what_passed_before_proves_nothing_unless_it_was_to_be_preserved() {
+        assert_eq!(of(&Ruling::Holds, &run(0, ""), false), Proof::PassedBefore);
+        assert_eq!(of(&Ruling::Holds, &run(0, ""), true), Proof::Preserved);
+        assert!(!Proof::PassedBefore.is_any() && Proof::CouldNotRun.is_any());
+    }
+
+    #[test]
+    fn a_test_that_failed_now_and_passed_before_may_be_flaky() {
+        let cargo = |lines: &str, passed: u32, failed: u32| {
+            run(
+                1,
+                &format!("{lines}test result: x. {passed} passed; {failed} failed; 0 ignored;"),
+            )
+        };
+        let before = cargo("test a ... ok\ntest b ... ok\n", 2, 0);
+        let old = cargo("test a ... ok\ntest b ... FAILED\n", 1, 1);
+        assert_eq!(passed_before(&old, &before), Some(vec!["b".to_owned()]));
+        let new = cargo("test a ... ok\ntest b ... ok\ntest c ... FAILED\n", 2, 1);
+        assert_eq!(passed_before(&new, &before), None);
+        assert_eq!(passed_before(&old, &old), None);
+        assert_eq!(passed_before(&run(1, "no tests"), &before), None);
+        // pytest names its failures alone.
+        let before = run(0, "..\n2 passed in 0.01s");
+        let now = run(
+            1,
+            "FAILED a.py::test_b - assert 0\n1 failed, 1 passed in 0.01s",
+        );
+        assert_eq!(
+            passed_before(&now, &before),
+            Some(vec!["a.py::test_b".to_owned()])
+        );
+        let more = run(
+            1,
+            "FAILED a.py::test_c - assert 0\n1 failed, 2 passed in 0.01s",
+        );
+        assert_eq!(passed_before(&more, &before), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! Finds changes that only a person may accept: of existing tests, and of what decides about the work itself.
+//!
+//! In this order: what was made since the build began is free; an existing test may gain and nothing else; a product
+//! that the task declares and that its check merely runs or names is free; what a check names or runs, what steers it,
+//! and what the project protects is not.
+
+mod entries;
+mod reach;
+mod test_changes;
+
+use ropewalk_schemas::question::FileChange;
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{ContentHash, GlobPattern};
+
+use crate::runner::Check;
+pub use reach::{Reach, looked_at};
+
+/// Files that steer a test runner, a linter or a build, by name, anywhere in the tree.
+const STEERING: &[&str] = &[
+    "ropewalk.toml",
+    "clippy.toml",
+    "rustfmt.toml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "nextest.toml",
+    "pytest.ini",
+    "tox.ini",
+    "conftest.py",
+    "sitecustomize.py",
+    ".gitlab-ci.yml",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+];
+
+/// The beginnings of configuration files of JavaScript runners.
+const STEERING_BEGINNINGS: &[&str] = &[
+    "jest.config.",
+    "vitest.config.",
+    "playwright.config.",
+    "karma.conf.",
+    ".mocharc.",
+];
+
+/// Directories that hold nothing but such files.
+const STEERING_DIRECTORIES: &[&str] = &[".github", ".circleci", ".ci", ".cargo", ".config"];
+
+/// Words in the name of a file that judges and is no product.
+const JUDGING: &[&str] = &[
+    "check",
+    "checks",
+    "checker",
+    "test",
+    "tests",
+    "testing",
+    "runtests",
+    "verify",
+    "validate",
+    "validation",
+    "gate",
+    "ci",
+    "lint",
+    "spec",
+    "specs",
+    "smoke",
+    "selftest",
+    "assert",
+    "acceptance",
+];
+
+/// A change that a person has to accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// The file, as git names it.
+    pub path: String,
+    /// The hash of what it held; none where there was no file.
+    pub before: Option<ContentHash>,
+    /// The hash of what it holds now; none where it is removed.
+    pub after: Option<ContentHash>,
+    /// Why it is not the agent's to make, in one line.
+    pub why: String,
+}
+
+impl Protected {
+    /// Returns the change as a question names it, to which a yes is bound.
+    pub fn change(&self) -> FileChange {
+        FileChange {
+            path: self.path.clone(),
+            before: self.before.clone(),
+            after: self.after.clone(),
+        }
+    }
+}
+
+/// A changed file.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    /// Its path.
+    pub path: &'a str,
+    /// Whether it was there when the build began.
+    pub at_base: bool,
+    /// What it held.
+    pub before: Option<&'a str>,
+    /// What it holds now.
+    pub after: Option<&'a str>,
+}
+
+/// What is protected, for one task.
+pub struct Rules<'a> {
+    /// What the checks name and run.
+    pub reach: &'a Reach,
+    /// What the project protects.
+    pub by_project: &'a [GlobPattern],
+    /// The task, which declares its files.
+    pub task: &'a Task,
+}
+
+impl Rules<'_> {
+    /// Says why a change is not the agent's to make; none where it is.
+    pub fn why(&self, change: &Change<'_>) -> Option<String> {
+        let path = change.path;
+        if !change.at_base {
+            return created(change);
+        }
+        if is_test(path) {
+            return test_changes::why(change);
+        }
+        if is_steering(path) {
+            return Some(format!("`{path}` steers the checks"));
+        }
+        self.by_entry(change)
+            .or_else(|| self.by_use(path))
+            .or_else(|| {
+                self.is_of_project(path)
+                    .then(|| format!("`{path}` is protected by `gate.protected`"))
+            })
+    }
+
+    fn is_of_project(&self, path: &str) -> bool {
+        self.by_project.iter().any(|glob| glob.matches(path))
+    }
+
+    /// Looks at the entries of the file that a check runs, where it has entries.
+    fn by_entry(&self, change: &Change<'_>) -> Option<String> {
+        let path = change.path;
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let (before, after) = (text(change.before), text(change.after));
+        let ran = self.reach.entries(path);
+        let changed = ran
+            .filter(|entry| {
+                entries::text(path, &before, &entry.name)
+                    != entries::text(path, &after, &entry.name)
+            })
+            .map(|entry| {
+                format!(
+                    "`{path}` changes `{}`, which the check `{}` runs",
+                    entry.name, entry.check
+                )
+            })
+            .next();
+        let settings = || {
+            (entries::settings(path, &before) != entries::settings(path, &after))
+                .then(|| format!("`{path}` changes settings of the tests"))
+        };
+        changed.or_else(settings)
+    }
+
+    fn by_use(&self, path: &str) -> Option<String> {
+        let used = self.reach.of(path)?;
+        let declared = self.task.block.files().any(|file| file.as_str() == path);
+        // What only the task's own check looks at is what the task is to make.
+        let looked_at = !used.runs && !used.by_gate;
+        if (declared || looked_at) && !used.decides && !judges(path) {
+            return None;
+        }
+        let does = if used.runs { "runs" } else { "names" };
+        Some(format!(
+            "`{path}` is what the check `{}` {does}",
+            used.check
+        ))
+    }
+}
+
+/// What was made since the build began is free, but a new file may still reach into the tests that were there.
+fn created(change: &Change<'_>) -> Option<String> {
+    let name = name_of(change.path);
+    let sees_all_tests = matches!(
+        name,
+        "conftest.py" | "sitecustomize.py" | "usercustomize.py"
+    );
+    if !sees_all_tests {
+        return None;
+    }
+    let sign = test_changes::sign(
+        change.before.unwrap_or_default(),
+        change.after.unwrap_or_default(),
+    )?;
+    Some(format!("`{}` weakens tests: {sign}", change.path))
+}
+
+/// Says whether a file steers whatever checks run, by its name.
+pub fn is_steering(path: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    STEERING.contains(&name)
+        || STEERING_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+        || directory
+            .split('/')
+            .any(|part| STEERING_DIRECTORIES.contains(&part))
+}
+
+/// Says whether a path is a test by the customs of its language.
+pub fn is_test(path: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let in_folder = directory
+        .split('/')
+        .any(|part| matches!(part, "tests" | "test" | "__tests__" | "spec" | "e2e"));
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let named = stem.starts_with("test_")
+        || ["_test", "_tests", ".test", ".spec", "_spec"]
+            .iter()
+            .any(|end| stem.ends_with(end))
+        || stem == "tests";
+    in_folder || named
+}
+
+/// Says whether a file is there to judge others, by its name.
+fn judges(path: &str) -> bool {
+    let plain = path.to_ascii_lowercase();
+    let mut words = plain.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words.any(|word| JUDGING.contains(&word)) || entries::has_entries(path)
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Says whether a task may not ask for a file: it judges the task, or the project protects it.
+///
+/// Of a file with entries only some may judge, so that its change is looked at when it is there.
+pub fn is_kept(path: &str, rules: &Rules<'_>) -> bool {
+    let declared = rules.task.block.files().any(|file| file.as_str() == path);
+    !declared && (is_steering(path) || rules.by_use(path).is_some() || rules.is_of_project(path))
+}
+
+/// Reads what the checks of a gate name and run; `contents` returns what a file holds.
+pub fn reach(checks: &[Check<'_>], contents: &dyn Fn(&str) -> Option<String>) -> Reach {
+    let mut reach = Reach::default();
+    for check in checks {
+        // A task's own check may run what the task makes; a command of the gate is run to judge.
+        let by_gate = check.expected.is_none();
+        reach.add(check.name, check.command, by_gate, contents);
+    }
+    reach
+}
+
+#[cfg(test)]
+mod tests;

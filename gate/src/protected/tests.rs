@@ -1,0 +1,355 @@
+//! Tries the rules on what agents do.
+
+use ropewalk_schemas::task::{Expectation, Task};
+use serde_json::json;
+
+use super::*;
+
+/// What a repository holds.
+const MAKEFILE: &str = "PY = python3\n\n.PHONY: test\nall: build\n\ntest: prepare\n\t@$(PY) tools/run.py --all\n\nprepare:\n\tmkdir -p out\n\nbuild:\n\tcc -o app app.c\n";
+const PACKAGE: &str = r#"{ "name": "a", "scripts": { "pretest": "node prepare.js", "test": "sh scripts/t.sh", "start": "node ." } }"#;
+const GATE: &str = "#!/bin/sh\nset -e\npython3 app.py --help | grep -q usage\ngrep -q good product.txt\nsh inner.sh\n";
+const FILES: &[(&str, &str)] = &[
+    ("Makefile", MAKEFILE),
+    ("package.json", PACKAGE),
+    ("gate.sh", GATE),
+    (
+        "justfile",
+        "default: test\ntest arg='':\n    ./checks/all.sh {{arg}}\nother:\n    echo\n",
+    ),
+    ("inner.sh", "sh deeper.sh\n"),
+    ("all.sh", "cargo fmt --check && make test\n"),
+];
+
+fn task(files: &[&str], validation: &str) -> Task {
+    let block = json!({
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": files[0], "more_files": files[1..],
+        "validation": { "command": validation, "expected": "exit 0" },
+    });
+    let build = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+    Task::planned(build, 1, serde_json::from_value(block).unwrap())
+}
+
+/// Asks the rules about a change, with one command in the gate.
+fn why(gate: &str, task: &Task, path: &str, before: &str, after: &str) -> Option<String> {
+    let validation = &task.block.validation;
+    let of = |name, command, expected| Check {
+        name,
+        command,
+        level: None,
+        kind: None,
+        expected,
+        counts: None,
+        timeout: std::time::Duration::ZERO,
+    };
+    let checks = [
+        of(
+            "validation",
+            &validation.command,
+            Some(&Expectation::ExitZero),
+        ),
+        of("gate", gate, None),
+    ];
+    let content = |path: &str| {
+        let found = FILES.iter().find(|(known, _)| *known == path);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    let reach = reach(&checks, &content);
+    let rules = Rules {
+        reach: &reach,
+        by_project: &[GlobPattern::parse("contracts/**").unwrap()],
+        task,
+    };
+    rules.why(&Change {
+        path,
+        at_base: true,
+        before: Some(before),
+        after: Some(after),
+    })
+}
+
+#[test]
+fn what_a_gate_runs_is_nobodys_to_change_unasked() {
+    let rows = [
+        // On its own line, declared or not.
+        ("sh gate.sh", "gate.sh", true),
+        ("sh gate.sh", "product.txt", false),
+        ("sh gate.sh", "app.py", false),
+        ("sh gate.sh", "inner.sh", true),
+        ("sh gate.sh", "deeper.sh", false),
+        ("cd web && ./run.py", "web/run.py", true),
+        ("python3 ./tools/judge.py", "tools/judge.py", true),
+        ("timeout 60 bash -e run.sh | tail -1", "run.sh", true),
+        // One level further in.
+        ("make test", "tools/run.py", true),
+        ("npm test", "scripts/t.sh", true),
+        ("npm run --silent test", "prepare.js", true),
+        ("just", "checks/all.sh", true),
+        ("make build", "app.c", true),
+        // Nothing to do with it.
+        ("cargo test", "src/lib.rs", false),
+        ("make test", "app.c", false),
+    ];
+    for (gate, path, expected) in rows {
+        let files = ["product.txt", "app.py", "src/lib.rs", path];
+        let own = task(
+            if path == "product.txt" || path == "app.py" || path == "src/lib.rs" {
+                &files[..3]
+            } else {
+                &files[..2]
+            },
+            "true",
+        );
+        let found = why(gate, &own, path, "1\n", "2\n");
+        assert_eq!(found.is_some(), expected, "{gate} {path}: {found:?}");
+    }
+}
+
+#[test]
+fn a_product_that_a_task_declares_is_free_where_its_check_merely_runs_it() {
+    let rows = [
+        ("app.py", "python3 app.py --help", false),
+        ("run.sh", "sh run.sh | grep -q hello", false),
+        ("index.js", "node index.js", false),
+        ("a.sql", "sqlite3 :memory: < a.sql", false),
+        ("check.sh", "sh check.sh", true),
+        ("ci/build.sh", "./ci/build.sh", true),
+        ("run_tests.py", "python3 run_tests.py", true),
+    ];
+    for (path, validation, expected) in rows {
+        let own = task(&[path], validation);
+        assert_eq!(
+            why("true", &own, path, "1\n", "2\n").is_some(),
+            expected,
+            "{path}"
+        );
+        // Who has not declared what the check runs has to ask.
+        let other = task(&["other"], validation);
+        let reads = path == "a.sql";
+        let found = why("true", &other, path, "1\n", "2\n");
+        assert_eq!(found.is_none(), reads, "{path}: {found:?}");
+    }
+}
+
+#[test]
+fn a_file_with_entries_is_protected_entry_by_entry() {
+    let own = task(&["Makefile", "package.json", "justfile"], "true");
+    let made = |from: &str, to: &str| MAKEFILE.replace(from, to);
+    let rows = [
+        ("make test", made("tools/run.py --all", "-c pass"), true),
+        ("make test", made("mkdir -p out", "true"), true),
+        ("make test", made("PY = python3", "PY = true"), true),
+        (
+            "make test",
+            made("cc -o app app.c", "cc -O2 -o app app.c"),
+            false,
+        ),
+        (
+            "make test",
+            format!("{MAKEFILE}\nclean:\n\trm -rf out\n"),
+            false,
+        ),
+        (
+            "make test",
+            format!("{MAKEFILE}\nSHELL = /bin/true\n"),
+            true,
+        ),
+        ("make", made("cc -o app app.c", "true"), true),
+        (
+            "make -C . test",
+            made("tools/run.py --all", "-c pass"),
+            true,
+        ),
+        ("cargo test", made("tools/run.py --all", "-c pass"), false),
+        ("sh all.sh", made("tools/run.py --all", "-c pass"), true),
+    ];
+    for (gate, after, expected) in rows {
+        let found = why(gate, &own, "Makefile", MAKEFILE, &after);
+        assert_eq!(found.is_some(), expected, "{gate}: {after}: {found:?}");
+    }
+    let scripts = |from: &str, to: &str| PACKAGE.replace(from, to);
+    let rows = [
+        ("npm test", scripts("sh scripts/t.sh", "true"), true),
+        ("npm test", scripts("node prepare.js", "true"), true),
+        ("npm test", scripts("node .", "node app"), false),
+        (
+            "npm test",
+            scripts("\"name\": \"a\"", "\"name\": \"b\""),
+            false,
+        ),
+        (
+            "cargo test",
+            scripts("\"name\"", "\"jest\": {}, \"name\""),
+            true,
+        ),
+    ];
+    for (gate, after, expected) in rows {
+        assert_eq!(
+            why(gate, &own, "package.json", PACKAGE, &after).is_some(),
+            expected,
+            "{after}"
+        );
+    }
+}
+
+#[test]
+fn an_existing_test_may_gain_and_nothing_else() {
+    let own = task(&["tests/test_a.py"], "python3 -m unittest");
+    let before = "import unittest\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(add(1), 2)\n";
+    let with = |line: &str| format!("{before}{line}\n");
+    let gains = [
+        with("    def test_b(self):\n        self.assertEqual(add(2), 3)"),
+        with("    def assertEven(self, x):\n        assert x % 2 == 0"),
+        with("    asserted = 3"),
+        before.replace("        self", "          self"),
+    ];
+    for after in gains {
+        assert_eq!(
+            why("true", &own, "tests/test_a.py", before, &after),
+            None,
+            "{after}"
+        );
+    }
+    let losses = [
+        before.replace("2)", "add(1))"),
+        before.replace("        self.assertEqual(add(1), 2)\n", ""),
+        before.replace("    def", "    @unittest.skip('later')\n    def"),
+        before.replace("    def", "    @unittest.expectedFailure\n    def"),
+        with("unittest.TestCase.assertEqual = lambda *a: None"),
+        with("    def assertEqual(self, a, b): pass"),
+        with("setattr(unittest.TestCase, 'assertEqual', print)"),
+        with("    def test_a(self):\n        pass"),
+        with("pytestmark = pytest.mark.xfail"),
+        with("sys.exit(0)"),
+        String::new(),
+    ];
+    for after in losses {
+        assert!(
+            why("true", &own, "tests/test_a.py", before, &after).is_some(),
+            "{after}"
+        );
+    }
+}
+
+#[test]
+fn a_test_of_any_runner_may_gain_and_not_be_left_out() {
+    let own = task(&["tests/test_a.py"], "python3 -m unittest");
+    let rows = [
+        (
+            "tests/a.rs",
+            "#[test]\nfn a() {}\n",
+            "#[test]\n#[ignore]\nfn a() {}\n",
+            true,
+        ),
+        (
+            "tests/a.rs",
+            "#[test]\nfn a() {}\n",
+            "#[test]\nfn a() {}\n#[test]\nfn b() {}\n",
+            false,
+        ),
+        (
+            "a.test.js",
+            "it('a', f)\n",
+            "it('a', f)\nit.only('b', f)\n",
+            true,
+        ),
+        (
+            "a.test.js",
+            "it('a', f)\n",
+            "describe.skip('x', () => {\nit('a', f)\n})\n",
+            true,
+        ),
+        (
+            "a.test.js",
+            "it('a', f)\n",
+            "it('a', f)\nit('b', () => commit(1))\n",
+            false,
+        ),
+        (
+            "a_test.go",
+            "func TestA() {\n}\n",
+            "func TestA() {\nt.Skip()\n}\n",
+            true,
+        ),
+        (
+            "tests/check.sh",
+            "grep -q a b\n",
+            "exit 0\ngrep -q a b\n",
+            true,
+        ),
+    ];
+    for (path, before, after, expected) in rows {
+        assert_eq!(
+            why("true", &own, path, before, after).is_some(),
+            expected,
+            "{after}"
+        );
+    }
+}
+
+#[test]
+fn what_was_made_since_the_build_began_is_free() {
+    let own = task(&["Makefile"], "make test");
+    let reach = Reach::default();
+    let rules = Rules {
+        reach: &reach,
+        by_project: &[GlobPattern::parse("**").unwrap()],
+        task: &own,
+    };
+    let new = |path, after| {
+        rules.why(&Change {
+            path,
+            at_base: false,
+            before: None,
+            after: Some(after),
+        })
+    };
+    for path in [
+        "Makefile",
+        "tests/a.rs",
+        "check.sh",
+        "jest.config.js",
+        "contracts/a",
+        "conftest.py",
+    ] {
+        assert_eq!(new(path, "x = 1\n"), None, "{path}");
+    }
+    assert!(new("conftest.py", "collect_ignore = ['a.py']\n").is_some());
+}
+
+#[test]
+fn whatever_steers_the_checks_or_is_protected_is_a_persons_business() {
+    let own = task(&["a"], "true");
+    for path in [
+        ".github/workflows/ci.yml",
+        ".cargo/config.toml",
+        "web/jest.config.js",
+        "ropewalk.toml",
+        "conftest.py",
+        "contracts/api.json",
+    ] {
+        assert!(why("true", &own, path, "1\n", "2\n").is_some(), "{path}");
+    }
+    assert_eq!(why("true", &own, "src/check", "1\n", "2\n"), None);
+    let setup = "[metadata]\nname = a\n[tool:pytest]\naddopts = -q\n";
+    let other = setup.replace("name = a", "name = b");
+    assert_eq!(why("true", &own, "setup.cfg", setup, &other), None);
+    let less = setup.replace("-q", "--ignore=tests");
+    assert!(why("true", &own, "setup.cfg", setup, &less).is_some());
+}
+
+#[test]
+fn tests_are_known_by_their_customs() {
+    for path in [
+        "tests/a.rs",
+        "src/a.test.ts",
+        "a_test.go",
+        "test_a.py",
+        "src/a/tests.rs",
+    ] {
+        assert!(is_test(path), "{path}");
+    }
+    for path in ["src/latest.rs", "src/contest.py", "src/testimony.ts"] {
+        assert!(!is_test(path), "{path}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Makes an answer of what a person gave: the one place where typed text becomes a choice.
+
+use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::question::{Choice, Question};
+
+/// What a person gave for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given<'a> {
+    /// Typed text: a choice by its id, its number or its whole label, or words.
+    Typed(&'a str),
+    /// A choice that was picked, as by a button, with its words where it takes some.
+    Picked(&'a ChoiceId, Option<&'a str>),
+}
+
+impl<'a> From<&'a str> for Given<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Typed(text)
+    }
+}
+
+impl<'a> From<&'a String> for Given<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Typed(text)
+    }
+}
+
+impl Given<'_> {
+    /// Returns the text for people, as it was given.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Typed(text) => text.trim().to_owned(),
+            Self::Picked(id, None) => id.to_string(),
+            Self::Picked(id, Some(words)) => format!("{id} {}", words.trim()),
+        }
+    }
+}
+
+/// An answer that a question takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// What was chosen; none where words alone are the answer.
+    pub(super) choice: Option<ChoiceId>,
+    /// The words, else the label of the choice.
+    pub(super) text: String,
+}
+
+/// Why something is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It says nothing.
+    Empty,
+    /// It is none of the choices, and words decide nothing here.
+    NotAChoice,
+    /// The choice means nothing without words.
+    WordsMissing(ChoiceId),
+}
+
+/// Reads what was given as an answer to `question`. Words alone never decide what has consequences.
+pub(super) fn accept(question: &Question, given: Given<'_>) -> Result<Reply, Refusal> {
+    match given {
+        Given::Typed(text) => typed(question, text.trim()),
+        Given::Picked(id, words) => {
+            let picked = question.choices.iter().find(|choice| choice.id == *id);
+            chosen(
+                picked.ok_or(Refusal::NotAChoice)?,
+                words.unwrap_or_default(),
+            )
+        }
+    }
+}
+
+/// Returns the reply that picks `id`, as a default does.
+pub(super) fn picked(question: &Question, id: &ChoiceId) -> Reply {
+    let label = question.choices.iter().find(|choice| choice.id == *id);
+    Reply {
+        choice: Some(id.clone()),
+        text: label.map_or_else(|| id.to_string(), |choice| choice.label.clone()),
+    }
+}
+
+fn typed(question: &Question, text: &str) -> Result<Reply, Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::Empty);
+    }
+    if let Some(choice) = named(question, text) {
+        return chosen(choice, "");
+    }
+    let with_words = question.choices.iter().filter(|choice| choice.with_words);
+    for choice in with_words {
+        if let Some(words) = words_after(choice, text) {
+            return chosen(choice, words);
+        }
+    }
+    let takes_words = question.free_text || question.choices.is_empty();
+    if takes_words && !question.consequential {
+        return Ok(Reply {
+            choice: None,
+            text: text.to_owned(),
+        });
+    }
+    Err(Refusal::NotAChoice)
+}
+
+/// Finds the choice that a text names as a whole.
+fn named<'a>(question: &'a Question, text: &str) -> Option<&'a Choice> {
+    let choices = &question.choices;
+    let by_id = choices
+        .iter()
+        .find(|choice| choice.id.as_str().eq_ignore_ascii_case(text));
+    let by_number = || {
+        let position: usize = text.parse().ok()?;
+        choices.get(position.checked_sub(1)?)
+    };
+    let by_label = || {
+        let same = |choice: &&Choice| choice.label.to_lowercase() == text.to_lowercase();
+        choices.iter().find(same)
+    };
+    by_id.or_else(by_number).or_else(by_label)
+}
+
+/// Returns what follows the id of a choice: `guide use dates`, `guide: use dates`.
+fn words_after<'a>(choice: &Choice, text: &'a str) -> Option<&'a str> {
+    let rest = text.strip_prefix(choice.id.as_str())?;
+    let apart = rest.starts_with(|next: char| next == ':' || next.is_whitespace());
+    apart.then(|| rest.trim_start_matches(':').trim())
+}
+
+fn chosen(choice: &Choice, words: &str) -> Result<Reply, Refusal> {
+    let words = words.trim();
+    if choice.with_words && words.is_empty() {
+        return Err(Refusal::WordsMissing(choice.id.clone()));
+    }
+    let text = if choice.with_words {
+        words
+    } else {
+        &choice.label
+    };
+    Ok(Reply {
+        choice: Some(choice.id.clone()),
+        text: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::question::QuestionKind;
+
+    use super::super::decide::tests::{id, question};
+    use super::*;
+
+    fn reply(choice: Option<&str>, text: &str) -> Reply {
+        Reply {
+            choice: choice.map(id),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_a_choice_by_id_number_or_label_or_words_where_those_are_taken() {
+        let mut plain = question(QuestionKind::Blocking);
+        plain.choices.push(Choice {
+            with_words: true,
+            ..Choice::new(id("other"), "Something else...")
+        });
+        let free = Question {
+            free_text: true,
+            ..plain.clone()
+        };
+        let cases = [
+            (&plain, "yes", Ok(reply(Some("yes"), "Yes, go on"))),
+            (&plain, "YES", Ok(reply(Some("yes"), "Yes, go on"))),
+            (&plain, "2", Ok(reply(Some("no"), "No, wait"))),
+            (&plain, "no, WAIT", Ok(reply(Some("no"), "No, wait"))),
+            (&plain, "4", Err(Refusal::NotAChoice)),
+            (&plain, "maybe", Err(Refusal::NotAChoice)),
+            (&plain, "yes, but not yet", Err(Refusal::NotAChoice)),
+            (&plain, "  ", Err(Refusal::Empty)),
+            (&plain, "other", Err(Refusal::WordsMissing(id("other")))),
+            (&plain, "other: ", Err(Refusal::WordsMissing(id("other")))),
+            (&plain, "other a boat", Ok(reply(Some("other"), "a boat"))),
+            (&plain, "other: a boat", Ok(reply(Some("other"), "a boat"))),
+            (&plain, "others", Err(Refusal::NotAChoice)),
+            (&free, "maybe", Ok(reply(None, "maybe"))),
+            (&free, "1", Ok(reply(Some("yes"), "Yes, go on"))),
+        ];
+        for (question, text, expected) in cases {
+            assert_eq!(accept(question, text.into()), expected, "{text}");
+        }
+        assert_eq!(
+            accept(&plain, Given::Picked(&id("other"), Some("a boat"))),
+            Ok(reply(Some("other"), "a boat"))
+        );
+        assert_eq!(
+            accept(&plain, Given::Picked(&id("gone"), None)),
+            Err(Refusal::NotAChoice)
+        );
+    }
+
+    #[test]
+    fn words_never_decide_what_has_consequences() {
+        let binding = Question {
+            consequential: true,
+            free_text: true,
+            ..question(QuestionKind::Blocking)
+        };
+        for prose in ["ok, but not yet", "yes please", "approve", "go"] {
+            assert_eq!(
+                accept(&binding, prose.into()),
+                Err(Refusal::NotAChoice),
+                "{prose}"
+            );
+        }
+        let without_choices = Question {
+            choices: Vec::new(),
+            ..binding
+        };
+        assert_eq!(
+            accept(&without_choices, "yes".into()),
+            Err(Refusal::NotAChoice)
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! Says how far the requirements of a build are shown by what its gates saw.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::{Evidence, Proof, Verdict};
+use crate::ids::RequirementId;
+use crate::task::{Task, TaskState};
+
+/// Says how far a requirement is shown.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fulfilment {
+    /// Every task for it has landed, and a check of one of them tells the work from the tree before.
+    Met,
+    /// Every task for it has landed, but their checks passed before the work too.
+    Unverified,
+    /// A task for it has not landed, or there is none.
+    Open,
+}
+
+impl Fulfilment {
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Unverified => "unverified",
+            Self::Open => "open",
+        }
+    }
+
+    /// Judges one requirement by the tasks of its build and the evidence of the gates.
+    pub fn of(requirement: &RequirementId, tasks: &[Task], evidence: &[Evidence]) -> Self {
+        let mut found = Self::Open;
+        for task in tasks.iter().filter(|task| names(task, requirement)) {
+            let passed = evidence.iter().filter(|seen| is_pass(seen, task));
+            let proofs: Vec<Option<Proof>> = passed.map(|seen| seen.proof).collect();
+            if task.state != TaskState::Complete || proofs.is_empty() {
+                return Self::Open;
+            }
+            // Where the tree before was not looked at, the pass stands for itself.
+            let is_shown = proofs.iter().any(|proof| proof.is_none_or(Proof::is_any));
+            found = match found {
+                Self::Met => Self::Met,
+                _ if is_shown => Self::Met,
+                _ => Self::Unverified,
+            };
+        }
+        found
+    }
+
+    /// Judges every requirement that a task names, in the order in which they are named.
+    pub fn of_all(tasks: &[Task], evidence: &[Evidence]) -> Vec<(RequirementId, Self)> {
+        let mut found: Vec<(RequirementId, Self)> = Vec::new();
+        let lines = tasks.iter().flat_map(|task| &task.block.requirements);
+        for id in lines.filter_map(|line| line.id.as_ref()) {
+            if !found.iter().any(|(known, _)| known == id) {
+                found.push((id.clone(), Self::of(id, tasks, evidence)));
+            }
+        }
+        found
+    }
+}
+
+impl std::fmt::Display for Fulfilment {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+fn names(task: &Task, requirement: &RequirementId) -> bool {
+    let mut lines = task.block.requirements.iter();
+    lines.any(|line| line.id.as_ref() == Some(requirement))
+}
+
+/// Says whether the gate saw what landed of a task pass.
+fn is_pass(seen: &Evidence, task: &Task) -> bool {
+    let landed = task
+        .commit
+        .as_ref()
+        .is_none_or(|commit| *commit == seen.commit);
+    seen.verdict == Verdict::Passed && seen.task.as_ref() == Some(&task.id) && landed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn task(id: &str, state: TaskState) -> Task {
+        let block = json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+            "requirements": [{ "id": "FR-1", "text": "good" }],
+            "validation": { "command": "true", "expected": "exit 0" },
+        });
+        let build = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+        let block = serde_json::from_value(block).unwrap();
+        Task {
+            state,
+            ..Task::planned(build, 1, block)
+        }
+    }
+
+    fn pass(id: &str, proof: Option<&str>) -> Evidence {
+        let seen = json!({
+            "build": "00000000-0000-7000-8000-000000000001", "task": id, "commit": "1".repeat(40),
+            "tree": "", "verdict": "passed", "proof": proof, "at": "2026-03-01T08:00:00Z",
+        });
+        serde_json::from_value(seen).unwrap()
+    }
+
+    #[test]
+    fn a_requirement_is_met_when_a_check_tells_the_work_from_the_tree_before() {
+        let (done, open) = (TaskState::Complete, TaskState::Ready);
+        let strong = Some("assertion-failed");
+        let nothing = Some("passed-before");
+        let rows = [
+            (vec![], vec![], Fulfilment::Open),
+            (vec![("T-1", open)], vec![], Fulfilment::Open),
+            (vec![("T-1", done)], vec![("T-1", strong)], Fulfilment::Met),
+            (
+                vec![("T-1", done)],
+                vec![("T-1", Some("could-not-run"))],
+                Fulfilment::Met,
+            ),
+            (
+                vec![("T-1", done)],
+                vec![("T-1", Some("preserved"))],
+                Fulfilment::Met,
+            ),
+            (
+                vec![("T-1", done)],
+                vec![("T-1", nothing)],
+                Fulfilment::Unverified,
+            ),
+            // As evidence was before there was a proof.
+            (vec![("T-1", done)], vec![("T-1", None)], Fulfilment::Met),
+            (
+                vec![("T-1", done), ("T-2", done)],
+                vec![("T-1", nothing), ("T-2", strong)],
+                Fulfilment::Met,
+            ),
+            (
+                vec![("T-1", done), ("T-2", open)],
+                vec![("T-1", strong)],
+                Fulfilment::Open,
+            ),
+        ];
+        for (tasks, evidence, expected) in rows {
+            let tasks: Vec<Task> = tasks.iter().map(|(id, state)| task(id, *state)).collect();
+            let evidence: Vec<Evidence> = evidence
+                .iter()
+                .map(|(id, proof)| pass(id, *proof))
+                .collect();
+            let id = RequirementId::parse("FR-1").unwrap();
+            assert_eq!(
+                Fulfilment::of(&id, &tasks, &evidence),
+                expected,
+                "{tasks:?} {evidence:?}"
+            );
+        }
+    }
+}

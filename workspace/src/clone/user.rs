@@ -1,0 +1,78 @@
+//! Looks at the repository of the user: its settings, its remotes, and whether its checkout is clean.
+
+use crate::git::Call;
+use crate::{GitError, LocalClone};
+
+impl LocalClone {
+    /// Lists the names of the settings of the user's repository that `pattern` matches, in small letters but for the
+    /// middle part.
+    pub(crate) async fn user_settings(&self, pattern: &str) -> Result<Vec<String>, GitError> {
+        let call = Call::new(["config", "-z", "--name-only", "--get-regexp", pattern])
+            .git_directory(&self.user().git_directory);
+        let output = self.git().try_run(call).await?;
+        match output.code {
+            0 => Ok(output
+                .fields()
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .collect()),
+            // There are none.
+            1 => Ok(Vec::new()),
+            _ => Err(output.failure("config".to_owned())),
+        }
+    }
+
+    /// Returns the remote at which the user's repository left some of its files, if there is one.
+    pub(crate) async fn promisor(&self) -> Result<Option<String>, GitError> {
+        let names = self.user_settings(r"^remote\..*\.promisor$").await?;
+        Ok(names.iter().find_map(|name| {
+            let remote = name.strip_prefix("remote.")?.strip_suffix(".promisor")?;
+            Some(remote.to_owned())
+        }))
+    }
+
+    /// Says that the user's checkout holds changes that no commit has; always `false` for a bare repository.
+    ///
+    /// The look is taken with our own settings and a copy of the user's index, since `git status` in the
+    /// repository itself would run its filters and its file system monitor. When in doubt it is dirty.
+    pub async fn user_is_dirty(&self) -> Result<bool, GitError> {
+        let user = self.user();
+        if user.bare {
+            return Ok(false);
+        }
+        let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
+        let index = scratch.path().join("index");
+        match std::fs::copy(user.git_directory.join("index"), &index) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(GitError::files(&index)(error)),
+        }
+        let unstaged = self
+            .git()
+            .try_run(
+                self.call([
+                    "ls-files",
+                    "-z",
+                    "--modified",
+                    "--deleted",
+                    "--others",
+                    "--exclude-standard",
+                ])
+                .work_tree(&user.path, &index),
+            )
+            .await?;
+        if unstaged.code != 0 || !unstaged.stdout.is_empty() {
+            return Ok(true);
+        }
+        let head = self.default_branch_head().await?;
+        let staged = self
+            .call([
+                "diff-index",
+                "--cached",
+                "--quiet",
+                head.commit.as_str(),
+                "--",
+            ])
+            .work_tree(&user.path, &index);
+        Ok(self.git().try_run(staged).await?.code != 0)
+    }
+}
