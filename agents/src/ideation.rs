@@ -1,11 +1,10 @@
 //! Talks with a person until an idea is clear (seed pipeline §3).
 //!
 //! A message is one delivery: load the session, ask the model, keep what it heard, save what is sure, move the phase
-//! by pure rules. People reach it through [`start`] and [`say`].
+//! by pure rules. People reach it through the `desk`.
 
 mod act;
 mod context;
-mod conversation;
 mod folder;
 mod prompt;
 
@@ -22,8 +21,6 @@ use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
 
 use crate::places::Places;
-
-pub use conversation::{ChatError, Opening, Said, Started, say, start};
 
 /// How many conversations go on at the same time.
 const IN_FLIGHT: usize = 8;

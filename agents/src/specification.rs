@@ -1,8 +1,7 @@
 //! Turns an idea into a specification that a person can approve and loops can build (seed pipeline §4).
 //!
 //! A request is one delivery: load every document, ask the model for a typed plan, check it, put lessons into its
-//! tasks, render spec.md and tasks.md, and say what it will cost. People reach it through [`request`], [`revise`],
-//! [`approve`] and [`reject`].
+//! tasks, render spec.md and tasks.md, and say what it will cost. People reach it through the `desk`.
 
 mod act;
 mod answers;
@@ -12,7 +11,6 @@ mod migrations;
 mod order;
 mod price;
 mod prompt;
-mod requests;
 
 pub mod sources;
 pub mod submission;
@@ -32,7 +30,6 @@ use ropewalk_workspace::LocalClone;
 use crate::places::Places;
 
 pub use price::{TaskCost, estimate};
-pub use requests::{ApproveError, Approved, RequestError, approve, reject, request, revise};
 
 /// How many specifications are written at the same time.
 const IN_FLIGHT: usize = 2;

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::fmt;
 
-use ropewalk_agents::ideation::ChatError;
-use ropewalk_agents::specification::{ApproveError, RequestError};
 use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
+use ropewalk_desk::ideas::ChatError;
+use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_llm::BuildError;
 use ropewalk_orchestrator::FrameError;
 use ropewalk_orchestrator::questions::AnswerError;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use ropewalk_agents::ideation::{self, ChatError, Opening};
-use ropewalk_agents::specification::{self, ApproveError, RequestError};
+use ropewalk_desk::ideas::{self, ChatError, Opening};
+use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions::{self, AnswerError};
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
 use ropewalk_schemas::idea::{Author, Message, Phase};
@@ -107,7 +107,7 @@ impl Person {
                 .unwrap_or_default(),
             slug: Some(idea.slug.clone()),
         };
-        match ideation::start(context, opening).await {
+        match ideas::start(context, opening).await {
             Ok(_) | Err(ChatError::Taken(_)) => Ok(()),
             Err(error) => Err(AgentError::transient(error)),
         }
@@ -127,14 +127,14 @@ impl Person {
         {
             return Ok(());
         }
-        ideation::say(context, change.session_id, &self.user, text)
+        ideas::say(context, change.session_id, &self.user, text)
             .await
             .map(|_| ())
             .map_err(AgentError::transient)
     }
 
     async fn on_ideation(&self, idea: &Slug, context: &Context) -> Result<(), AgentError> {
-        match specification::request(context, idea, &self.user, Complexity::Simple).await {
+        match specifications::request(context, idea, &self.user, Complexity::Simple).await {
             Ok(_) | Err(RequestError::OnItsWay { .. }) => Ok(()),
             Err(error) => Err(AgentError::transient(error)),
         }
@@ -146,7 +146,7 @@ impl Person {
         context: &Context,
     ) -> Result<(), AgentError> {
         let approved =
-            specification::approve(context, generated.spec_id, &generated.hash, &self.user).await;
+            specifications::approve(context, generated.spec_id, &generated.hash, &self.user).await;
         match approved {
             Ok(_) | Err(ApproveError::Already { .. }) => Ok(()),
             Err(error) => Err(AgentError::transient(error)),

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_config::Trigger;
+use ropewalk_desk::ideas;
 use ropewalk_engine::llm::Reply as ModelReply;
 use ropewalk_engine::{EngineError, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Heard};
 use super::reply::{self, Reply};
-use super::{IdeationOptions, conversation, decide, folder, prompt};
+use super::{IdeationOptions, decide, folder, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
 
@@ -74,7 +75,7 @@ pub(super) async fn on_answer(
         return Ok(changes);
     };
     let user = UserSlug::parse(&answer.answered_by).unwrap_or_else(|_| session.user.clone());
-    conversation::hear(&mut changes, context, &session, &user, &answer.answer);
+    ideas::hear(&mut changes, context, &session, &user, &answer.answer);
     let waiting_for = session
         .waiting_for
         .filter(|open| *open != answer.question_id);

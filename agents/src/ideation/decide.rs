@@ -206,23 +206,5 @@ pub fn stated_problem(readme: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join(" "))
 }
 
-/// Returns the title of an idea: the one given, else the first line of its opening, cut at a word.
-pub fn title_of(given: Option<&str>, opening: &str) -> String {
-    let line = given
-        .into_iter()
-        .chain(opening.lines())
-        .map(|line| line.trim().trim_start_matches('#').trim())
-        .find(|line| !line.is_empty())
-        .unwrap_or_default();
-    if line.chars().count() <= 80 {
-        return line.to_owned();
-    }
-    let cut: String = line.chars().take(80).collect();
-    let whole_words = cut
-        .rsplit_once(' ')
-        .map_or(cut.as_str(), |(words, _)| words);
-    format!("{whole_words}…")
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Writes a specification and says what changes.
 
 use ropewalk_config::Trigger;
+use ropewalk_desk::specifications::{self, RequestError};
 use ropewalk_engine::Silent;
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
@@ -16,7 +17,6 @@ use ropewalk_store::{ChangeSet, Versioned};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Loaded, Material};
-use super::requests::{self, RequestError};
 use super::submission::{self, Plan, Submitted};
 use super::{SpecificationOptions, lessons, order, price, prompt};
 use crate::failure;
@@ -72,7 +72,7 @@ pub(super) async fn on_ideation_completed(
         return Ok(changes);
     }
     let (idea, by) = (&completed.idea_slug, &completed.user_slug);
-    match requests::add_request(&mut changes, context, idea, by, Complexity::Medium).await {
+    match specifications::add_request(&mut changes, context, idea, by, Complexity::Medium).await {
         Ok(_) => Ok(changes),
         Err(RequestError::OnItsWay { .. }) => Ok(ChangeSet::new()),
         Err(RequestError::Read(error)) => Err(error.into()),

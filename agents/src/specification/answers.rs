@@ -4,6 +4,7 @@ use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{
     CoverageBelowThreshold, MultipleFailures, SecurityVulnerability, SpecComplete,
 };
+use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::QuestionAnswered;
@@ -13,7 +14,6 @@ use ropewalk_schemas::{BuildId, SpecId, UserSlug};
 use ropewalk_store::ChangeSet;
 use tracing::info;
 
-use super::requests::{self, ApproveError, RequestError};
 use super::{SpecificationOptions, act};
 
 /// Acts on an answer: approves what a yes approves, asks for the revision that an answer asks for, else goes on with
@@ -58,10 +58,10 @@ async fn approve(
         return Ok(changes);
     };
     let by = UserSlug::parse(&answer.answered_by).map_err(AgentError::permanent)?;
-    match requests::add_approval(&mut changes, context, &spec, &hash, &by) {
+    match specifications::add_approval(&mut changes, context, &spec, &hash, &by) {
         Ok(_) => {
             let reason = "the specification was approved";
-            requests::close_questions(&mut changes, context, &spec, reason).await?;
+            specifications::close_questions(&mut changes, context, &spec, reason).await?;
             Ok(changes)
         }
         // Approved by somebody else, under revision, or of an earlier revision: the yes has nothing left to approve.
@@ -146,9 +146,9 @@ async fn revise(
     let Some(spec) = context.store.get::<Specification>(&id.to_string()).await? else {
         return Ok(changes);
     };
-    match requests::add_revision(&mut changes, context, &spec, &by, feedback).await {
+    match specifications::add_revision(&mut changes, context, &spec, &by, feedback).await {
         Ok(reason) => {
-            requests::close_questions(&mut changes, context, &spec, reason).await?;
+            specifications::close_questions(&mut changes, context, &spec, reason).await?;
             Ok(changes)
         }
         Err(RequestError::Read(error)) => Err(error.into()),

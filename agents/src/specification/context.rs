@@ -94,7 +94,7 @@ pub(super) async fn load(
             "there is no specification `{id}`"
         )));
     };
-    let questions = super::requests::questions_about(store, &spec).await?;
+    let questions = ropewalk_desk::specifications::questions_about(store, &spec).await?;
     if spec.state != SpecState::Draft || questions.iter().any(is_waited_for) {
         return Ok(Loaded::Nothing);
     }

@@ -1,7 +1,7 @@
 //! What answers about specifications set in motion, and what words alone do not.
 
-use ropewalk_agents::specification;
 use ropewalk_config::Trigger;
+use ropewalk_desk::specifications;
 use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{About, Content};
@@ -95,7 +95,7 @@ async fn failures_of_a_whole_build_are_mended_by_another_revision() {
     let spec = house.specify(&idea).await;
     let hash = house.spec(spec).await.hash.unwrap();
     let (person, ann) = (house.person(), user("ann"));
-    specification::approve(&person, spec, &hash, &ann)
+    specifications::approve(&person, spec, &hash, &ann)
         .await
         .unwrap();
     let events = house.payloads().await;

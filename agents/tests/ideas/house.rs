@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_agents::idea_folder::IdeaFolder;
-use ropewalk_agents::ideation::{Ideation, IdeationOptions, Opening, Started};
+use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::places::Places;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
-use ropewalk_agents::{ideation, specification};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::questions::FILES;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_desk::ideas::{Opening, Started};
+use ropewalk_desk::{ideas, specifications};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_gate::shell::Shell;
@@ -259,14 +260,14 @@ impl House {
             text: text.to_owned(),
             slug: Some(Slug::parse(slug).unwrap()),
         };
-        let started = ideation::start(&self.person(), opening).await.unwrap();
+        let started = ideas::start(&self.person(), opening).await.unwrap();
         assert_eq!(self.settle().await, []);
         started
     }
 
     /// Says something and waits until it is answered.
     pub(crate) async fn say(&self, session: SessionId, text: &str) {
-        ideation::say(&self.person(), session, &user("ann"), text)
+        ideas::say(&self.person(), session, &user("ann"), text)
             .await
             .unwrap();
         assert_eq!(self.settle().await, []);
@@ -285,7 +286,7 @@ impl House {
                 .to_owned(),
             slug: Some(Slug::parse(slug).unwrap()),
         };
-        let started = ideation::start(&self.person(), opening).await.unwrap();
+        let started = ideas::start(&self.person(), opening).await.unwrap();
         let open = self.store().open_deliveries(None, 0, 100).await.unwrap();
         let mut changes = ChangeSet::new();
         for delivery in open {
@@ -298,7 +299,7 @@ impl House {
     /// Asks for a specification and waits for what comes of it.
     pub(crate) async fn specify(&self, idea: &Slug) -> SpecId {
         let spec =
-            specification::request(&self.person(), idea, &user("ann"), Complexity::Simple).await;
+            specifications::request(&self.person(), idea, &user("ann"), Complexity::Simple).await;
         assert_eq!(self.settle().await, []);
         spec.unwrap()
     }

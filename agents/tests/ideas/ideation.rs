@@ -1,7 +1,7 @@
 //! Ideation: phases, artifacts, questions and answers.
 
 use ropewalk_agents::idea_folder::{BRIEF, README};
-use ropewalk_agents::ideation::{self, ChatError, Opening};
+use ropewalk_desk::ideas::{self, ChatError, Opening};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::Payload;
 use ropewalk_schemas::idea::{IdeaState, Phase};
@@ -165,7 +165,7 @@ async fn a_complete_idea_has_its_documents_before_anybody_is_told() {
     for text in ["two", "three"] {
         house.say(started.session, text).await;
     }
-    ideation::say(&house.person(), started.session, &user("ann"), "four")
+    ideas::say(&house.person(), started.session, &user("ann"), "four")
         .await
         .unwrap();
     house.crash().await;
@@ -343,7 +343,7 @@ async fn a_model_that_cannot_be_asked_is_told_and_loses_no_message() {
         text: OPENING.to_owned(),
         slug: None,
     };
-    let started = ideation::start(&house.person(), opening).await.unwrap();
+    let started = ideas::start(&house.person(), opening).await.unwrap();
     let failures = house.settle().await;
     assert!(
         failures[0].to_string().contains("no rule of the script"),
@@ -363,7 +363,7 @@ async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
         text: OPENING.to_owned(),
         slug: Some("habits".parse().unwrap()),
     };
-    let started = ideation::start(&house.person(), opening).await.unwrap();
+    let started = ideas::start(&house.person(), opening).await.unwrap();
     house.crash().await;
     let before = house.folder("habits").read(README).unwrap();
     assert!(before.is_some() && house.messages(started.session).await.len() == 1);
@@ -401,7 +401,7 @@ async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
     let mut names = Vec::new();
     for _ in 0..3 {
         names.push(
-            ideation::start(&person, opening(OPENING, None))
+            ideas::start(&person, opening(OPENING, None))
                 .await
                 .unwrap()
                 .idea
@@ -412,15 +412,15 @@ async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
         names,
         ["habit-tracker", "habit-tracker-2", "habit-tracker-3"]
     );
-    let taken = ideation::start(&person, opening(OPENING, Some("habit-tracker"))).await;
+    let taken = ideas::start(&person, opening(OPENING, Some("habit-tracker"))).await;
     assert!(matches!(taken, Err(ChatError::Taken(_))));
     assert!(matches!(
-        ideation::start(&person, opening(" \n", None)).await,
+        ideas::start(&person, opening(" \n", None)).await,
         Err(ChatError::Empty)
     ));
     let long = "x".repeat(64 * 1024 + 1);
     assert!(matches!(
-        ideation::start(&person, opening(&long, None)).await,
+        ideas::start(&person, opening(&long, None)).await,
         Err(ChatError::TooLong(_))
     ));
 }

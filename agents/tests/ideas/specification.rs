@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ropewalk_agents::specification::{self, ApproveError, RequestError};
+use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
@@ -380,7 +380,7 @@ async fn revised() -> (House, SpecId, [ContentHash; 2]) {
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let spec = house.specify(&idea).await;
     let first = house.spec(spec).await.hash.unwrap();
-    specification::revise(&house.person(), spec, &user("ann"), "Fewer words")
+    specifications::revise(&house.person(), spec, &user("ann"), "Fewer words")
         .await
         .unwrap();
     assert!(
@@ -399,18 +399,18 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
     let (ann, bob) = (user("ann"), user("bob"));
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let nothing = SpecId(uuid::Uuid::nil());
-    let unknown = specification::approve(&person, nothing, &hash("x"), &ann).await;
+    let unknown = specifications::approve(&person, nothing, &hash("x"), &ann).await;
     assert!(matches!(unknown, Err(ApproveError::Unknown(_))));
     let (one, other) = tokio::join!(
-        specification::request(&person, &idea, &ann, Complexity::Simple),
-        specification::request(&person, &idea, &bob, Complexity::Simple),
+        specifications::request(&person, &idea, &ann, Complexity::Simple),
+        specifications::request(&person, &idea, &bob, Complexity::Simple),
     );
     let (spec, refused) = match (one, other) {
         (Ok(spec), Err(refused)) | (Err(refused), Ok(spec)) => (spec, refused),
         both => panic!("exactly one is taken: {both:?}"),
     };
     assert!(matches!(refused, RequestError::OnItsWay { .. }));
-    let early = specification::approve(&person, spec, &hash("x"), &ann)
+    let early = specifications::approve(&person, spec, &hash("x"), &ann)
         .await
         .unwrap_err();
     assert!(
@@ -425,7 +425,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     let person = house.person();
     let (ann, bob) = (user("ann"), user("bob"));
     assert_ne!(first, second);
-    let stale = specification::approve(&person, spec, &first, &ann)
+    let stale = specifications::approve(&person, spec, &first, &ann)
         .await
         .unwrap_err()
         .to_string();
@@ -435,8 +435,8 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     );
 
     let (one, other) = tokio::join!(
-        specification::approve(&person, spec, &second, &ann),
-        specification::approve(&person, spec, &second, &bob),
+        specifications::approve(&person, spec, &second, &ann),
+        specifications::approve(&person, spec, &second, &bob),
     );
     let (approved, refused) = match (one, other) {
         (Ok(approved), Err(refused)) | (Err(refused), Ok(approved)) => (approved, refused),
@@ -462,7 +462,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
         [Payload::SpecApproved(event)] if event.hash == second && event.price == approved.price
     ));
     assert!(house.open_questions().await.is_empty());
-    let late = specification::reject(&person, spec, &ann, "changed my mind")
+    let late = specifications::reject(&person, spec, &ann, "changed my mind")
         .await
         .unwrap_err();
     assert!(late.to_string().contains("cannot be rejected"), "{late}");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ropewalk_agents::{ideation, specification};
 use ropewalk_bus::LiveEvents;
+use ropewalk_desk::{ideas, specifications};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
@@ -36,7 +36,7 @@ fn script() -> String {
 
 async fn request(house: &House, idea: &Slug) -> SpecId {
     let (person, ann) = (house.person(), user("ann"));
-    let asked = specification::request(&person, idea, &ann, Complexity::Simple).await;
+    let asked = specifications::request(&person, idea, &ann, Complexity::Simple).await;
     asked.unwrap()
 }
 
@@ -74,14 +74,14 @@ async fn the_others_go_on(house: &House, boats: &Slug) {
             reviews.iter().any(|review| of_other(review)).then_some(())
         })
         .await;
-    let opening = ideation::Opening {
+    let opening = ideas::Opening {
         user: user("ann"),
         title: None,
         text: "People who keep habits lose their streaks because they count days by hand."
             .to_owned(),
         slug: None,
     };
-    let session = ideation::start(&house.person(), opening)
+    let session = ideas::start(&house.person(), opening)
         .await
         .unwrap()
         .session;

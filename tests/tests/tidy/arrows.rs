@@ -19,6 +19,18 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("engine", FLOOR, &["store", "llm", "workspace", "knowledge"]),
     ("orchestrator", FLOOR, &["store", "bus"]),
     ("gate", FLOOR, &["workspace"]),
+    (
+        "desk",
+        FLOOR,
+        &[
+            "store",
+            "bus",
+            "coordination",
+            "workspace",
+            "knowledge",
+            "orchestrator",
+        ],
+    ),
     ("builder", FLOOR, AGENT),
     ("agents", FLOOR, AGENT),
     ("server", FLOOR, SURFACE),
@@ -35,10 +47,11 @@ const AGENT: &[&str] = &[
     "knowledge",
     "engine",
     "orchestrator",
+    "desk",
 ];
 
 /// What people see stands on.
-const SURFACE: &[&str] = &["store", "bus", "coordination", "orchestrator"];
+const SURFACE: &[&str] = &["store", "bus", "orchestrator", "desk"];
 
 /// Agents meet as events; the tests of one may run it beside the others.
 const MET_IN_TESTS: (&str, &str) = ("builder", "agents");
@@ -115,6 +128,9 @@ mod tests {
             ("agents", "dependencies", "ropewalk-llm", false),
             ("orchestrator", "dependencies", "ropewalk-agents", false),
             ("cli", "dependencies", "ropewalk-agents", true),
+            ("desk", "dependencies", "ropewalk-agents", false),
+            ("desk", "dependencies", "ropewalk-builder", false),
+            ("agents", "dependencies", "ropewalk-desk", true),
             ("agents", "dependencies", "ropewalk-builder", false),
             ("agents", "dev-dependencies", "ropewalk-builder", false),
             ("builder", "dependencies", "ropewalk-agents", false),

@@ -228,12 +228,3 @@ fn an_opening_is_vague_below_fifty_characters_unless_the_readme_tells_the_proble
         );
     }
 }
-
-#[test]
-fn a_title_is_the_one_given_or_the_first_line() {
-    let long = "word ".repeat(30);
-    assert_eq!(title_of(Some(" Habits "), "text"), "Habits");
-    assert_eq!(title_of(None, "\n# Habits\nmore"), "Habits");
-    assert!(title_of(None, &long).ends_with("word…"));
-    assert!(title_of(None, &long).chars().count() <= 81);
-}

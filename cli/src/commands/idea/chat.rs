@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 
 use clap::Args;
-use ropewalk_agents::ideation;
 use ropewalk_bus::LiveEvents;
+use ropewalk_desk::ideas;
 use ropewalk_schemas::idea::{Author, Idea, Message, Phase, Session};
 use ropewalk_schemas::{MessageId, QuestionId, SessionId, Slug, Subject};
 use ropewalk_store::Query;
@@ -154,7 +154,7 @@ impl<'a> Conversation<'a> {
     async fn say(&mut self, text: &str) -> Result<(), CliError> {
         let after = self.reach.store().last_sequence().await?;
         let (context, user) = (self.reach.context()?, self.reach.user().clone());
-        let said = ideation::say(&context, self.session, &user, text).await?;
+        let said = ideas::say(&context, self.session, &user, text).await?;
         self.reach.wake()?;
         self.reply(said.message, after).await
     }

@@ -1,7 +1,7 @@
 //! Verb `idea new`: begins an idea with its first message.
 
 use clap::Args;
-use ropewalk_agents::ideation::{self, Opening};
+use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_schemas::{SessionId, Slug};
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ impl New {
             text: self.text.unwrap_or(words),
             slug: self.slug,
         };
-        let started = ideation::start(&desk.context(), opening).await?;
+        let started = ideas::start(&desk.context(), opening).await?;
         desk.poke()?;
         let begun = Begun {
             slug: started.idea,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_agents::specification::{self, Approved};
+use ropewalk_desk::specifications::{self, Approved};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
 use ropewalk_schemas::{BuildId, ContentHash, SpecId};
@@ -56,7 +56,7 @@ impl Approve {
             revision,
             hash,
             price,
-        } = specification::approve(&desk.context(), spec.id, &hash, desk.user()).await?;
+        } = specifications::approve(&desk.context(), spec.id, &hash, desk.user()).await?;
         let build = if desk.poke_or_say(&app.output)? {
             build_of(&desk, spec, revision).await?
         } else {

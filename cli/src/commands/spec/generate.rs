@@ -1,7 +1,7 @@
 //! Verb `spec generate`: has the specification of an idea made, and waits for it.
 
 use clap::{Args, ValueEnum};
-use ropewalk_agents::specification;
+use ropewalk_desk::specifications;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
@@ -99,7 +99,7 @@ impl Generate {
         }
         let (context, user) = (reach.context()?, reach.user());
         let complexity = self.complexity.into();
-        Ok(specification::request(&context, &self.slug, user, complexity).await?)
+        Ok(specifications::request(&context, &self.slug, user, complexity).await?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Verb `spec reject`: puts a specification away.
 
 use clap::Args;
-use ropewalk_agents::specification;
+use ropewalk_desk::specifications;
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::specification::{SpecState, Specification};
 use serde::Serialize;
@@ -35,7 +35,7 @@ impl Reject {
             .find::<Specification>(&desk, "specification", "spec list")
             .await?
             .id;
-        specification::reject(&desk.context(), spec, desk.user(), &self.reason).await?;
+        specifications::reject(&desk.context(), spec, desk.user(), &self.reason).await?;
         desk.poke()?;
         let done = Done {
             spec,

@@ -1,7 +1,7 @@
 //! Verb `spec revise`: asks for changes to the newest revision.
 
 use clap::Args;
-use ropewalk_agents::specification;
+use ropewalk_desk::specifications;
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::specification::Specification;
 use serde::Serialize;
@@ -36,7 +36,7 @@ impl Revise {
             .await?
             .id;
         let feedback = self.feedback.join(" ");
-        specification::revise(&desk.context(), spec, desk.user(), &feedback).await?;
+        specifications::revise(&desk.context(), spec, desk.user(), &feedback).await?;
         desk.poke_or_say(&app.output)?;
         app.output.show(
             &Done {

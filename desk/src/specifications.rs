@@ -132,7 +132,7 @@ pub async fn request(
 }
 
 /// Adds to `changes` that the specification of an idea is asked for.
-pub(super) async fn add_request(
+pub async fn add_request(
     changes: &mut ChangeSet,
     context: &Context,
     idea: &Slug,
@@ -216,7 +216,7 @@ pub async fn revise(
 }
 
 /// Adds to `changes` that another revision is asked for; returns why what was asked about the last one is closed.
-pub(super) async fn add_revision(
+pub async fn add_revision(
     changes: &mut ChangeSet,
     context: &Context,
     found: &Versioned<Specification>,
@@ -375,7 +375,7 @@ pub async fn approve(
 }
 
 /// Adds to `changes` that a revision is approved, if it may be.
-pub(super) fn add_approval(
+pub fn add_approval(
     changes: &mut ChangeSet,
     context: &Context,
     spec: &Versioned<Specification>,
@@ -444,7 +444,7 @@ pub(super) fn add_approval(
 }
 
 /// Adds to `changes` that the open questions about a specification no longer matter.
-pub(super) async fn close_questions(
+pub async fn close_questions(
     changes: &mut ChangeSet,
     context: &Context,
     spec: &Specification,
@@ -459,7 +459,7 @@ pub(super) async fn close_questions(
 }
 
 /// Lists the questions about a specification, oldest first.
-pub(super) async fn questions_about(
+pub async fn questions_about(
     store: &Store,
     spec: &Specification,
 ) -> Result<Vec<Versioned<Question>>, ReadError> {

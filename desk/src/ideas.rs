@@ -10,8 +10,6 @@ use ropewalk_schemas::{
 };
 use ropewalk_store::{ChangeSet, CommitError, ReadError};
 
-use super::decide;
-
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// So many ideas of one name are told apart by a number.
@@ -85,7 +83,7 @@ pub struct Said {
 /// Begins an idea with its first message, in a chain of events of its own.
 pub async fn start(context: &Context, opening: Opening) -> Result<Started, ChatError> {
     let text = checked(&opening.text)?;
-    let title = decide::title_of(opening.title.as_deref(), text);
+    let title = title_of(opening.title.as_deref(), text);
     let wanted = match &opening.slug {
         Some(slug) => slug.clone(),
         None => Slug::from_text(&title).ok_or_else(|| ChatError::NoName(title.clone()))?,
@@ -170,7 +168,7 @@ pub async fn say(
 }
 
 /// Adds to `changes` what a person said, and that it was said.
-pub(super) fn hear(
+pub fn hear(
     changes: &mut ChangeSet,
     context: &Context,
     session: &Session,
@@ -213,5 +211,37 @@ fn namesake(wanted: &Slug, number: u32) -> Option<Slug> {
         Some(wanted.clone())
     } else {
         Slug::parse(&format!("{wanted}-{number}")).ok()
+    }
+}
+
+/// Returns the title of an idea: the one given, else the first line of its opening, cut at a word.
+fn title_of(given: Option<&str>, opening: &str) -> String {
+    let line = given
+        .into_iter()
+        .chain(opening.lines())
+        .map(|line| line.trim().trim_start_matches('#').trim())
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    if line.chars().count() <= 80 {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(80).collect();
+    let whole_words = cut
+        .rsplit_once(' ')
+        .map_or(cut.as_str(), |(words, _)| words);
+    format!("{whole_words}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_one_given_or_the_first_line() {
+        let long = "word ".repeat(30);
+        assert_eq!(title_of(Some(" Habits "), "text"), "Habits");
+        assert_eq!(title_of(None, "\n# Habits\nmore"), "Habits");
+        assert!(title_of(None, &long).ends_with("word…"));
+        assert!(title_of(None, &long).chars().count() <= 81);
     }
 }

@@ -1,0 +1,11 @@
+//! Holds what people do and see: the verbs that record what they wish, and the views behind each `list` and `show`.
+//!
+//! What it is not: it has no surface. The terminal and whatever else people use take arguments and show what comes back;
+//! here is the one implementation for all of them. It runs no agent either: a verb commits what a person wants as an
+//! event, and whoever takes that does the rest.
+//!
+//! To add a verb: write a function that takes a `Context` and commits one change set, in the file of its noun. An agent
+//! that does the same on an answer takes the function that adds to a change set.
+
+pub mod ideas;
+pub mod specifications;
