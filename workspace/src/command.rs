@@ -13,6 +13,7 @@ use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
+use crate::sandbox::{Reach, Sandbox};
 use orphans::OWNER;
 pub use orphans::end_orphans;
 pub(crate) use orphans::end_orphans_in;
@@ -54,6 +55,8 @@ pub struct CommandSpec {
     pub output_limit_bytes: usize,
     /// What the command reads; `None` reads as an empty file.
     pub stdin: Option<Vec<u8>>,
+    /// What it may change and reach where commands are confined.
+    pub reach: Reach,
 }
 
 impl CommandSpec {
@@ -86,7 +89,20 @@ impl CommandSpec {
             timeout: DEFAULT_TIMEOUT,
             output_limit_bytes: DEFAULT_OUTPUT_LIMIT_BYTES,
             stdin: None,
+            reach: Reach::default(),
         }
+    }
+
+    /// Lets the command change what is in `directory`, where commands are confined.
+    pub fn with_writable(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.reach.writable.push(directory.into());
+        self
+    }
+
+    /// Lets the command use the network of this machine, where commands are confined.
+    pub fn with_network(mut self, network: bool) -> Self {
+        self.reach.network = network;
+        self
     }
 
     /// Adds a variable to the environment of the command.
@@ -168,11 +184,12 @@ pub enum CommandError {
     },
 }
 
-/// Runs commands with one inherited environment.
+/// Runs commands with one inherited environment, confined where it has a sandbox.
 #[derive(Debug, Clone)]
 pub struct CommandRunner {
     environment: Environment,
     owner: Option<String>,
+    sandbox: Option<Sandbox>,
 }
 
 impl CommandRunner {
@@ -181,7 +198,14 @@ impl CommandRunner {
         Self {
             environment,
             owner: None,
+            sandbox: None,
         }
+    }
+
+    /// Confines each command by `sandbox`; none lets them do what the user may.
+    pub fn confined(mut self, sandbox: Option<Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
     }
 
     /// Names whose commands these are, so that [`end_orphans`] finds them when this process was killed.
@@ -196,7 +220,7 @@ impl CommandRunner {
         spec: &CommandSpec,
         cancel: &CancellationToken,
     ) -> Result<CommandOutput, CommandError> {
-        let finished = process::run(self.invocation(spec), cancel).await?;
+        let finished = process::run(self.invocation(spec)?, cancel).await?;
         Ok(CommandOutput {
             status: finished.status,
             truncated: finished.stdout.truncated() || finished.stderr.truncated(),
@@ -212,12 +236,9 @@ impl CommandRunner {
         process::locate(Path::new(program), self.environment.variables())
     }
 
-    fn invocation<'a>(&'a self, spec: &'a CommandSpec) -> Invocation<'a> {
-        let (program, arguments) = match &spec.program {
-            Program::Executable { name, arguments } => (name.clone(), arguments.clone()),
-            Program::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
-        };
-        Invocation {
+    fn invocation<'a>(&'a self, spec: &'a CommandSpec) -> Result<Invocation<'a>, CommandError> {
+        let (program, arguments) = self.started(spec)?;
+        Ok(Invocation {
             program,
             arguments,
             directory: Path::new(&spec.directory),
@@ -233,6 +254,21 @@ impl CommandRunner {
             output_limit_bytes: spec.output_limit_bytes,
             stdin: spec.stdin.as_deref(),
             daemons: true,
+        })
+    }
+
+    /// Returns what to start, with what confines it.
+    fn started(&self, spec: &CommandSpec) -> Result<(OsString, Vec<OsString>), CommandError> {
+        let command = match &spec.program {
+            Program::Executable { name, arguments } => (name.clone(), arguments.clone()),
+            Program::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
+        };
+        // What is not there is told as such by whoever starts it.
+        let is_there = Path::new(&command.0).components().count() > 1
+            || self.locate(&command.0.to_string_lossy()).is_some();
+        match &self.sandbox {
+            Some(sandbox) if is_there => sandbox.confine(command, &spec.directory, &spec.reach),
+            _ => Ok(command),
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod merge;
 pub mod path;
 pub mod preserve;
 pub mod publish;
+pub mod sandbox;
 pub mod slot;
 pub mod source;
 
@@ -39,6 +40,7 @@ pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use publish::{Publication, PublishError};
+pub use sandbox::{Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};
 pub use slot::{
     CleanCheckout, GatePool, RecoveredWork, Retirement, Slot, SlotError, SlotPool, Snapshot,
 };

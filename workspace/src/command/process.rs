@@ -103,7 +103,7 @@ fn found(invocation: &Invocation<'_>) -> OsString {
 }
 
 /// Looks a bare name up on the `PATH` among `variables`.
-pub(super) fn locate(program: &Path, variables: &[(OsString, OsString)]) -> Option<PathBuf> {
+pub(crate) fn locate(program: &Path, variables: &[(OsString, OsString)]) -> Option<PathBuf> {
     let path = variables.iter().rev().find(|(name, _)| name == "PATH");
     let (1, Some((_, path))) = (program.components().count(), path) else {
         return None;

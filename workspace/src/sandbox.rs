@@ -1,0 +1,215 @@
+//! Confines commands: each sees the system, may change its checkout and nothing else, and has no network but its own.
+//!
+//! A [`Sandbox`] says what a command sees (`plan`, `system`). Where bubblewrap works it builds that, else the program
+//! starts itself again and does so by namespaces (`namespaces`, `tree`, `loopback`). In both the first process inside is
+//! this program (`init`): it gives up every right, is fenced in by landlock and by a filter of system calls, starts the
+//! command, and watches what it uses up (`limits`). With that process everything ends that the command ever started.
+//!
+//! What it is not: it holds no git of ours, and it does not judge what a command may be asked to do.
+
+mod bubblewrap;
+mod capabilities;
+mod entry;
+mod fence;
+mod filter;
+mod init;
+mod limits;
+mod loopback;
+mod namespaces;
+mod plan;
+mod system;
+mod tree;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::Environment;
+use crate::command::process::{self, Invocation};
+use crate::command::{CommandError, CommandStatus};
+use entry::Stage;
+use plan::{Mount, Plan};
+
+pub use entry::{WORD, enter};
+pub use plan::{Limits, Reach};
+
+/// So much fits into each directory in memory that goes with a command.
+const SCRATCH_BYTES: u64 = 1024 * 1024 * 1024;
+/// Where the helper lies in a tree that bubblewrap made.
+const HELPER: &str = "/run/ropewalk";
+/// How long a trial may take.
+const TRIAL: Duration = Duration::from_secs(10);
+const TRIAL_OUTPUT_BYTES: usize = 4096;
+
+/// What confines commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Bubblewrap makes the namespaces.
+    Bubblewrap,
+    /// This program makes them itself.
+    Namespaces,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Bubblewrap => "bubblewrap",
+            Self::Namespaces => "namespaces",
+        })
+    }
+}
+
+/// Says why no command can be confined here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no sandbox works here (bubblewrap: {bubblewrap}; namespaces: {namespaces}); install bubblewrap, or allow user \
+     namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+     kernel.apparmor_restrict_unprivileged_userns)"
+)]
+pub struct Unavailable {
+    /// What bubblewrap said.
+    pub bubblewrap: String,
+    /// What the helper said.
+    pub namespaces: String,
+}
+
+/// What a sandbox is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxOptions {
+    /// What commands inherit: says where tools are.
+    pub environment: Environment,
+    /// This program, which is started again as `HELPER __sandbox …`.
+    pub helper: PathBuf,
+    /// What no command may see, the state directory above all.
+    pub hidden: Vec<PathBuf>,
+    /// What one command may use up.
+    pub limits: Limits,
+}
+
+/// Confines commands; found out once, cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Sandbox(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    level: Level,
+    options: SandboxOptions,
+    /// What every command sees.
+    system: Vec<Mount>,
+    bubblewrap: Option<PathBuf>,
+}
+
+impl Sandbox {
+    /// Finds the best level that works on this machine, by trying.
+    pub async fn probe(options: SandboxOptions) -> Result<Self, Unavailable> {
+        let bubblewrap = match Self::at(Level::Bubblewrap, options.clone()).await {
+            Ok(sandbox) => return Ok(sandbox),
+            Err(reason) => reason,
+        };
+        Self::at(Level::Namespaces, options)
+            .await
+            .map_err(|namespaces| Unavailable {
+                bubblewrap,
+                namespaces,
+            })
+    }
+
+    /// Makes a sandbox of one level; where it does not work, says why.
+    pub async fn at(level: Level, mut options: SandboxOptions) -> Result<Self, String> {
+        let variables = options.environment.variables();
+        let bubblewrap = process::locate(Path::new("bwrap"), variables);
+        if level == Level::Bubblewrap && bubblewrap.is_none() {
+            return Err("`bwrap` is not on the PATH".to_owned());
+        }
+        for place in &mut options.hidden {
+            *place = real(place);
+        }
+        let sandbox = Self(Arc::new(Inner {
+            level,
+            system: system::mounts(&options.environment),
+            options,
+            bubblewrap,
+        }));
+        sandbox.try_out().await?;
+        Ok(sandbox)
+    }
+
+    /// Returns what confines commands.
+    pub fn level(&self) -> Level {
+        self.0.level
+    }
+
+    async fn try_out(&self) -> Result<(), String> {
+        let directory = Path::new("/");
+        let command = ("sh".into(), vec!["-c".into(), "exit 42".into()]);
+        let (program, arguments) = self
+            .confine(command, directory, &Reach::default())
+            .map_err(|error| error.to_string())?;
+        let invocation = Invocation {
+            program,
+            arguments,
+            directory,
+            variables: self.0.options.environment.variables().to_vec(),
+            timeout: TRIAL,
+            output_limit_bytes: TRIAL_OUTPUT_BYTES,
+            stdin: None,
+            daemons: false,
+        };
+        let finished = process::run(invocation, &CancellationToken::new())
+            .await
+            .map_err(|error| error.to_string())?;
+        match finished.status {
+            CommandStatus::Exited(42) => Ok(()),
+            status => {
+                let said = finished.stderr.text();
+                let line = said.lines().rfind(|line| !line.trim().is_empty());
+                Err(line.map_or_else(|| format!("{status:?}"), |line| line.trim().to_owned()))
+            }
+        }
+    }
+
+    /// Returns what to start in the place of a command, so that it runs confined.
+    pub(crate) fn confine(
+        &self,
+        (program, arguments): (OsString, Vec<OsString>),
+        directory: &Path,
+        reach: &Reach,
+    ) -> Result<(OsString, Vec<OsString>), CommandError> {
+        let Inner {
+            level,
+            options,
+            system,
+            bubblewrap,
+        } = &*self.0;
+        let reach = Reach {
+            writable: reach.writable.iter().map(|place| real(place)).collect(),
+            network: reach.network,
+        };
+        let directory = real(directory);
+        let plan = Plan::new(&directory, system, &options.hidden, &reach, options.limits);
+        let text = serde_json::to_string(&plan).map_err(|error| CommandError::Spawn {
+            program: program.to_string_lossy().into_owned(),
+            source: error.into(),
+        })?;
+        let helper = |stage: Stage| [WORD.into(), stage.word().into(), text.into()];
+        let command = std::iter::once(program).chain(arguments);
+        if let (Level::Bubblewrap, Some(bubblewrap)) = (level, bubblewrap) {
+            let mut words = bubblewrap::arguments(&plan, &options.helper);
+            words.push(HELPER.into());
+            words.extend(helper(Stage::Inside));
+            words.extend(command);
+            return Ok((bubblewrap.into(), words));
+        }
+        let words = helper(Stage::Namespaces).into_iter().chain(command);
+        Ok((options.helper.clone().into(), words.collect()))
+    }
+}
+
+/// Returns where `place` really is: mounts follow no links.
+fn real(place: &Path) -> PathBuf {
+    place.canonicalize().unwrap_or_else(|_| place.to_owned())
+}

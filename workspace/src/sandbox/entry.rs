@@ -1,0 +1,100 @@
+//! Is what the program does when it is started again to confine a command: before any thread, and never for a person.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use super::plan::Plan;
+use super::{init, namespaces};
+
+/// The word after which the program is a helper.
+pub const WORD: &str = "__sandbox";
+/// What a helper exits with when it could not confine, so that nothing ran.
+pub(super) const CANNOT: u8 = 125;
+/// How every line of a helper begins.
+pub(super) const VOICE: &str = "ropewalk: ";
+
+/// What a helper is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Make namespaces, and wait for what runs in them.
+    Namespaces,
+    /// Be the first process in them: build the tree, then go on as inside.
+    First,
+    /// Be the first process in what bubblewrap made.
+    Inside,
+}
+
+impl Stage {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::First => "first",
+            Self::Inside => "inside",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Namespaces, Self::First, Self::Inside]
+            .into_iter()
+            .find(|stage| stage.word() == word)
+    }
+}
+
+/// Says what could not be done on the way.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {step}: {source}")]
+pub(super) struct Fault {
+    step: String,
+    source: std::io::Error,
+}
+
+impl Fault {
+    /// Names the step that an error came from.
+    pub(super) fn at<Error: Into<std::io::Error>>(
+        step: impl Into<String>,
+    ) -> impl FnOnce(Error) -> Self {
+        let step = step.into();
+        |error| Self {
+            step,
+            source: error.into(),
+        }
+    }
+}
+
+/// Confines a command if `arguments`, the program's name first, ask for that; `None` where a person did not.
+///
+/// To be called before anything else: a process with a second thread can have no namespaces of its own.
+pub fn enter(arguments: &[OsString]) -> Option<ExitCode> {
+    let [_, word, rest @ ..] = arguments else {
+        return None;
+    };
+    (word == WORD).then(|| ExitCode::from(obey(rest)))
+}
+
+fn obey(arguments: &[OsString]) -> u8 {
+    let [stage, plan, command @ ..] = arguments else {
+        return refuse(&"a stage, a plan and a command are needed");
+    };
+    let Some(stage) = stage.to_str().and_then(Stage::parse) else {
+        return refuse(&"there is no such stage");
+    };
+    let parsed = plan.to_str().map(serde_json::from_str::<Plan>);
+    let Some(Ok(parsed)) = parsed else {
+        return refuse(&"the plan cannot be read");
+    };
+    let ended = match stage {
+        Stage::Namespaces => namespaces::make(&parsed, plan, command),
+        Stage::First => namespaces::furnish(&parsed).and_then(|()| init::run(&parsed, command)),
+        Stage::Inside => init::run(&parsed, command),
+    };
+    ended.unwrap_or_else(|fault| refuse(&fault))
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the caller reads the output of the command"
+)]
+fn refuse(reason: &dyn std::fmt::Display) -> u8 {
+    eprintln!("{VOICE}the command could not be confined and did not run: {reason}");
+    CANNOT
+}

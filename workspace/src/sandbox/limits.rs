@@ -1,0 +1,169 @@
+//! Watches what a command uses up, from among its processes, and says when it is too much.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::statvfs::statvfs;
+
+use super::plan::{Limits, Plan};
+
+/// How often it is looked.
+const PERIOD: Duration = Duration::from_millis(40);
+
+/// Sets what the kernel holds by itself: no core, no file longer than all may be together, so many processes.
+pub(super) fn set(limits: Limits) -> io::Result<()> {
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    lower(Resource::RLIMIT_FSIZE, limits.disk_bytes)?;
+    // Root is not held by it; the watch is what holds everyone.
+    lower(Resource::RLIMIT_NPROC, limits.processes)
+}
+
+fn lower(resource: Resource, limit: u64) -> io::Result<()> {
+    let (_, most) = nix::sys::resource::getrlimit(resource)?;
+    let limit = limit.min(most);
+    Ok(setrlimit(resource, limit, limit)?)
+}
+
+/// Waits until the command used up more than it may; says what.
+pub(super) fn exceeded(plan: &Plan) -> String {
+    let limits = plan.limits;
+    let free = free_bytes(plan);
+    let mebibytes = |bytes: u64| bytes / (1024 * 1024);
+    loop {
+        let used = used();
+        if used.processes > limits.processes {
+            return format!(
+                "it had more than {} processes and threads",
+                limits.processes
+            );
+        }
+        if used.memory_bytes > limits.memory_bytes && shared_out_bytes() > limits.memory_bytes {
+            let most = mebibytes(limits.memory_bytes);
+            return format!("it used more than {most} MiB of memory");
+        }
+        // Others write to the same disk: what only looks like too much is counted.
+        if wrote_at_most(&free, &free_bytes(plan)) > limits.disk_bytes
+            && held_bytes(plan) > limits.disk_bytes
+        {
+            let most = mebibytes(limits.disk_bytes);
+            return format!("it wrote more than {most} MiB to the disk");
+        }
+        std::thread::sleep(PERIOD);
+    }
+}
+
+/// What all processes but this one use.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Used {
+    processes: u64,
+    memory_bytes: u64,
+}
+
+fn used() -> Used {
+    let mut used = Used::default();
+    let page_bytes = rustix::param::page_size() as u64;
+    for process in processes() {
+        let Ok(line) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+            continue;
+        };
+        if let Some((threads, pages)) = threads_and_pages(&line) {
+            used.processes += threads;
+            used.memory_bytes += pages * page_bytes;
+        }
+    }
+    used
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let table = fs::read_dir("/proc").into_iter().flatten().flatten();
+    table
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|process| *process != std::process::id())
+}
+
+/// Reads a line of `/proc/PID/stat`; the name in it may hold anything.
+fn threads_and_pages(line: &str) -> Option<(u64, u64)> {
+    let (_, rest) = line.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    let threads = fields.nth(17)?.parse().ok()?;
+    let pages = fields.nth(3)?.parse().ok()?;
+    Some((threads, pages))
+}
+
+/// Counts memory that several processes share once. It takes longer, so that it is done only where it matters.
+fn shared_out_bytes() -> u64 {
+    let of = |process: u32| {
+        let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kibibytes * 1024)
+    };
+    // One that hides its memory is not counted again, and would be a way around: then the first count holds.
+    let counted: Option<Vec<u64>> = processes().map(of).collect();
+    counted.map_or(u64::MAX, |counted| counted.iter().sum())
+}
+
+fn free_bytes(plan: &Plan) -> Vec<u64> {
+    plan.writable()
+        .map(|place| statvfs(place).map_or(0, |disk| disk.blocks_free() * disk.fragment_size()))
+        .collect()
+}
+
+fn wrote_at_most(before: &[u64], now: &[u64]) -> u64 {
+    let gone = before
+        .iter()
+        .zip(now)
+        .map(|(before, now)| before.saturating_sub(*now));
+    gone.max().unwrap_or_default()
+}
+
+fn held_bytes(plan: &Plan) -> u64 {
+    plan.writable().map(held_below).sum()
+}
+
+fn held_below(directory: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let mut bytes = 0;
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            bytes += metadata.blocks() * 512;
+            if metadata.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_threads_and_pages_whatever_the_name_is() {
+        let line = "7 (a) b (c) S 3 5 6 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 9 0 4711 1000 321 18446";
+        assert_eq!(threads_and_pages(line), Some((9, 321)));
+        assert_eq!(threads_and_pages("7 (cut"), None);
+    }
+
+    #[test]
+    fn only_what_is_gone_from_a_disk_counts() {
+        assert_eq!(wrote_at_most(&[10, 10], &[4, 12]), 6);
+        assert_eq!(wrote_at_most(&[], &[]), 0);
+    }
+
+    #[test]
+    fn what_a_directory_holds_is_counted_with_all_below() {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir(base.path().join("inner")).unwrap();
+        fs::write(base.path().join("inner/file"), vec![1; 64 * 1024]).unwrap();
+        assert!(held_below(base.path()) >= 64 * 1024);
+    }
+}

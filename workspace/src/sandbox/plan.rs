@@ -1,0 +1,164 @@
+//! Says what one confined command sees, may change and may use up; whoever confines it only obeys.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// What a command may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Of memory, all its processes together.
+    pub memory_bytes: u64,
+    /// Processes and threads at once.
+    pub processes: u64,
+    /// What it writes to the disk.
+    pub disk_bytes: u64,
+}
+
+/// What a command may do beside reading the system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The directories that it may change; a plain list, in which the directory that it runs in need not be.
+    pub writable: Vec<PathBuf>,
+    /// Says that it has the network of this machine: for installs, and for nothing else.
+    pub network: bool,
+}
+
+/// One thing in the tree that a command sees; later ones lie over earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Mount {
+    /// What is there, to be read.
+    Read(PathBuf),
+    /// What is there, to be changed.
+    Write(PathBuf),
+    /// An empty directory in memory, gone with the command.
+    Scratch(PathBuf),
+    /// An empty file in the place of one that is there.
+    Hide(PathBuf),
+    /// A link, as it is there.
+    Link {
+        /// Where it is.
+        at: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+}
+
+impl Mount {
+    /// Returns where it is.
+    pub(crate) fn place(&self) -> &Path {
+        match self {
+            Self::Read(place) | Self::Write(place) | Self::Scratch(place) | Self::Hide(place) => {
+                place
+            }
+            Self::Link { at, .. } => at,
+        }
+    }
+}
+
+/// What one confined command sees and may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// Where it begins.
+    pub(crate) directory: PathBuf,
+    /// What it sees, beside devices and its own processes.
+    pub(crate) mounts: Vec<Mount>,
+    /// Whether it has the network of this machine.
+    pub(crate) network: bool,
+    /// What it may use up.
+    pub(crate) limits: Limits,
+}
+
+impl Plan {
+    /// Lays what a command may change over what every command sees; `hidden` stays out wherever it lies.
+    pub(crate) fn new(
+        directory: &Path,
+        system: &[Mount],
+        hidden: &[PathBuf],
+        reach: &Reach,
+        limits: Limits,
+    ) -> Self {
+        let mut mounts = system.to_vec();
+        for place in hidden {
+            if is_seen(&mounts, place) {
+                mounts.push(Mount::Scratch(place.clone()));
+            }
+        }
+        mounts.extend(reach.writable.iter().cloned().map(Mount::Write));
+        if !is_seen(&mounts, directory) && directory.parent().is_some() {
+            mounts.push(Mount::Read(directory.to_owned()));
+        }
+        Self {
+            directory: directory.to_owned(),
+            mounts,
+            network: reach.network,
+            limits,
+        }
+    }
+
+    /// Returns what may be changed and stays.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
+        self.mounts.iter().filter_map(|mount| match mount {
+            Mount::Write(place) => Some(place.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Returns what may be changed and goes with the command.
+    pub(crate) fn scratch(&self) -> impl Iterator<Item = &Path> {
+        self.mounts.iter().filter_map(|mount| match mount {
+            Mount::Scratch(place) => Some(place.as_path()),
+            _ => None,
+        })
+    }
+}
+
+/// Says whether the topmost of `mounts` that holds `place` shows what is there.
+fn is_seen(mounts: &[Mount], place: &Path) -> bool {
+    let top = mounts
+        .iter()
+        .rev()
+        .find(|mount| place.starts_with(mount.place()));
+    matches!(top, Some(Mount::Read(_) | Mount::Write(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        memory_bytes: 1,
+        processes: 1,
+        disk_bytes: 1,
+    };
+
+    fn paths(places: &[&str]) -> Vec<PathBuf> {
+        places.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn what_is_hidden_is_covered_only_where_it_would_be_seen() {
+        let system = [
+            Mount::Read("/usr".into()),
+            Mount::Read("/opt".into()),
+            Mount::Scratch("/home/ada".into()),
+            Mount::Read("/home/ada/.cargo".into()),
+        ];
+        let hidden = paths(&["/opt/state", "/home/ada/state", "/srv/state"]);
+        let reach = Reach {
+            writable: paths(&["/opt/state/slots/1/tree"]),
+            network: false,
+        };
+        let plan = Plan::new(Path::new("/srv"), &system, &hidden, &reach, LIMITS);
+        assert_eq!(
+            plan.mounts[system.len()..],
+            [
+                Mount::Scratch("/opt/state".into()),
+                Mount::Write("/opt/state/slots/1/tree".into()),
+                Mount::Read("/srv".into()),
+            ]
+        );
+        assert_eq!(plan.scratch().count(), 2);
+        assert_eq!(plan.writable().count(), 1);
+    }
+}

@@ -1,0 +1,239 @@
+//! Finds what every confined command may read on this machine: the system, and where its tools are at home.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::plan::Mount;
+use crate::Environment;
+
+/// Where a system keeps its programs and what they read.
+const SYSTEM: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/home/linuxbrew/.linuxbrew",
+];
+/// What tools ask the kernel about the machine.
+const MACHINE: &str = "/sys/devices/system";
+/// Below a home, where tools are; never what they know of their user.
+const TOOLS: [&str; 40] = [
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".fnm",
+    ".n",
+    ".volta",
+    ".bun/bin",
+    ".deno/bin",
+    ".npm-global",
+    ".yarn/bin",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    "go/bin",
+    "go/pkg",
+    ".sdkman/candidates",
+    ".asdf",
+    ".rbenv",
+    ".rvm",
+    ".gem/ruby",
+    ".jenv",
+    ".ghcup",
+    ".cabal/bin",
+    ".stack/programs",
+    ".opam",
+    ".elan",
+    ".juliaup",
+    ".dotnet",
+    ".swiftly",
+    ".nix-profile",
+    ".linuxbrew",
+    ".m2/repository",
+    "miniconda3",
+    "miniforge3",
+    "anaconda3",
+    ".ghc",
+];
+/// What cargo keeps beside its credentials.
+const CARGO: [&str; 6] = ["bin", "registry", "git", "config", "config.toml", "env"];
+/// How deep it is looked for what others may not read.
+const DEPTH: usize = 3;
+
+/// Returns what every command sees, as this machine is now.
+pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
+    let mut found: Vec<Mount> = SYSTEM.iter().filter_map(as_is).collect();
+    found.extend(settings());
+    found.extend(there(MACHINE).map(Mount::Read));
+    found.push(Mount::Scratch("/tmp".into()));
+    let variable = |name| environment.get(name).map(PathBuf::from);
+    let home = variable("HOME").and_then(|home| home.canonicalize().ok());
+    let home = home.filter(|home| home.parent().is_some());
+    let mut tools = Vec::new();
+    if let Some(home) = &home {
+        found.push(Mount::Scratch(home.clone()));
+        tools.extend(TOOLS.iter().map(|tool| home.join(tool)));
+        tools.extend(CARGO.iter().map(|part| home.join(".cargo").join(part)));
+    }
+    if let Some(cargo) = variable("CARGO_HOME") {
+        tools.extend(CARGO.iter().map(|part| cargo.join(part)));
+    }
+    tools.extend(variable("RUSTUP_HOME"));
+    let path = environment.get("PATH");
+    tools.extend(path.into_iter().flat_map(std::env::split_paths));
+    let mut seen = BTreeSet::new();
+    for tool in tools.iter().filter(|tool| tool.is_absolute()) {
+        // Both where it is named and where it lies: a home may be a link.
+        let real = tool
+            .canonicalize()
+            .ok()
+            .filter(|real| seen.insert(real.clone()));
+        let tool = real.filter(|real| is_new(&found, real) && !holds_home(real, home.as_deref()));
+        found.extend(tool.map(Mount::Read));
+    }
+    found
+}
+
+/// Says that nothing that is read so far holds `place`.
+fn is_new(found: &[Mount], place: &Path) -> bool {
+    let top = found
+        .iter()
+        .rev()
+        .find(|mount| place.starts_with(mount.place()));
+    !matches!(top, Some(Mount::Read(_)))
+}
+
+/// Says that with `place` a whole home would be shown, or all there is.
+fn holds_home(place: &Path, home: Option<&Path>) -> bool {
+    place.parent().is_none() || home.is_some_and(|home| home.starts_with(place))
+}
+
+fn there(place: impl AsRef<Path>) -> Option<PathBuf> {
+    place.as_ref().canonicalize().ok()
+}
+
+/// Shows a directory of the system, or the link that stands for it.
+fn as_is(place: &&str) -> Option<Mount> {
+    let at = PathBuf::from(place);
+    match fs::read_link(&at) {
+        Ok(to) => Some(Mount::Link { at, to }),
+        Err(_) => at.is_dir().then_some(Mount::Read(at)),
+    }
+}
+
+/// Shows `/etc` but for what others may not read there: whoever runs this may be root.
+fn settings() -> Vec<Mount> {
+    let root = PathBuf::from("/etc");
+    if !root.is_dir() {
+        return Vec::new();
+    }
+    let mut found = vec![Mount::Read(root.clone())];
+    closed_below(&root, DEPTH, &mut found);
+    // With the network come the names of hosts, whose list may lie elsewhere.
+    let resolver = there("/etc/resolv.conf").filter(|file| !file.starts_with(&root));
+    found.extend(resolver.map(Mount::Read));
+    found
+}
+
+fn closed_below(directory: &Path, depth: usize, found: &mut Vec<Mount>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        // Links are not followed: where they lead is shown or hidden by itself.
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        let place = entry.path();
+        match (metadata.is_dir(), is_open(&metadata)) {
+            (true, true) if depth > 1 => closed_below(&place, depth - 1, found),
+            (true, false) => found.push(Mount::Scratch(place)),
+            (false, false) if metadata.is_file() => found.push(Mount::Hide(place)),
+            _ => {}
+        }
+    }
+}
+
+/// Says that others than owner and group may read it.
+fn is_open(metadata: &Metadata) -> bool {
+    let wanted = if metadata.is_dir() { 0o005 } else { 0o004 };
+    metadata.permissions().mode() & wanted == wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_shown_and_what_their_user_keeps_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let home = base.path().canonicalize().unwrap().join("ada");
+        for directory in [".cargo/bin", ".cargo/registry", ".rustup", ".ssh", "tools"] {
+            fs::create_dir_all(home.join(directory)).unwrap();
+        }
+        fs::write(home.join(".cargo/credentials.toml"), "token").unwrap();
+        let path = [
+            home.join(".cargo/bin"),
+            home.join("tools"),
+            home.clone(),
+            "/".into(),
+        ];
+        let environment = Environment::from_pairs([
+            ("HOME", home.clone().into_os_string()),
+            ("PATH", std::env::join_paths(path).unwrap()),
+        ]);
+        let found = mounts(&environment);
+        let shown: Vec<_> = found
+            .iter()
+            .filter(|mount| mount.place().starts_with(&home))
+            .collect();
+        let read = |place: &str| Mount::Read(home.join(place));
+        assert_eq!(
+            shown,
+            [
+                &Mount::Scratch(home.clone()),
+                &read(".rustup"),
+                &read(".cargo/bin"),
+                &read(".cargo/registry"),
+                &read("tools"),
+            ]
+        );
+        assert!(found.iter().all(|mount| mount.place() != Path::new("/")));
+    }
+
+    #[test]
+    fn what_others_may_not_read_is_hidden() {
+        let base = tempfile::tempdir().unwrap();
+        let place = |name: &str| base.path().join(name);
+        fs::create_dir_all(place("ssl/private")).unwrap();
+        fs::write(place("shadow"), "").unwrap();
+        fs::write(place("passwd"), "").unwrap();
+        for (name, mode) in [
+            ("ssl", 0o755),
+            ("ssl/private", 0o710),
+            ("shadow", 0o640),
+            ("passwd", 0o644),
+        ] {
+            fs::set_permissions(place(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut found = Vec::new();
+        closed_below(base.path(), DEPTH, &mut found);
+        found.sort_by(|one, other| one.place().cmp(other.place()));
+        assert_eq!(
+            found,
+            [
+                Mount::Hide(place("shadow")),
+                Mount::Scratch(place("ssl/private")),
+            ]
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! The attacks.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::process::{Child, Command};
+
+use crate::ground::{CANARY, Ground, ways};
+
+/// What an attack is after.
+struct Attack<'a> {
+    line: &'a str,
+    /// Whether it got that; told what the command wrote.
+    got: &'a dyn Fn(&Ground, &str) -> bool,
+}
+
+/// Attacks with nothing in the way, then confined in every way: only the first may succeed.
+async fn only_unconfined(attack: Attack<'_>) -> anyhow::Result<()> {
+    let ground = Ground::new()?;
+    let output = ground.unconfined(attack.line)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!((attack.got)(&ground, &text), "unconfined: {output:?}");
+    for way in ways() {
+        let ground = Ground::new()?;
+        let output = ground.confined(way, attack.line).await?;
+        assert!(
+            !(attack.got)(&ground, &output.stdout),
+            "{way:?}: {output:?}"
+        );
+        // What did not run at all proves nothing.
+        let alive = ground.confined(way, "pwd; echo alive > mark").await?;
+        assert!(alive.succeeded(), "{way:?}: {alive:?}");
+        assert_eq!(fs::read_to_string(ground.tree().join("mark"))?, "alive\n");
+    }
+    Ok(())
+}
+
+fn reads_canary(_: &Ground, said: &str) -> bool {
+    said.contains(CANARY)
+}
+
+fn reaches(_: &Ground, said: &str) -> bool {
+    said.contains("reached")
+}
+
+#[tokio::test]
+async fn nothing_is_written_beside_the_checkout() -> anyhow::Result<()> {
+    only_unconfined(Attack {
+        line: "echo x > ../escaped",
+        got: &|ground, _| ground.place("state/slots/1/escaped").exists(),
+    })
+    .await?;
+    only_unconfined(Attack {
+        line: "ln -s BASE/outside out && echo x > out/file",
+        got: &|ground, _| ground.place("outside/file").exists(),
+    })
+    .await?;
+    only_unconfined(Attack {
+        line: "mkdir -p BASE/state/slots/2/tree && echo x > BASE/state/slots/2/tree/new",
+        got: &|ground, _| ground.place("state/slots/2/tree/new").exists(),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_is_not_of_the_checkout_is_not_read() -> anyhow::Result<()> {
+    for line in [
+        "cat BASE/state/ropewalk.db",
+        "cat ../../2/tree/file",
+        "cat ~/.ssh/id",
+        "ln -s BASE/state/ropewalk.db here; cat here",
+        "cat /proc/1/root/BASE/state/ropewalk.db /proc/self/root/BASE/state/ropewalk.db",
+    ] {
+        only_unconfined(Attack {
+            line,
+            got: &reads_canary,
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Ends a process with the test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[tokio::test]
+async fn the_environment_of_others_is_not_read() -> anyhow::Result<()> {
+    let mut other = Command::new("sleep");
+    let _other = Ending(other.arg("600").env("KEY", CANARY).spawn()?);
+    only_unconfined(Attack {
+        line: "cat /proc/*/environ | tr '\\0' '\\n'",
+        got: &reads_canary,
+    })
+    .await
+}
+
+/// Finds an address of this machine that is not its loopback.
+fn own_address() -> IpAddr {
+    let loopback = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+    let asked = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    asked.map_or(loopback, |address| address.ip())
+}
+
+#[tokio::test]
+async fn neither_the_bus_nor_a_host_is_reached() -> anyhow::Result<()> {
+    let listener = TcpListener::bind("0.0.0.0:0")?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), own_address()] {
+        let line = format!("bash -c 'echo hello > /dev/tcp/{address}/{port}'");
+        only_unconfined(Attack {
+            line: &line,
+            got: &|_, _| match listener.accept() {
+                Ok(_) => true,
+                Err(error) => error.kind() != ErrorKind::WouldBlock,
+            },
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_daemon_lives_on() -> anyhow::Result<()> {
+    // Nobody else sleeps for as long, so that it is known by that.
+    let seconds = format!("{}.5", 100_000 + std::process::id());
+    let line = format!("setsid env -i /bin/sleep {seconds} </dev/null >/dev/null 2>&1 & sleep 0.2");
+    only_unconfined(Attack {
+        line: &line,
+        got: &|_, _| {
+            let found = Command::new("pkill")
+                .args(["-x", "-f", &format!("/bin/sleep {seconds}")])
+                .status();
+            found.is_ok_and(|status| status.success())
+        },
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_uses_up_too_much_is_stopped() -> anyhow::Result<()> {
+    for (line, told) in [
+        (
+            "for i in $(seq 300); do sleep 3 & done; sleep 1; echo reached",
+            "processes",
+        ),
+        (
+            "head -c 1G /dev/zero | tail | wc -c; sleep 1; echo reached",
+            "memory",
+        ),
+        (
+            "for i in $(seq 40); do head -c 20M /dev/zero > file$i; done; sleep 1; echo reached",
+            "disk",
+        ),
+    ] {
+        only_unconfined(Attack {
+            line,
+            got: &reaches,
+        })
+        .await?;
+        for way in ways() {
+            let output = Ground::new()?.confined(way, line).await?;
+            // A user meets the bound of the kernel, whose words are those of the shell.
+            let by_kernel = told == "processes" && way.as_nobody && output.stderr.contains("fork");
+            let said = format!("more than {told}");
+            let by_watch =
+                output.stderr.contains("the command was stopped") && output.stderr.contains(told);
+            assert!(by_kernel || by_watch, "{way:?} {said}: {output:?}");
+        }
+    }
+    only_unconfined(Attack {
+        line: "yes | head -c 300M > big; test $(stat -c %s big) -gt 200000000 && echo reached",
+        got: &reaches,
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_kernel_is_not_asked_for_a_way_out() -> anyhow::Result<()> {
+    for line in [
+        "unshare -U true && echo reached",
+        "setpriv --dump >/dev/null; unshare -Ur mount -t tmpfs none /mnt && echo reached",
+        "perl -e 'socket(my $s, 40, 1, 0) and print \"reached\\n\"'",
+        "test -s /etc/shadow && echo reached",
+        "test -w /etc/hostname && echo reached",
+        "ls /proc | grep -x $PPID; test $PPID -gt 20 && echo reached",
+    ] {
+        let ground = Ground::new()?;
+        for way in ways() {
+            let output = ground.confined(way, line).await?;
+            assert!(
+                !output.stdout.contains("reached"),
+                "{way:?} {line}: {output:?}"
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! A home, two slots and a state directory, and every way in which a command can be confined there.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use anyhow::Context as _;
+use nix::unistd::geteuid;
+use ropewalk_workspace::{
+    CommandOutput, CommandRunner, CommandSpec, Environment, Level, Limits, Sandbox, SandboxOptions,
+};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+const HELPER: &str = env!("CARGO_BIN_EXE_ropewalk-sandbox");
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Whom root becomes to be a user.
+const NOBODY: u32 = 65534;
+pub(crate) const CANARY: &str = "canary-of-the-state";
+pub(crate) const LIMITS: Limits = Limits {
+    memory_bytes: 256 * 1024 * 1024,
+    processes: 100,
+    disk_bytes: 64 * 1024 * 1024,
+};
+
+/// How commands are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) level: Level,
+    /// By root as somebody else.
+    pub(crate) as_nobody: bool,
+}
+
+/// Every way that this machine has; bubblewrap may be missing.
+pub(crate) fn ways() -> Vec<Way> {
+    let has_bubblewrap = std::env::split_paths(PATH).any(|path| path.join("bwrap").exists());
+    let mut ways = Vec::new();
+    for as_nobody in [false, true] {
+        for level in [Level::Namespaces, Level::Bubblewrap] {
+            let is_there = level == Level::Namespaces || has_bubblewrap;
+            if is_there && (!as_nobody || geteuid().is_root()) {
+                ways.push(Way { level, as_nobody });
+            }
+        }
+    }
+    ways
+}
+
+pub(crate) struct Ground {
+    base: TempDir,
+    environment: Environment,
+}
+
+impl Ground {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let base = tempfile::tempdir()?;
+        let place = |name: &str| base.path().join(name);
+        for directory in [
+            "home/.ssh",
+            "outside",
+            "bin",
+            "state/slots/1/tree",
+            "state/slots/2/tree",
+        ] {
+            fs::create_dir_all(place(directory))?;
+        }
+        for file in [
+            "home/.ssh/id",
+            "state/ropewalk.db",
+            "state/slots/2/tree/file",
+        ] {
+            fs::write(place(file), CANARY)?;
+        }
+        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o755))?;
+        let environment = Environment::from_pairs([
+            ("PATH", format!("{}:{PATH}", place("bin").display()).into()),
+            ("HOME", place("home").into_os_string()),
+        ]);
+        Ok(Self { base, environment })
+    }
+
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.base.path().join(name)
+    }
+
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.place("state/slots/1/tree")
+    }
+
+    /// Runs `line` with the rights of whoever runs the test.
+    pub(crate) fn unconfined(&self, line: &str) -> anyhow::Result<Output> {
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .args(["-c", &self.told(line)])
+            .current_dir(self.tree());
+        Ok(shell.env("HOME", self.place("home")).output()?)
+    }
+
+    /// Runs `line` confined.
+    pub(crate) async fn confined(&self, way: Way, line: &str) -> anyhow::Result<CommandOutput> {
+        let runner = CommandRunner::new(self.environment.clone());
+        let runner = runner.confined(Some(self.sandbox(way).await?));
+        let spec = CommandSpec::shell(self.told(line), self.tree()).with_writable(self.tree());
+        Ok(runner.run(&spec, &CancellationToken::new()).await?)
+    }
+
+    pub(crate) async fn sandbox(&self, way: Way) -> anyhow::Result<Sandbox> {
+        let mut helper = PathBuf::from(HELPER);
+        if way.as_nobody {
+            give_to_nobody(&self.place("state"))?;
+            give_to_nobody(&self.place("home"))?;
+            helper = self.place("bin/helper");
+            become_nobody(&helper, HELPER)?;
+            let bubblewrap = self.place("bin/bwrap");
+            become_nobody(&bubblewrap, "/usr/bin/bwrap")?;
+            if way.level == Level::Bubblewrap {
+                helper = HELPER.into();
+            }
+        }
+        let options = SandboxOptions {
+            environment: self.environment.clone(),
+            helper,
+            hidden: vec![self.place("state")],
+            limits: LIMITS,
+        };
+        let made = Sandbox::at(way.level, options).await;
+        made.map_err(anyhow::Error::msg)
+            .with_context(|| format!("{way:?}"))
+    }
+
+    /// Puts places in for their names.
+    fn told(&self, line: &str) -> String {
+        let base = self.base.path().display().to_string();
+        line.replace("BASE", &base)
+    }
+}
+
+/// Writes a program that starts `program` as a user who is nobody.
+fn become_nobody(at: &Path, program: &str) -> anyhow::Result<()> {
+    let user = format!("--reuid={NOBODY} --regid={NOBODY} --clear-groups");
+    // Everything that is left of the base is for everyone to read, as a home is not.
+    fs::write(
+        at,
+        format!("#!/bin/sh\nexec setpriv {user} {program} \"$@\"\n"),
+    )?;
+    Ok(fs::set_permissions(at, fs::Permissions::from_mode(0o755))?)
+}
+
+fn give_to_nobody(place: &Path) -> anyhow::Result<()> {
+    chown(place, Some(NOBODY), Some(NOBODY))?;
+    if place.is_dir() {
+        for entry in fs::read_dir(place)? {
+            give_to_nobody(&entry?.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! What a confined command can do all the same.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, Environment};
+use tokio_util::sync::CancellationToken;
+
+use crate::ground::{Ground, ways};
+
+/// Serves and asks itself, as tests do.
+const TALKS_TO_ITSELF: &str = r#"perl -MIO::Socket::INET -e '
+  my $server = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die "serve: $!";
+  my $client = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $server->sockport) or die "ask: $!";
+  my $peer = $server->accept; print $peer "heard\n"; close $peer; print <$client>;'"#;
+
+#[tokio::test]
+async fn a_test_serves_and_asks_its_own_loopback() -> anyhow::Result<()> {
+    for way in ways() {
+        let output = Ground::new()?.confined(way, TALKS_TO_ITSELF).await?;
+        assert_eq!(output.stdout, "heard\n", "{way:?}: {output:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn home_and_temporary_files_are_private_and_gone_afterwards() -> anyhow::Result<()> {
+    let line = "echo x > ~/kept && echo x > /tmp/kept && mktemp >/dev/null && echo x > /dev/shm/kept && ls ~/kept";
+    for way in ways() {
+        let ground = Ground::new()?;
+        let output = ground.confined(way, line).await?;
+        assert!(output.succeeded(), "{way:?}: {output:?}");
+        assert!(!ground.place("home/kept").exists(), "{way:?}");
+        let again = ground.confined(way, "ls ~ /tmp").await?;
+        assert!(!again.stdout.contains("kept"), "{way:?}: {again:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_ends_as_it_would_unconfined() -> anyhow::Result<()> {
+    for way in ways() {
+        let ground = Ground::new()?;
+        for (line, code) in [("exit 3", 3), ("kill -9 $$", 137), ("no-such-program", 127)] {
+            let output = ground.confined(way, line).await?;
+            assert_eq!(
+                output.status,
+                CommandStatus::Exited(code),
+                "{way:?} {line}: {output:?}"
+            );
+        }
+        let said = ground
+            .confined(way, "echo out; echo err >&2; cat /dev/null; id -u")
+            .await?;
+        assert!(
+            said.stdout.starts_with("out\n") && said.stderr == "err\n",
+            "{way:?}: {said:?}"
+        );
+        fs::write(ground.tree().join("file"), "before")?;
+        ground
+            .confined(
+                way,
+                "ls file && cp file copy && mkdir -p a/b && mv copy a/b && rm file",
+            )
+            .await?;
+        assert_eq!(
+            fs::read_to_string(ground.tree().join("a/b/copy"))?,
+            "before",
+            "{way:?}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_confined_command_is_stopped_at_its_time() -> anyhow::Result<()> {
+    for way in ways() {
+        let ground = Ground::new()?;
+        let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
+        let runner = CommandRunner::new(environment).confined(Some(ground.sandbox(way).await?));
+        let line = "setsid sleep 314 & trap '' TERM; sleep 314 & sleep 314; sleep 314";
+        let spec = CommandSpec::shell(line, ground.tree()).with_timeout(Duration::from_millis(300));
+        let begun = Instant::now();
+        let output = runner.run(&spec, &CancellationToken::new()).await?;
+        assert_eq!(output.status, CommandStatus::TimedOut, "{way:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}");
+    }
+    Ok(())
+}
