@@ -9,6 +9,7 @@
 
 mod check;
 mod edit;
+mod entry;
 mod environment;
 mod error;
 mod layers;
@@ -25,9 +26,10 @@ pub mod settings;
 pub mod stack;
 
 pub use edit::ProjectFile;
+pub use entry::Entry;
 pub use environment::Environment;
 pub use error::ConfigError;
-pub use load::{DEFAULTS, Entry, Loaded, PROJECT_FILE, user_file};
+pub use load::{DEFAULTS, Loaded, PROJECT_FILE, user_file};
 pub use locations::Locations;
 pub use origin::Origin;
 pub use prompts::{Prompt, PromptError, Prompts};

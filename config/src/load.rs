@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde_json::Value;
-
 use crate::check;
+use crate::entry::{Entry, without_secrets};
 use crate::environment::Environment;
 use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
@@ -34,17 +32,6 @@ pub struct Loaded {
     /// What the project's file needs the word of a person for, if anything.
     pub trust: Option<Box<TrustRequest>>,
     layers: Layers,
-}
-
-/// A value of the configuration and where it was set.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Entry {
-    /// The key, dotted.
-    pub key: String,
-    /// The value; a password in an address is left out.
-    pub value: Value,
-    /// Where it was set.
-    pub origin: Origin,
 }
 
 impl Config {
@@ -223,12 +210,5 @@ pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {
             reason,
         }),
         None => Ok(config),
-    }
-}
-
-pub(crate) fn without_secrets(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(crate::settings::without_password(text)),
-        other => other.clone(),
     }
 }

@@ -15,10 +15,10 @@ use ropewalk_schemas::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::entry::{Entry, without_secrets};
 use crate::environment::Environment;
 use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
-use crate::load::Entry;
 use crate::origin::Origin;
 
 pub(crate) use owner::refuse_strangers;
@@ -71,7 +71,7 @@ impl TrustRequest {
         pairs.sort_by(|one, other| one.0.cmp(&other.0));
         let hash = ContentHash::of(Value::from_iter(pairs.clone()).to_string().as_bytes());
         let keys = pairs.into_iter().map(|(key, value)| Entry {
-            value: crate::load::without_secrets(&value),
+            value: without_secrets(&value),
             origin: own.origin(&key),
             key,
         });

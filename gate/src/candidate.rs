@@ -1,12 +1,12 @@
 //! Runs the gate: looks at the difference, then runs every command on a clean checkout of the commit.
 
+mod case;
+
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level, Proof};
-use ropewalk_schemas::question::Content;
 use ropewalk_schemas::task::{Action, Task};
-use ropewalk_schemas::{AttemptId, CommitId, RepoPath, RequirementId};
+use ropewalk_schemas::{CommitId, RequirementId};
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 use tokio_util::sync::CancellationToken;
 
@@ -20,37 +20,8 @@ use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
 use crate::{difference, install, proof, weakened};
 
-/// The name of a task's own check in the evidence.
-const VALIDATION: &str = "validation";
-
-/// A candidate before the gate.
-pub struct Candidate<'a> {
-    /// What was to be done.
-    pub task: &'a Task,
-    /// The attempt that made it.
-    pub attempt: AttemptId,
-    /// The commit itself.
-    pub commit: &'a CommitId,
-    /// What it stands on.
-    pub parent: &'a CommitId,
-    /// What its build began with, which says what the gate is.
-    pub base: Option<&'a CommitId>,
-    /// The files that it may change.
-    pub allowed: &'a [RepoPath],
-    /// What was seen and said before.
-    pub precedents: &'a Precedents,
-    /// The time.
-    pub now: DateTime<Utc>,
-}
-
-/// What was seen and said before about the build of a candidate.
-#[derive(Debug, Default)]
-pub struct Precedents {
-    /// The evidence of what passed in this build.
-    pub passed: Vec<Evidence>,
-    /// What a person allowed this task to change.
-    pub consents: Vec<Content>,
-}
+pub(crate) use case::checks;
+pub use case::{Candidate, Precedents};
 
 /// What the gate saw.
 pub struct Seen {
@@ -163,25 +134,6 @@ struct Ran {
     installs: Vec<CheckRun>,
     checks: Vec<CheckRun>,
     proof: Option<Proof>,
-}
-
-/// Lists the commands of a task's gate, its own first; a command is run once.
-pub(crate) fn checks<'a>(runner: &GateRunner, gate: &'a Gate, task: &'a Task) -> Vec<Check<'a>> {
-    let validation = &task.block.validation;
-    let mut checks = vec![Check {
-        name: VALIDATION,
-        command: &validation.command,
-        level: None,
-        kind: None,
-        expected: Some(&validation.expected),
-        counts: Some(&gate.counts),
-        timeout: runner.validation_timeout,
-    }];
-    checks.extend(
-        gate.up_to(gate.task_level)
-            .map(|check| Check::of(gate, check)),
-    );
-    checks
 }
 
 /// Lists the requirements that a task is for, each once.

@@ -1,14 +1,15 @@
 //! Knows what the program died of: charges it at a start, and lets it go when it got further or ended.
 
+mod suspects;
+
 pub mod decide;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use ropewalk_runtime::in_hand::{Held, InHand, Mark};
+use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::deaths::Deaths;
-use ropewalk_schemas::{BuildId, ComponentName, TaskId};
 use ropewalk_store::{
     ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryState, Outcome, Query, ReadError,
     Store, Versioned,
@@ -17,9 +18,7 @@ use tracing::{error, warn};
 
 use crate::context::Context;
 use decide::{NOTHING, Verdict};
-
-/// How far apart two tries of a delivery are, so that the turns of one never reach the next.
-const TRY_STEPS: u32 = 1_000;
+pub use suspects::Suspects;
 
 /// Says why the deaths of the program could not be counted.
 #[derive(Debug, thiserror::Error)]
@@ -32,62 +31,7 @@ pub enum DeathsError {
     Commit(#[from] CommitError),
 }
 
-/// What this process has in hand, and what earlier ones died of. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct Suspects {
-    in_hand: InHand,
-    /// What the process before had in hand when it died, until that is charged.
-    left: Arc<Mutex<Vec<Held>>>,
-    standing: Arc<Mutex<BTreeMap<String, Deaths>>>,
-}
-
 impl Suspects {
-    /// Returns the suspects of a process that keeps its notes in `in_hand`, after one that died with `left` in hand.
-    pub fn new(in_hand: InHand, left: Vec<Held>) -> Self {
-        Self {
-            in_hand,
-            left: Arc::new(Mutex::new(left)),
-            standing: Arc::default(),
-        }
-    }
-
-    /// Names a delivery.
-    pub fn delivery(key: &DeliveryKey) -> String {
-        format!("delivery/{key}")
-    }
-
-    /// Names a task.
-    pub fn task(build: BuildId, task: &TaskId) -> String {
-        format!("task/{build}/{task}")
-    }
-
-    /// Takes `entity` in hand.
-    pub fn hold(&self, entity: String, step: u32) -> Mark {
-        self.in_hand.hold(entity, step)
-    }
-
-    /// Takes try number `attempt` of a delivery in hand.
-    pub(crate) fn hold_delivery(&self, key: &DeliveryKey, attempt: u32) -> Mark {
-        self.hold(Self::delivery(key), attempt.saturating_mul(TRY_STEPS))
-    }
-
-    /// Returns what the program died of that `entity` may be the cause of.
-    pub fn deaths(&self, entity: &str) -> Option<Deaths> {
-        self.standing().get(entity).cloned()
-    }
-
-    /// Returns what is to run alone, the one that is most likely innocent first.
-    pub fn alone(&self) -> Vec<Deaths> {
-        let standing = self.standing();
-        let mut alone: Vec<Deaths> = standing
-            .values()
-            .filter(|deaths| decide::verdict(deaths.count) == Verdict::Alone)
-            .cloned()
-            .collect();
-        alone.sort_by_key(|deaths| deaths.count);
-        alone
-    }
-
     /// Charges what the process before had in hand, and sets aside the deliveries that are not to run again.
     ///
     /// What is no delivery is parked by whoever knows it, when it recovers.
@@ -155,29 +99,6 @@ impl Suspects {
         Ok(())
     }
 
-    /// Lets `entity` go: it ended, or came further. What cannot be stored now is let go at the next start.
-    pub async fn let_go(&self, entity: &str, store: &Store) {
-        if self.standing().remove(entity).is_none() {
-            return;
-        }
-        let outcome = async {
-            let mut changes = ChangeSet::new();
-            if let Some(row) = store.get::<Deaths>(entity).await? {
-                changes.delete(&row);
-                store.commit(changes).await?;
-            }
-            Ok::<(), DeathsError>(())
-        };
-        if let Err(problem) = outcome.await {
-            warn!(suspect = %entity, "`{entity}` is still counted as what the program died of: {problem}");
-        }
-    }
-
-    /// Notes that the program is asked to stop, so that nothing is charged for its end.
-    pub fn stop(&self) {
-        self.in_hand.stop();
-    }
-
     /// Waits before anything is handed out, if something is to be tried alone.
     pub(crate) async fn keep_quiet(&self, context: &Context) {
         let Some(most) = self.alone().iter().map(|deaths| deaths.count).max() else {
@@ -191,10 +112,6 @@ impl Suspects {
         let mark = self.in_hand.hold(NOTHING, 0);
         context.clock.sleep(quiet).await;
         drop(mark);
-    }
-
-    fn standing(&self) -> MutexGuard<'_, BTreeMap<String, Deaths>> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,5 +11,6 @@ pub mod labels;
 pub mod namespaces;
 mod process;
 pub mod program;
+mod server_error;
 pub mod servers;
 pub mod soak;

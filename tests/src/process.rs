@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::servers::ServerError;
+use crate::server_error::ServerError;
 
 /// Long enough for a cold interpreter on two busy cores.
 const START_LIMIT: Duration = Duration::from_mins(1);

@@ -10,6 +10,7 @@
 
 mod checkout;
 mod file_lock;
+mod retirement;
 mod right_of_way;
 mod stale;
 
@@ -40,8 +41,7 @@ pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use publish::{Publication, PublishError};
+pub use retirement::Retirement;
 pub use sandbox::{Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};
-pub use slot::{
-    CleanCheckout, GatePool, RecoveredWork, Retirement, Slot, SlotError, SlotPool, Snapshot,
-};
+pub use slot::{CleanCheckout, GatePool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
 pub use source::{UserHead, UserRepository};

@@ -13,7 +13,6 @@ use ropewalk_schemas::CommitId;
 
 pub use gate::{CleanCheckout, GatePool};
 pub use pool::{RecoveredWork, SlotPool};
-pub use replace::Retirement;
 pub use snapshot::Snapshot;
 
 use crate::checkout::{Change, Checkout, Survey};

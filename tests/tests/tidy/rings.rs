@@ -15,17 +15,9 @@ use crate::house::Member;
 /// A module by the parts of its path; the crate root has none.
 type Module = Vec<String>;
 
-/// Crates whose rings still wait for the work that breaks them: the interpreter of the machines takes over what
-/// `settle`, `ending` and `attempt` of the build agent do to each other's records, and in the others what two modules
-/// share (trust and loading, a slot's replacement, deaths and registry, differences, processes) gets a home of its own.
-const AWAITED: &[&str] = &[
-    "agents/builder",
-    "config",
-    "workspace",
-    "orchestrator",
-    "gate",
-    "tests",
-];
+/// Crates whose rings still wait for the work that breaks them: in the build agent, what `settle`, `ending` and `attempt`
+/// do to each other's records; in `workspace`, what the sandbox shares with commands, and its parts with each other.
+const AWAITED: &[&str] = &["agents/builder", "workspace"];
 
 /// The rings of a member, each as one line.
 pub(crate) fn violations(member: &Member) -> Result<Vec<String>> {

@@ -1,22 +1,11 @@
 //! Replaces a checkout that cannot be made what it should be: with a file in it that nothing removes, for example.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::SlotError;
 use crate::checkout::Checkout;
-use crate::{GitError, LocalClone};
-
-/// A checkout that is never used again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retirement {
-    /// Where it was, and where its replacement is.
-    pub checkout: PathBuf,
-    /// Where it lies now, for people to look at and to remove.
-    pub place: PathBuf,
-    /// What stood against its use.
-    pub reason: String,
-}
+use crate::{GitError, LocalClone, Retirement};
 
 /// Enters the checkout in `home`; when that fails, and a fresh one can be entered there, the one that was there is retired.
 ///
