@@ -5,7 +5,9 @@
 //! event, and whoever takes that does the rest.
 //!
 //! To add a verb: write a function that takes a `Context` and commits one change set, in the file of its noun. An agent
-//! that does the same on an answer takes the function that adds to a change set.
+//! that does the same on an answer takes the function that adds to a change set. To add a view: a struct that serialises to
+//! what `--json` prints, and a function that loads it, in the file of its noun below `views/`.
 
 pub mod ideas;
 pub mod specifications;
+pub mod views;

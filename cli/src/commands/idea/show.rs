@@ -1,21 +1,15 @@
 //! Verb `idea show`: an idea, what was learned and what was said.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_schemas::build::Build;
-use ropewalk_schemas::idea::{Author, Idea, Message, Session};
-use ropewalk_schemas::question::Question;
-use ropewalk_schemas::specification::Specification;
-use ropewalk_schemas::{QuestionId, Slug};
-use ropewalk_store::Query;
-use serde::Serialize;
+use ropewalk_desk::views::idea::{self, IdeaView};
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::idea::{Author, Idea};
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::{short, time};
-use ropewalk_coordination::waits::blocking_questions;
 
 /// The idea.
 #[derive(Debug, Args)]
@@ -24,65 +18,19 @@ pub struct Show {
     slug: Slug,
 }
 
-#[derive(Debug, Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    idea: Idea,
-    folder: PathBuf,
-    conversation: Option<Session>,
-    messages: Vec<Message>,
-    specifications: Vec<Specification>,
-    builds: Vec<Build>,
-    /// The open questions that hold work on it up.
-    waits_for: Vec<QuestionId>,
-}
-
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let store = &desk.store;
-        let idea = store
-            .get::<Idea>(self.slug.as_str())
+        let folder = |idea: &Idea| desk.project.places().idea_folder(&idea.user, &idea.slug);
+        let shown = idea::show(&desk.store, &self.slug, folder)
             .await?
-            .ok_or_else(|| CliError::unknown("idea", &self.slug, "idea list"))?
-            .record;
-        let of_idea = || {
-            Query::new()
-                .equal("idea", idea.slug.as_str())
-                .order_by("created_at")
-        };
-        let of_session = Query::new()
-            .equal("session", idea.session.to_string())
-            .order_by("at");
-        let session = store.get::<Session>(&idea.session.to_string()).await?;
-        let waits_for = waits_for(&idea, &blocking_questions(store).await?);
-        let shown = Shown {
-            folder: desk.project.places().idea_folder(&idea.user, &idea.slug),
-            conversation: session.map(|session| session.record),
-            messages: records(store.list(of_session).await?),
-            specifications: records(store.list(of_idea()).await?),
-            builds: records(store.list(of_idea()).await?),
-            waits_for,
-            idea,
-        };
+            .ok_or_else(|| CliError::unknown("idea", &self.slug, "idea list"))?;
         app.output.show(&shown, human)
     }
 }
 
-/// Returns the open questions about an idea, whatever part of the work on it they hold up.
-pub(super) fn waits_for(idea: &Idea, open: &[Question]) -> Vec<QuestionId> {
-    open.iter()
-        .filter(|question| question.idea.as_ref() == Some(&idea.slug))
-        .map(|question| question.id)
-        .collect()
-}
-
-fn records<R>(rows: Vec<ropewalk_store::Versioned<R>>) -> Vec<R> {
-    rows.into_iter().map(|row| row.record).collect()
-}
-
-fn human(shown: &Shown) -> String {
+fn human(shown: &IdeaView) -> String {
     let mut text = format!("{} ({})\n", shown.idea.title, shown.idea.slug);
     // Writing to a String cannot fail.
     writeln!(text, "state       {}", shown.idea.state).ok();

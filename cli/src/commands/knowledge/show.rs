@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
-use ropewalk_store::Query;
-use serde::Serialize;
+use ropewalk_desk::views::knowledge::{self, KnowledgeView};
+use ropewalk_schemas::knowledge::KnowledgeItem;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -19,13 +18,6 @@ pub struct Show {
     id: IdText,
 }
 
-#[derive(Debug, Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    item: KnowledgeItem,
-    uses: Vec<Injection>,
-}
-
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
@@ -34,16 +26,12 @@ impl Show {
             .id
             .find::<KnowledgeItem>(&desk, "knowledge item", "knowledge search");
         let item = item.await?.record;
-        let of_item = Query::new()
-            .equal("item", item.id.to_string())
-            .order_by("at");
-        let uses = desk.store.list::<Injection>(of_item).await?;
-        let uses = uses.into_iter().map(|row| row.record).collect();
-        app.output.show(&Shown { item, uses }, human)
+        let shown = knowledge::show(&desk.store, item).await?;
+        app.output.show(&shown, human)
     }
 }
 
-fn human(shown: &Shown) -> String {
+fn human(shown: &KnowledgeView) -> String {
     let item = &shown.item;
     let mut text = format!("{}\n\n", item.content.trim());
     // Writing to a String cannot fail.

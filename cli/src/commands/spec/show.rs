@@ -3,13 +3,10 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_coordination::waits::blocking_questions;
-use ropewalk_schemas::QuestionId;
+use ropewalk_desk::views::{self, specification::SpecificationView};
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
-use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Price, Revision, Specification};
-use ropewalk_store::{Store, revision_key};
-use serde::Serialize;
+use ropewalk_store::Store;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -21,15 +18,6 @@ use crate::output::{self, Output};
 pub struct Show {
     /// Its id, as `spec list` shows it.
     id: IdText,
-}
-
-#[derive(Debug, Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    specification: Specification,
-    content: Option<Revision>,
-    /// The open questions that it waits for.
-    waits_for: Vec<QuestionId>,
 }
 
 impl Show {
@@ -50,29 +38,11 @@ pub(super) async fn show(
     specification: Specification,
     output: &Output,
 ) -> Result<(), CliError> {
-    let key = revision_key(specification.id, specification.revision);
-    let content = store.get::<Revision>(&key).await?.map(|row| row.record);
-    let waits_for = waits_for(&specification, &blocking_questions(store).await?);
-    let shown = Shown {
-        specification,
-        content,
-        waits_for,
-    };
+    let shown = views::specification::show(store, specification).await?;
     output.show(&shown, human)
 }
 
-/// Returns the open questions that hold a specification up.
-pub(super) fn waits_for(specification: &Specification, open: &[Question]) -> Vec<QuestionId> {
-    let about = About::Specification {
-        spec: specification.id,
-    };
-    open.iter()
-        .filter(|question| question.about == about)
-        .map(|question| question.id)
-        .collect()
-}
-
-fn human(shown: &Shown) -> String {
+fn human(shown: &SpecificationView) -> String {
     let spec = &shown.specification;
     let mut text = String::new();
     if let Some(revision) = &shown.content {

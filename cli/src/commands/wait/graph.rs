@@ -3,10 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_coordination::graph::{Cycle, WaitGraph};
-use ropewalk_coordination::waits::{self, Asking, Waits};
-use ropewalk_schemas::wait::Wait;
-use serde::Serialize;
+use ropewalk_desk::views::wait;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -22,49 +19,27 @@ pub struct Graph {
     svg: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Drawn {
-    waits: Vec<Wait>,
-    others: Vec<Asking>,
-    rings: Vec<Vec<String>>,
-}
-
 impl Graph {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let Waits {
-            parties: waits,
-            others,
-        } = waits::all(&desk.store).await?;
-        let mut graph = WaitGraph::new(&waits);
-        for asking in &others {
-            graph.insert_asking(asking);
-        }
-        let rings = graph.cycles().iter().map(Cycle::names).collect();
-        app.output.show(
-            &Drawn {
-                waits,
-                others,
-                rings,
-            },
-            |drawn| {
-                if self.dot {
-                    return graph.to_dot();
-                }
-                if self.svg {
-                    return graph.to_svg();
-                }
-                let mut text = graph.to_text();
-                if text.is_empty() {
-                    text.push_str("nobody waits\n");
-                }
-                for ring in &drawn.rings {
-                    // Writing to a String cannot fail.
-                    writeln!(text, "ring: {}", ring.join(" > ")).ok();
-                }
-                text
-            },
-        )
+        let (drawn, graph) = wait::graph(&desk.store).await?;
+        app.output.show(&drawn, |drawn| {
+            if self.dot {
+                return graph.to_dot();
+            }
+            if self.svg {
+                return graph.to_svg();
+            }
+            let mut text = graph.to_text();
+            if text.is_empty() {
+                text.push_str("nobody waits\n");
+            }
+            for ring in &drawn.rings {
+                // Writing to a String cannot fail.
+                writeln!(text, "ring: {}", ring.join(" > ")).ok();
+            }
+            text
+        })
     }
 }

@@ -1,0 +1,12 @@
+//! What each `list` and `show` gives: a view's fields are exactly what `--json` prints.
+
+pub mod idea;
+pub mod knowledge;
+pub mod specification;
+pub mod wait;
+
+use ropewalk_store::Versioned;
+
+fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
+    rows.into_iter().map(|row| row.record).collect()
+}

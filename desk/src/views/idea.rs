@@ -1,0 +1,127 @@
+//! Ideas as people see them.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use ropewalk_coordination::waits::blocking_questions;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::idea::{Idea, IdeaState, Message, Phase, Session};
+use ropewalk_schemas::question::Question;
+use ropewalk_schemas::specification::Specification;
+use ropewalk_schemas::{QuestionId, Slug};
+use ropewalk_store::{Query, ReadError, Store};
+use serde::Serialize;
+
+use super::records;
+
+/// An idea in the list.
+#[derive(Debug, Serialize)]
+pub struct IdeaRow {
+    /// Its name.
+    pub slug: Slug,
+    /// What it is about.
+    pub title: String,
+    /// Whose it is.
+    pub user: String,
+    /// How far it has come.
+    pub state: IdeaState,
+    /// Where its conversation stands.
+    pub phase: Option<Phase>,
+    /// How sure the conversation is.
+    pub confidence: f64,
+    /// How many artifacts were captured.
+    pub artifacts: usize,
+    /// Whether an open question holds work on it up.
+    pub waits_for_answer: bool,
+    /// When it began.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An idea with what was learned and said.
+#[derive(Debug, Serialize)]
+pub struct IdeaView {
+    /// The idea.
+    #[serde(flatten)]
+    pub idea: Idea,
+    /// Where its documents lie.
+    pub folder: PathBuf,
+    /// The state of its conversation.
+    pub conversation: Option<Session>,
+    /// What was said.
+    pub messages: Vec<Message>,
+    /// What was written of it.
+    pub specifications: Vec<Specification>,
+    /// What was built of it.
+    pub builds: Vec<Build>,
+    /// The open questions that hold work on it up.
+    pub waits_for: Vec<QuestionId>,
+}
+
+/// Lists the ideas, the oldest first.
+pub async fn list(store: &Store) -> Result<Vec<IdeaRow>, ReadError> {
+    let open = blocking_questions(store).await?;
+    let mut rows = Vec::new();
+    for idea in store
+        .list::<Idea>(Query::new().order_by("created_at"))
+        .await?
+    {
+        let session = store.get::<Session>(&idea.session.to_string()).await?;
+        let waits = !waits_for(&idea, &open).is_empty();
+        rows.push(row(idea.record, session.as_deref(), waits));
+    }
+    Ok(rows)
+}
+
+/// Loads an idea whose documents lie in `folder` of it; `None` when there is no such idea.
+pub async fn show(
+    store: &Store,
+    slug: &Slug,
+    folder: impl FnOnce(&Idea) -> PathBuf,
+) -> Result<Option<IdeaView>, ReadError> {
+    let Some(idea) = store.get::<Idea>(slug.as_str()).await? else {
+        return Ok(None);
+    };
+    let idea = idea.record;
+    let of_idea = || {
+        Query::new()
+            .equal("idea", idea.slug.as_str())
+            .order_by("created_at")
+    };
+    let of_session = Query::new()
+        .equal("session", idea.session.to_string())
+        .order_by("at");
+    let session = store.get::<Session>(&idea.session.to_string()).await?;
+    let waits_for = waits_for(&idea, &blocking_questions(store).await?);
+    Ok(Some(IdeaView {
+        folder: folder(&idea),
+        conversation: session.map(|session| session.record),
+        messages: records(store.list(of_session).await?),
+        specifications: records(store.list(of_idea()).await?),
+        builds: records(store.list(of_idea()).await?),
+        waits_for,
+        idea,
+    }))
+}
+
+fn row(idea: Idea, session: Option<&Session>, waits_for_answer: bool) -> IdeaRow {
+    let signals = session.map(|session| &session.signals);
+    IdeaRow {
+        phase: session.map(|session| session.phase),
+        confidence: signals.map_or(0.0, |signals| signals.confidence),
+        artifacts: signals.map_or(0, |signals| signals.artifacts.len()),
+        waits_for_answer,
+        slug: idea.slug,
+        title: idea.title,
+        user: idea.user.to_string(),
+        state: idea.state,
+        created_at: idea.created_at,
+    }
+}
+
+/// Returns the open questions about an idea, whatever part of the work on it they hold up.
+fn waits_for(idea: &Idea, open: &[Question]) -> Vec<QuestionId> {
+    open.iter()
+        .filter(|question| question.idea.as_ref() == Some(&idea.slug))
+        .map(|question| question.id)
+        .collect()
+}

@@ -1,0 +1,26 @@
+//! What was learned, as people see it.
+
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
+use ropewalk_store::{Query, ReadError, Store};
+use serde::Serialize;
+
+use super::records;
+
+/// An item with where it was used.
+#[derive(Debug, Serialize)]
+pub struct KnowledgeView {
+    /// The item.
+    #[serde(flatten)]
+    pub item: KnowledgeItem,
+    /// Where it was used.
+    pub uses: Vec<Injection>,
+}
+
+/// Loads where an item was used.
+pub async fn show(store: &Store, item: KnowledgeItem) -> Result<KnowledgeView, ReadError> {
+    let of_item = Query::new()
+        .equal("item", item.id.to_string())
+        .order_by("at");
+    let uses = records(store.list(of_item).await?);
+    Ok(KnowledgeView { item, uses })
+}

@@ -1,0 +1,67 @@
+//! Who waits for what, as people see it.
+
+use chrono::{DateTime, Utc};
+use ropewalk_coordination::graph::{Cycle, WaitGraph};
+use ropewalk_coordination::waits::{self, Asking, Waits};
+use ropewalk_schemas::wait::Wait;
+use ropewalk_store::{ReadError, Store};
+use serde::Serialize;
+
+/// Somebody who waits.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum WaitRow {
+    /// A task or a build.
+    Party(Wait),
+    /// Anything else that asks a person.
+    Other(Asking),
+}
+
+impl WaitRow {
+    /// Returns since when.
+    pub const fn since(&self) -> DateTime<Utc> {
+        match self {
+            Self::Party(wait) => wait.since,
+            Self::Other(asking) => asking.since,
+        }
+    }
+}
+
+/// Everybody who waits, and who waits for each other.
+#[derive(Debug, Serialize)]
+pub struct WaitsView {
+    /// Tasks and builds.
+    pub waits: Vec<Wait>,
+    /// Whatever else asks a person.
+    pub others: Vec<Asking>,
+    /// Those that wait for each other, by name.
+    pub rings: Vec<Vec<String>>,
+}
+
+/// Lists who waits for what, the longest first.
+pub async fn list(store: &Store) -> Result<Vec<WaitRow>, ReadError> {
+    let waits = waits::all(store).await?;
+    let mut rows: Vec<WaitRow> = waits.parties.into_iter().map(WaitRow::Party).collect();
+    rows.extend(waits.others.into_iter().map(WaitRow::Other));
+    rows.sort_by_key(WaitRow::since);
+    Ok(rows)
+}
+
+/// Loads who waits for whom, with the graph to draw it by.
+pub async fn graph(store: &Store) -> Result<(WaitsView, WaitGraph), ReadError> {
+    let Waits {
+        parties: waits,
+        others,
+    } = waits::all(store).await?;
+    let mut graph = WaitGraph::new(&waits);
+    for asking in &others {
+        graph.insert_asking(asking);
+    }
+    let rings = graph.cycles().iter().map(Cycle::names).collect();
+    let view = WaitsView {
+        waits,
+        others,
+        rings,
+    };
+    Ok((view, graph))
+}
