@@ -32,6 +32,10 @@ pub use wiring::{Desk, Host};
 /// Runs the program with `arguments`, its own name first, and returns how it should exit.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // Before any thread, and before anything of this process is read.
+    if let Some(code) = ropewalk_workspace::sandbox::enter(&arguments) {
+        return code;
+    }
     // A mistake in the arguments is reported in the form that they ask for.
     let json = arguments.iter().any(|argument| argument == "--json");
     match run(&arguments) {

@@ -8,6 +8,7 @@ mod models;
 mod processes;
 mod reach;
 mod retention;
+mod sandbox;
 mod transport;
 
 use std::io::IsTerminal;
@@ -28,6 +29,7 @@ pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::{Reach, Trouble};
+pub(crate) use sandbox::confinement;
 pub use transport::{check_bus, check_login};
 
 /// What a verb logs unless the configuration says otherwise.

@@ -88,14 +88,16 @@ pub enum ConfigError {
     },
     /// A model other than the scripted one may not run commands yet.
     #[error(
-        "model `{model}` of role `{role}` would run commands without a sandbox, which this version does not have; \
-         set `sandbox = \"off\"` to allow that, or use the scripted provider"
+        "model `{model}` of role `{role}` would run commands without a sandbox: {reason}; \
+         or set `sandbox = \"off\"` to allow that, or use the scripted provider"
     )]
     SandboxRequired {
         /// The role.
         role: &'static str,
         /// The model.
         model: String,
+        /// Why there is none.
+        reason: String,
     },
     /// The state directory cannot be determined.
     #[error("no place for the state directory: set `project.state`, `XDG_STATE_HOME` or `HOME`")]

@@ -196,6 +196,7 @@ async fn run_all(
         let Some(site) = &mut site else { continue };
         let check = Check {
             timeout: spent.left(gate, check.level, check.timeout),
+            install: None,
             ..check
         };
         let Some(run) = run_one(job, site, &check, findings).await? else {

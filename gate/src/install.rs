@@ -91,13 +91,9 @@ pub async fn run(
             expected: None,
             counts: None,
             timeout: runner.validation_timeout,
+            install: Some(install),
         };
-        let directory = place.directory.join(&install.directory);
-        let place = Place {
-            directory: &directory,
-            ..*place
-        };
-        let Some((run, ruling)) = runner.run(&place, &check, cancel).await? else {
+        let Some((run, ruling)) = runner.run(place, &check, cancel).await? else {
             return Ok(None);
         };
         match ruling {

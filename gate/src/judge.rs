@@ -3,6 +3,7 @@
 use ropewalk_schemas::attempt::{FailureClass, TestCounts};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::CommandStatus;
+use ropewalk_workspace::sandbox::Denial;
 
 use crate::classify;
 
@@ -17,6 +18,8 @@ pub struct Observed<'a> {
     pub output: &'a str,
     /// The tests that its output reports.
     pub tests: Option<&'a TestCounts>,
+    /// What the sandbox kept from it.
+    pub denial: Option<&'a Denial>,
 }
 
 /// What follows from it.
@@ -68,10 +71,16 @@ pub fn rule(name: &str, observed: Observed<'_>, expected: Option<&Expectation>) 
             Some(finding) => fails(FailureClass::ValidationFailed, finding),
             None => meets(name, observed, expected),
         },
-        CommandStatus::Exited(code) => fails(
-            classify::output(observed.output),
-            format!("`{name}` ended with exit code {code}"),
-        ),
+        CommandStatus::Exited(code) => match observed.denial {
+            Some(denial) => fails(
+                FailureClass::SandboxDenied,
+                format!("`{name}` ended with exit code {code}: {denial}"),
+            ),
+            None => fails(
+                classify::output(observed.output),
+                format!("`{name}` ended with exit code {code}"),
+            ),
+        },
     }
 }
 
@@ -147,6 +156,7 @@ mod tests {
             program_missing: matches!(status, Missing | Exited(127)),
             output,
             tests: tests.as_ref(),
+            denial: None,
         };
         let expected = Expectation::try_from(expected.to_owned()).unwrap();
         rule("check", observed, Some(&expected))

@@ -52,6 +52,7 @@ pub(crate) fn renamed(run: &CheckRun, check: &Check<'_>) -> Option<CheckRun> {
         program_missing: false,
         output: &run.output,
         tests: run.tests.as_ref(),
+        denial: None,
     };
     let holds = rule(check.name, observed, check.expected) == Ruling::Holds;
     holds.then(|| CheckRun {

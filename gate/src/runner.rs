@@ -162,14 +162,22 @@ impl GateRunner {
         check: &Check<'_>,
         cancel: &CancellationToken,
     ) -> Result<Option<(CheckRun, Ruling)>, GateError> {
-        let Some(spec) = self.shell.command(check.command, place.directory) else {
+        let directory = match check.install {
+            Some(install) => place.directory.join(&install.directory),
+            None => place.directory.to_owned(),
+        };
+        let Some(spec) = self.shell.command(check.command, &directory) else {
             let finding = format!(
                 "`{}` could not run: its pipeline needs bash, and there is none on the PATH",
                 check.name
             );
             return Ok(Some((run_of(check), Ruling::Held { finding })));
         };
-        let mut spec = spec.with_timeout(check.timeout);
+        let mut spec = spec
+            .with_timeout(check.timeout)
+            .with_writable(place.directory)
+            .with_writable(place.target)
+            .with_network(check.install.is_some());
         spec.environment = place.variables.to_vec();
         for (name, value) in quiet_variables() {
             spec = spec.with_variable(name, value);
@@ -184,6 +192,7 @@ impl GateRunner {
             program_missing: is_missing(output.status),
             output: &text,
             tests: tests.as_ref(),
+            denial: output.denial.as_ref(),
         };
         let ruling = rule(check.name, observed, check.expected);
         if ruling == Ruling::Cancelled {
@@ -271,6 +280,8 @@ pub struct Check<'a> {
     pub counts: Option<&'a Patterns>,
     /// How long it may take.
     pub timeout: Duration,
+    /// The install that it is, which runs in a directory of its own and has the network; none for a check.
+    pub install: Option<&'a Install>,
 }
 
 impl<'a> Check<'a> {
@@ -284,6 +295,7 @@ impl<'a> Check<'a> {
             expected: None,
             counts: Some(&gate.counts),
             timeout: check.timeout,
+            install: None,
         }
     }
 }

@@ -91,6 +91,7 @@ async fn run(
     for check in checks {
         let check = Check {
             timeout: spent.left(gate, check.level, check.timeout),
+            install: None,
             ..*check
         };
         let Some((run, ruling)) = site.run(&check, cancel).await? else {
@@ -158,6 +159,7 @@ fn checks<'a>(
                 expected: Some(&validation.expected),
                 counts: Some(&gate.counts),
                 timeout: runner.validation_timeout,
+                install: None,
             });
         }
     }

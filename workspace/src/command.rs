@@ -13,7 +13,7 @@ use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
-use crate::sandbox::{Reach, Sandbox};
+use crate::sandbox::{Denial, Reach, Sandbox};
 use orphans::OWNER;
 pub use orphans::end_orphans;
 pub(crate) use orphans::end_orphans_in;
@@ -148,6 +148,8 @@ pub struct CommandOutput {
     pub truncated: bool,
     /// How long it ran.
     pub duration: Duration,
+    /// What the sandbox kept from a command that failed.
+    pub denial: Option<Denial>,
     shell: bool,
 }
 
@@ -221,12 +223,19 @@ impl CommandRunner {
         cancel: &CancellationToken,
     ) -> Result<CommandOutput, CommandError> {
         let finished = process::run(self.invocation(spec)?, cancel).await?;
+        let truncated = finished.stdout.truncated() || finished.stderr.truncated();
+        let stdout = secrets::strike(&finished.stdout.text()).into_owned();
+        let stderr = secrets::strike(&finished.stderr.text()).into_owned();
+        let failed = finished.status != CommandStatus::Exited(0);
+        let sandbox = self.sandbox.as_ref().filter(|_| failed);
+        let denied = |text: &str| sandbox?.denial(text, &spec.reach);
         Ok(CommandOutput {
             status: finished.status,
-            truncated: finished.stdout.truncated() || finished.stderr.truncated(),
-            stdout: secrets::strike(&finished.stdout.text()).into_owned(),
-            stderr: secrets::strike(&finished.stderr.text()).into_owned(),
+            truncated,
             duration: finished.duration,
+            denial: denied(&stderr).or_else(|| denied(&stdout)),
+            stdout,
+            stderr,
             shell: matches!(spec.program, Program::Shell(_)),
         })
     }

@@ -9,6 +9,7 @@
 
 mod bubblewrap;
 mod capabilities;
+mod denial;
 mod entry;
 mod fence;
 mod filter;
@@ -34,7 +35,8 @@ use crate::command::{CommandError, CommandStatus};
 use entry::Stage;
 use plan::{Mount, Plan};
 
-pub use entry::{WORD, enter};
+pub use denial::Denial;
+pub use entry::{WORD, enter, helper};
 pub use plan::{Limits, Reach};
 
 /// So much fits into each directory in memory that goes with a command.
@@ -143,6 +145,14 @@ impl Sandbox {
         self.0.level
     }
 
+    /// Reads out of what a command wrote, and could not do, what kept it from that.
+    pub(crate) fn denial(&self, output: &str, reach: &Reach) -> Option<Denial> {
+        let options = &self.0.options;
+        let home = options.environment.get("HOME").map(PathBuf::from);
+        let hidden: Vec<PathBuf> = options.hidden.iter().cloned().chain(home).collect();
+        denial::find(output, reach.network, &hidden)
+    }
+
     async fn try_out(&self) -> Result<(), String> {
         let directory = Path::new("/");
         let command = ("sh".into(), vec!["-c".into(), "exit 42".into()]);
@@ -190,6 +200,13 @@ impl Sandbox {
             network: reach.network,
         };
         let directory = real(directory);
+        for place in &reach.writable {
+            let made = std::fs::create_dir_all(place);
+            made.map_err(|source| CommandError::Spawn {
+                program: format!("{} (for `{}`)", program.display(), place.display()),
+                source,
+            })?;
+        }
         let plan = Plan::new(&directory, system, &options.hidden, &reach, options.limits);
         let text = serde_json::to_string(&plan).map_err(|error| CommandError::Spawn {
             program: program.to_string_lossy().into_owned(),

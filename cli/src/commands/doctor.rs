@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 use ropewalk_config::Loaded;
-use ropewalk_config::settings::ModelPolicy;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_store::{Health, Query, Store};
@@ -79,6 +78,7 @@ impl Doctor {
                 let login = wiring::check_login(&project, &app.environment).transpose();
                 findings.extend(login.map(|login| Finding::of("bus login", login)));
                 findings.extend(models(&project, app));
+                findings.push(sandbox(&project, app).await);
             }
             Err(error) => findings.push(Finding::new("config", Verdict::Fail, error)),
         }
@@ -224,21 +224,28 @@ fn writable_above(project: &Project) -> Verdict {
 }
 
 fn models(project: &Project, app: &App) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
-        wiring::check_models(project, &app.environment, &Clock::system())
-            .into_iter()
-            .map(|check| {
-                let name = format!("model {}", check.provider);
-                let outcome = check
-                    .fault
-                    .map_or_else(|| Ok("key and description are there".to_owned()), Err);
-                Finding::of(&name, outcome)
-            })
-            .collect();
-    findings.push(match project.config().check_model_policy() {
-        Ok(ModelPolicy::Safe) => Finding::new("sandbox", Verdict::Ok, "every model is scripted"),
-        Ok(ModelPolicy::Warn(warning)) => Finding::new("sandbox", Verdict::Warn, warning),
-        Err(error) => Finding::new("sandbox", Verdict::Fail, error),
-    });
-    findings
+    wiring::check_models(project, &app.environment, &Clock::system())
+        .into_iter()
+        .map(|check| {
+            let name = format!("model {}", check.provider);
+            let outcome = check
+                .fault
+                .map_or_else(|| Ok("key and description are there".to_owned()), Err);
+            Finding::of(&name, outcome)
+        })
+        .collect()
+}
+
+/// Names what confines commands.
+async fn sandbox(project: &Project, app: &App) -> Finding {
+    let found = wiring::confinement(project, &app.environment).await;
+    let level = match found {
+        Ok(found) => match (found.sandbox, found.warning) {
+            (Some(sandbox), _) => Ok(sandbox.level().to_string()),
+            (None, Some(warning)) => return Finding::new("sandbox", Verdict::Warn, warning),
+            (None, None) => Ok("off; every model is scripted".to_owned()),
+        },
+        Err(error) => Err(error),
+    };
+    Finding::of("sandbox", level)
 }

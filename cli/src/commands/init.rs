@@ -162,7 +162,7 @@ fn settings(name: &ProjectName) -> String {
     format!(
         r#"# What Ropewalk does in this repository. `ropewalk config show` lists every key with its value and where it was set.
 
-# Commands that a model asks for are not confined yet. This line says that you know and allow them:
+# Commands of builds are confined; `ropewalk doctor` names how. This line runs them with your rights instead:
 # sandbox = "off"
 
 [project]

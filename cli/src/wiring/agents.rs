@@ -16,7 +16,7 @@ use ropewalk_engine::Engine;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
-use ropewalk_workspace::{CommandRunner, Git, Identity, LocalClone, LocalCloneOptions};
+use ropewalk_workspace::{CommandRunner, Git, Identity, LocalClone, LocalCloneOptions, Sandbox};
 use tracing::warn;
 
 use super::processes;
@@ -80,6 +80,8 @@ pub(super) struct Parts<'a> {
     pub(super) engine: Engine,
     /// The number of this process, where others run on the same state.
     pub(super) process: Option<u32>,
+    /// What confines commands.
+    pub(super) sandbox: Option<Sandbox>,
 }
 
 /// Makes the agents of `crew`.
@@ -124,7 +126,9 @@ pub(crate) async fn lander(
 ) -> Result<Lander, CliError> {
     let git = super::git(environment).await?;
     let clone = open_clone(project, git).await?;
+    let confinement = super::confinement(project, environment).await?;
     let runner = CommandRunner::new(super::child_environment(environment));
+    let runner = runner.confined(confinement.sandbox);
     let config = project.config();
     let options = BuildOptions::from_config(config, deadlines(config));
     Ok(Lander::new(clone, runner, &options))
@@ -213,7 +217,9 @@ impl<'a> Shop<'a> {
         let parts = BuildParts {
             engine: self.parts.engine.clone(),
             clone: repository.clone(),
-            runner: CommandRunner::new(environment).owned_by(owner),
+            runner: CommandRunner::new(environment)
+                .owned_by(owner)
+                .confined(self.parts.sandbox.clone()),
             prompts: self.prompts.clone(),
             questions: self.templates.clone(),
             state: self.parts.project.state().to_owned(),

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use ropewalk_bus::{Poker, Services as BusServices, Sharing};
 use ropewalk_config::Environment;
-use ropewalk_config::settings::ModelPolicy;
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
@@ -15,7 +14,7 @@ use tracing::{error, warn};
 
 use super::agents::{self, Crew, Parts};
 use super::processes::{self, Place};
-use super::{backups, desk, make_state, models, retention, transport};
+use super::{backups, desk, make_state, models, retention, sandbox, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::project::Project;
@@ -120,7 +119,8 @@ async fn begin(
         transport::check_shared(project)?;
     }
     let models = models::models(project, environment, &clock)?;
-    if let ModelPolicy::Warn(warning) = project.config().check_model_policy()? {
+    let confinement = sandbox::confinement(project, environment).await?;
+    if let Some(warning) = confinement.warning {
         warn!("{warning}");
     }
     let git = super::git(environment).await?;
@@ -162,6 +162,7 @@ async fn begin(
             git,
             engine,
             process,
+            sandbox: confinement.sandbox,
         },
     )
     .await?;

@@ -119,23 +119,6 @@ fn a_missing_key_exits_with_4_and_names_its_variable() {
 }
 
 #[test]
-fn a_model_that_is_not_scripted_needs_the_word_of_the_user() {
-    let world = World::bare_of_project();
-    world.write(
-        "ropewalk.toml",
-        "[project]\nname = \"walks\"\nrepo = \".\"\nstate = \"../state\"\n",
-    );
-    let mut command = world.ropewalk(["up"]);
-    command.env("ANTHROPIC_API_KEY", "canary");
-    let said = one_line(command, 1);
-    assert!(
-        said.contains("sandbox = \"off\"") && !said.contains("canary"),
-        "{said}"
-    );
-    assert!(!world.state().exists());
-}
-
-#[test]
 fn a_broken_configuration_names_file_and_key() {
     let cases: &[(&str, &[&str])] = &[
         ("[project\n", &["ropewalk.toml:1", "TOML"]),

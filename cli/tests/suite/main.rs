@@ -5,6 +5,8 @@ mod approvals;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod confined;
+#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod landing;

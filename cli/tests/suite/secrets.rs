@@ -30,23 +30,17 @@ fn holding(directory: &Path, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// The check prints what the process that runs it was started with, as it is and in base64.
-#[test]
-fn a_key_that_a_check_prints_is_in_no_row_no_file_and_no_log() {
+/// Lets a check print what the process that runs it was started with, as it is and in base64; waits until `came_to_it`
+/// is stored, and looks for the key in all that is.
+fn is_printed_nowhere(sandbox: &str, came_to_it: &str) {
     let world = World::scripted();
     let check = "cat /proc/$PPID/environ; base64 --wrap=0 /proc/$PPID/environ; false";
     world.write("../script.yaml", &one_task(check));
     let spec = specified(&world);
-    let up = world.up_with(&[("ANTHROPIC_API_KEY", CANARY)]);
+    let up = world.up_with(&[("ANTHROPIC_API_KEY", CANARY), ("ROPEWALK_SANDBOX", sandbox)]);
     let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
     world.run(&format!("spec approve {id} --hash {hash}"));
     until(&world, "question list", |asked| asked[0]["id"].is_string());
-    // Root may read every process, others find this one closed.
-    let came_to_it = if nix::unistd::geteuid().is_root() {
-        "[secret]"
-    } else {
-        "Permission denied"
-    };
     until(&world, "event list", |_| {
         !holding(&world.state(), &[came_to_it]).is_empty()
     });
@@ -54,6 +48,25 @@ fn a_key_that_a_check_prints_is_in_no_row_no_file_and_no_log() {
     let mut words = vec![CANARY];
     words.extend(ENCODED);
     assert_eq!(holding(world.root(), &words), [""; 0]);
+}
+
+#[test]
+fn a_key_that_a_check_prints_is_in_no_row_no_file_and_no_log() {
+    // Root may read every process, others find this one closed.
+    let is_root = nix::unistd::geteuid().is_root();
+    is_printed_nowhere(
+        "off",
+        if is_root {
+            "[secret]"
+        } else {
+            "Permission denied"
+        },
+    );
+}
+
+#[test]
+fn a_confined_check_cannot_read_what_the_program_was_started_with() {
+    is_printed_nowhere("required", "Permission denied");
 }
 
 #[test]

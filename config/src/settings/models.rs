@@ -141,20 +141,30 @@ impl Config {
         }
     }
 
-    /// Refuses models that would run commands without a sandbox, unless the configuration allows it by `sandbox = "off"`.
-    pub fn check_model_policy(&self) -> Result<ModelPolicy, ConfigError> {
+    /// Refuses models that would run commands without a sandbox, unless the configuration allows it by `sandbox = "off"`;
+    /// `works` says whether there is one, or why not.
+    pub fn check_model_policy(
+        &self,
+        works: Result<(), String>,
+    ) -> Result<ModelPolicy, ConfigError> {
         let unconfined = self
             .models
             .roles()
             .into_iter()
             .find(|(_, choice)| !self.is_scripted(&choice.provider));
-        match (unconfined, self.sandbox) {
-            (None, _) => Ok(ModelPolicy::Safe),
-            (Some((role, choice)), Sandbox::Required) => Err(ConfigError::SandboxRequired {
-                role,
-                model: choice.to_string(),
-            }),
-            (Some((_, choice)), Sandbox::Off) => Ok(ModelPolicy::Warn(format!(
+        match (unconfined, self.sandbox, works) {
+            (None, Sandbox::Off, _) | (_, Sandbox::Required, Ok(())) => Ok(ModelPolicy::Safe),
+            (None, Sandbox::Required, Err(reason)) => Ok(ModelPolicy::Warn(format!(
+                "commands run with your rights on this machine, which only scripted models may: {reason}"
+            ))),
+            (Some((role, choice)), Sandbox::Required, Err(reason)) => {
+                Err(ConfigError::SandboxRequired {
+                    role,
+                    model: choice.to_string(),
+                    reason,
+                })
+            }
+            (Some((_, choice)), Sandbox::Off, _) => Ok(ModelPolicy::Warn(format!(
                 "the sandbox is off: commands that `{choice}` asks for run with your rights on this machine"
             ))),
         }
@@ -199,21 +209,31 @@ mod tests {
 
     #[test]
     fn only_scripted_models_run_without_a_sandbox() {
-        assert_eq!(
-            all("scripted/rehearsal", Sandbox::Required).check_model_policy(),
-            Ok(ModelPolicy::Safe)
-        );
-        let refused = all("ollama/qwen", Sandbox::Required).check_model_policy();
-        assert!(
-            refused
-                .unwrap_err()
-                .to_string()
-                .contains("sandbox = \"off\"")
-        );
-        assert!(matches!(
-            all("ollama/qwen", Sandbox::Off).check_model_policy(),
-            Ok(ModelPolicy::Warn(_))
-        ));
+        use Sandbox::{Off, Required};
+        let rows = [
+            ("scripted/rehearsal", Required, true, Some("")),
+            ("scripted/rehearsal", Required, false, Some("nothing works")),
+            ("scripted/rehearsal", Off, false, Some("")),
+            ("ollama/qwen", Required, true, Some("")),
+            ("ollama/qwen", Required, false, None),
+            ("ollama/qwen", Off, true, Some("the sandbox is off")),
+            ("ollama/qwen", Off, false, Some("the sandbox is off")),
+        ];
+        for (model, sandbox, works, expected) in rows {
+            let works = works.then_some(()).ok_or("nothing works".to_owned());
+            match (all(model, sandbox).check_model_policy(works), expected) {
+                (Ok(ModelPolicy::Safe), Some(warning)) => assert_eq!(warning, "", "{model}"),
+                (Ok(ModelPolicy::Warn(said)), Some(warning)) => {
+                    assert!(!warning.is_empty() && said.contains(warning), "{said}");
+                }
+                (Err(error), None) => {
+                    let said = error.to_string();
+                    assert!(said.contains("nothing works"), "{said}");
+                    assert!(said.contains("sandbox = \"off\""), "{said}");
+                }
+                (found, _) => panic!("{model} {sandbox:?}: {found:?}"),
+            }
+        }
     }
 
     #[test]

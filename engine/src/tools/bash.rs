@@ -74,8 +74,13 @@ impl Tool for Bash {
         let wanted: Arguments = arguments(value)?;
         let seconds = wanted.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
         let mut spec = CommandSpec::shell(&wanted.command, self.workbench.files().root())
-            .with_timeout(Duration::from_secs(seconds.min(MOST_SECONDS)));
+            .with_timeout(Duration::from_secs(seconds.min(MOST_SECONDS)))
+            .with_writable(self.workbench.files().root());
         for (name, value) in &self.workbench.options().variables {
+            // What is built lies beside the checkout, and so outlives a change of it.
+            if name == "CARGO_TARGET_DIR" {
+                spec = spec.with_writable(value);
+            }
             spec = spec.with_variable(name, value);
         }
         let output = self
@@ -118,6 +123,7 @@ fn told(output: &CommandOutput, seconds: u64) -> String {
         CommandStatus::Flooded => parts.push("[stopped: it wrote without end]".to_owned()),
         CommandStatus::Missing => parts.push("[there is no shell]".to_owned()),
     }
+    parts.extend(output.denial.iter().map(|denial| format!("[{denial}]")));
     parts.join("\n")
 }
 

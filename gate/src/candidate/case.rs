@@ -52,6 +52,7 @@ pub(crate) fn checks<'a>(runner: &GateRunner, gate: &'a Gate, task: &'a Task) ->
         expected: Some(&validation.expected),
         counts: Some(&gate.counts),
         timeout: runner.validation_timeout,
+        install: None,
     }];
     checks.extend(
         gate.up_to(gate.task_level)

@@ -41,6 +41,7 @@ fn why(gate: &str, task: &Task, path: &str, before: &str, after: &str) -> Option
         expected,
         counts: None,
         timeout: std::time::Duration::ZERO,
+        install: None,
     };
     let checks = [
         of(

@@ -96,8 +96,6 @@ impl Project {
 fn settings(kind: &str, base_url: &str) -> String {
     format!(
         r#"
-sandbox = "off"
-
 [project]
 name = "habits"
 repo = "repo"

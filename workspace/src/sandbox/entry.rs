@@ -1,7 +1,9 @@
 //! Is what the program does when it is started again to confine a command: before any thread, and never for a person.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::plan::Plan;
 use super::{init, namespaces};
@@ -61,10 +63,20 @@ impl Fault {
     }
 }
 
+/// Says that this program asked first whether it is a helper, so that it may be started again as one.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Returns this program, if it becomes a helper when it is started again.
+pub fn helper() -> Option<PathBuf> {
+    let asked = ASKED.load(Ordering::Relaxed);
+    asked.then(std::env::current_exe).and_then(Result::ok)
+}
+
 /// Confines a command if `arguments`, the program's name first, ask for that; `None` where a person did not.
 ///
 /// To be called before anything else: a process with a second thread can have no namespaces of its own.
 pub fn enter(arguments: &[OsString]) -> Option<ExitCode> {
+    ASKED.store(true, Ordering::Relaxed);
     let [_, word, rest @ ..] = arguments else {
         return None;
     };

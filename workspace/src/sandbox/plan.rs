@@ -44,6 +44,18 @@ pub(crate) enum Mount {
     },
 }
 
+impl Default for Limits {
+    /// What the largest builds need, and no machine goes down by.
+    fn default() -> Self {
+        const GIBIBYTE: u64 = 1024 * 1024 * 1024;
+        Self {
+            memory_bytes: 8 * GIBIBYTE,
+            processes: 2048,
+            disk_bytes: 32 * GIBIBYTE,
+        }
+    }
+}
+
 impl Mount {
     /// Returns where it is.
     pub(crate) fn place(&self) -> &Path {

@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::process::{Child, Command};
 
+use ropewalk_workspace::sandbox::Denial;
+
 use crate::ground::{CANARY, Ground, ways};
 
 /// What an attack is after.
@@ -203,6 +205,36 @@ async fn the_kernel_is_not_asked_for_a_way_out() -> anyhow::Result<()> {
                 "{way:?} {line}: {output:?}"
             );
         }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_refused_is_named() -> anyhow::Result<()> {
+    for way in ways() {
+        let ground = Ground::new()?;
+        let state = ground.place("state/ropewalk.db").display().to_string();
+        for (line, named) in [
+            (
+                "echo x > /usr/escaped".to_owned(),
+                Denial::Write(Some("/usr/escaped".to_owned())),
+            ),
+            (
+                "cat BASE/state/ropewalk.db".to_owned(),
+                Denial::Hidden(state.clone()),
+            ),
+            (
+                "bash -c 'echo hello > /dev/tcp/192.0.2.1/80'".to_owned(),
+                Denial::Host(None),
+            ),
+        ] {
+            let output = ground.confined(way, &line).await?;
+            assert_eq!(output.denial.as_ref(), Some(&named), "{way:?}: {output:?}");
+        }
+        let fine = ground
+            .confined(way, "echo 'Network is unreachable'")
+            .await?;
+        assert_eq!(fine.denial, None);
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
         );
         return Err(CliError::refused("config", text));
     }
-    let mut warnings = match project.config().check_model_policy() {
+    let mut warnings = match project.config().check_model_policy(Ok(())) {
         Ok(ModelPolicy::Safe) => Vec::new(),
         Ok(ModelPolicy::Warn(warning)) => vec![warning],
         Err(error) => vec![error.to_string()],

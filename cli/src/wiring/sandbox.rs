@@ -1,0 +1,54 @@
+//! Finds what confines commands on this machine, and whether the models of a project may do without.
+
+use std::path::PathBuf;
+
+use ropewalk_config::Environment;
+use ropewalk_config::settings::{ModelPolicy, Sandbox as Setting};
+use ropewalk_workspace::sandbox::{Limits, Sandbox, SandboxOptions, helper};
+
+use crate::error::CliError;
+use crate::project::Project;
+
+/// What confines the commands of a project, and what has to be said about it.
+pub(crate) struct Confinement {
+    /// None where commands run with the rights of the user.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// What must be told, loudly.
+    pub(crate) warning: Option<String>,
+}
+
+/// Finds it; refuses models that need a sandbox where none works.
+pub(crate) async fn confinement(
+    project: &Project,
+    environment: &Environment,
+) -> Result<Confinement, CliError> {
+    let config = project.config();
+    let found = match config.sandbox {
+        Setting::Off => Err("the sandbox is off".to_owned()),
+        Setting::Required => probe(project, environment).await,
+    };
+    let works = found.as_ref().map(drop).map_err(Clone::clone);
+    let warning = match config.check_model_policy(works)? {
+        ModelPolicy::Safe => None,
+        ModelPolicy::Warn(warning) => Some(warning),
+    };
+    Ok(Confinement {
+        sandbox: found.ok(),
+        warning,
+    })
+}
+
+async fn probe(project: &Project, environment: &Environment) -> Result<Sandbox, String> {
+    let helper = helper().ok_or("this program cannot start itself again")?;
+    let state = std::path::absolute(project.state()).unwrap_or_else(|_| project.state().to_owned());
+    let settings =
+        ropewalk_config::user_file(environment).and_then(|file| file.parent().map(PathBuf::from));
+    let options = SandboxOptions {
+        environment: super::child_environment(environment),
+        helper,
+        hidden: std::iter::once(state).chain(settings).collect(),
+        limits: Limits::default(),
+    };
+    let found = Sandbox::probe(options).await;
+    found.map_err(|unavailable| unavailable.to_string())
+}

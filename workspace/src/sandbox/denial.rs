@@ -1,0 +1,161 @@
+//! Reads out of what a confined command wrote that it met its bounds, and at what.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// What tools say of a name that nobody resolves, before the name.
+const UNRESOLVED: [&str; 6] = [
+    "Could not resolve host: ",
+    "Could not resolve hostname ",
+    "unable to resolve host address ",
+    "getaddrinfo ENOTFOUND ",
+    "getaddrinfo EAI_AGAIN ",
+    "connect ENETUNREACH ",
+];
+/// What they say without one.
+const UNREACHED: [&str; 4] = [
+    "failed to lookup address information",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+    "network is unreachable",
+];
+const READ_ONLY: [&str; 2] = ["Read-only file system", "read-only file system"];
+const ABSENT: &str = "No such file or directory";
+
+/// What a sandbox kept from a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denial {
+    /// This host, as far as it is named: there is no network.
+    Host(Option<String>),
+    /// A change of this path, as far as it is named.
+    Write(Option<String>),
+    /// This path, which is not there for it.
+    Hidden(String),
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(Some(host)) => {
+                write!(
+                    formatter,
+                    "the sandbox has no network: it did not reach `{host}`"
+                )
+            }
+            Self::Host(None) => formatter.write_str("the sandbox has no network"),
+            Self::Write(Some(path)) => write!(formatter, "the sandbox lets it not change `{path}`"),
+            Self::Write(None) => {
+                formatter.write_str("the sandbox lets it change its checkout alone")
+            }
+            Self::Hidden(path) => write!(formatter, "the sandbox does not show it `{path}`"),
+        }
+    }
+}
+
+/// Finds the first denial in `output`; what lies below `hidden` is not there for the command.
+pub(crate) fn find(output: &str, network: bool, hidden: &[PathBuf]) -> Option<Denial> {
+    output.lines().find_map(|line| {
+        let host = (!network).then(|| host(line)).flatten();
+        host.or_else(|| write(line))
+            .or_else(|| absent(line, hidden))
+    })
+}
+
+fn host(line: &str) -> Option<Denial> {
+    let named = UNRESOLVED.iter().find_map(|sign| line.split_once(sign));
+    if let Some((_, rest)) = named {
+        let name = rest.split([' ', ':', ',', ';']).next().unwrap_or_default();
+        let name = name.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        return Some(Denial::Host((!name.is_empty()).then(|| name.to_owned())));
+    }
+    let is_one = UNREACHED.iter().any(|sign| line.contains(sign));
+    is_one.then_some(Denial::Host(None))
+}
+
+fn write(line: &str) -> Option<Denial> {
+    let sign = READ_ONLY.iter().find(|sign| line.contains(*sign))?;
+    Some(Denial::Write(path_in(line, sign)))
+}
+
+fn absent(line: &str, hidden: &[PathBuf]) -> Option<Denial> {
+    let path = line.contains(ABSENT).then(|| path_in(line, ABSENT))??;
+    let is_hidden = hidden
+        .iter()
+        .any(|place| PathBuf::from(&path).starts_with(place));
+    is_hidden.then_some(Denial::Hidden(path))
+}
+
+/// Finds the path that a line is about: the one in quotes, else the last word before what it says.
+fn path_in(line: &str, sign: &str) -> Option<String> {
+    let is_path = |text: &&str| text.contains(['/', '.']) && !text.contains(' ');
+    let quoted = line
+        .split(['\'', '"', '`', '‘', '’'])
+        .skip(1)
+        .step_by(2)
+        .find(is_path);
+    let (before, _) = line.split_once(sign)?;
+    let last = || before.trim_end().trim_end_matches(':').rsplit(' ').next();
+    let path = quoted.or_else(|| last().filter(is_path))?;
+    Some(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_say_names_host_or_path() {
+        let (host, path) = (
+            |name: &str| Some(Denial::Host(Some(name.to_owned()))),
+            |name: &str| Some(Denial::Write(Some(name.to_owned()))),
+        );
+        let hidden = [PathBuf::from("/home/ada"), PathBuf::from("/state")];
+        let rows = [
+            (
+                "curl: (6) Could not resolve host: example.org",
+                host("example.org"),
+            ),
+            (
+                "Error: getaddrinfo EAI_AGAIN registry.npmjs.org",
+                host("registry.npmjs.org"),
+            ),
+            (
+                "wget: unable to resolve host address ‘h.example’",
+                host("h.example"),
+            ),
+            (
+                "bash: connect: Network is unreachable",
+                Some(Denial::Host(None)),
+            ),
+            (
+                "sh: 1: cannot create ../escaped: Read-only file system",
+                path("../escaped"),
+            ),
+            (
+                "touch: cannot touch '/x': Read-only file system",
+                path("/x"),
+            ),
+            (
+                "OSError: [Errno 30] Read-only file system: '/etc/x'",
+                path("/etc/x"),
+            ),
+            ("Error: EROFS: read-only file system, open '/x'", path("/x")),
+            (
+                "Read-only file system (os error 30)",
+                Some(Denial::Write(None)),
+            ),
+            (
+                "cat: /home/ada/.ssh/id: No such file or directory",
+                Some(Denial::Hidden("/home/ada/.ssh/id".to_owned())),
+            ),
+            ("cat: missing: No such file or directory", None),
+            ("cat: /usr/none: No such file or directory", None),
+            ("test result: FAILED. 1 passed; 1 failed", None),
+        ];
+        for (line, expected) in rows {
+            let output = format!("begun\n{line}\nended");
+            assert_eq!(find(&output, false, &hidden), expected, "{line}");
+        }
+        assert_eq!(find("Network is unreachable", true, &hidden), None);
+    }
+}
