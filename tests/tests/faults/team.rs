@@ -63,6 +63,8 @@ impl Team {
             ("ROPEWALK_STORE__LOCATION", postgres.url()),
             ("ROPEWALK_BUS__TRANSPORT", nats.url()),
             ("ROPEWALK_BUILD__LOOPS", "1".to_owned()),
+            // Commands of some of these models look at what a test lays beside their checkouts.
+            ("ROPEWALK_SANDBOX", "off".to_owned()),
             ("ROPEWALK_BUILD__LEASE_SECONDS", LEASE_SECONDS.to_string()),
             (
                 "ROPEWALK_MONITOR__COMPONENT_DOWN_SECONDS",
