@@ -1,10 +1,5 @@
 //! Runs a command and ends all that it started, bounded in time and output, with an environment by allow-list.
 
-mod capture;
-mod orphans;
-pub(crate) mod process;
-mod process_tree;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,11 +8,9 @@ use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
+use crate::process::orphans::OWNER;
+use crate::process::{self, CommandError, CommandStatus, Invocation};
 use crate::sandbox::{Denial, Reach, Sandbox};
-use orphans::OWNER;
-pub use orphans::end_orphans;
-pub(crate) use orphans::end_orphans_in;
-use process::Invocation;
 
 /// The output kept per stream when the specification says nothing else.
 pub const DEFAULT_OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
@@ -118,23 +111,6 @@ impl CommandSpec {
     }
 }
 
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommandStatus {
-    /// It exited with this code.
-    Exited(i32),
-    /// A signal from elsewhere ended it.
-    Signalled(i32),
-    /// It was stopped because its time was over.
-    TimedOut,
-    /// It was stopped because the caller asked for it.
-    Cancelled,
-    /// It was stopped because it wrote without end.
-    Flooded,
-    /// There is no such program, so nothing ran.
-    Missing,
-}
-
 /// What a command did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutput {
@@ -167,23 +143,6 @@ impl CommandOutput {
             _ => false,
         }
     }
-}
-
-/// Says why a command could not be run at all; one that ran and failed is a [`CommandOutput`].
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// The working directory is not there.
-    #[error("`{}` is not a directory; the command needs one to run in", .0.display())]
-    Directory(PathBuf),
-    /// The system refused to start or to watch the program.
-    #[error("could not run `{program}`")]
-    Spawn {
-        /// The program as named.
-        program: String,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
 }
 
 /// Runs commands with one inherited environment, confined where it has a sandbox.

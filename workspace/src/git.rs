@@ -14,8 +14,7 @@ pub use error::GitError;
 pub(crate) use call::{Call, Output};
 
 use crate::Environment;
-use crate::command::CommandStatus;
-use crate::command::process::{self, Invocation};
+use crate::process::{self, CommandStatus, Invocation};
 
 /// The oldest git that can merge without a working tree.
 const OLDEST: (u32, u32) = (2, 38);

@@ -10,6 +10,7 @@
 
 mod checkout;
 mod file_lock;
+mod process;
 mod retirement;
 mod right_of_way;
 mod stale;
@@ -29,9 +30,7 @@ pub mod slot;
 pub mod source;
 
 pub use clone::{LocalClone, LocalCloneOptions};
-pub use command::{
-    CommandError, CommandOutput, CommandRunner, CommandSpec, CommandStatus, Program, end_orphans,
-};
+pub use command::{CommandOutput, CommandRunner, CommandSpec, Program};
 pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit};
 pub use environment::Environment;
 pub use file_lock::FileLock;
@@ -40,6 +39,8 @@ pub use landing::{ConflictFile, Rebase, Rebased};
 pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
+pub use process::orphans::end_orphans;
+pub use process::{CommandError, CommandStatus};
 pub use publish::{Publication, PublishError};
 pub use retirement::Retirement;
 pub use sandbox::{Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};

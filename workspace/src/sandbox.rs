@@ -18,6 +18,7 @@ mod limits;
 mod loopback;
 mod namespaces;
 mod plan;
+mod stage;
 mod system;
 mod tree;
 
@@ -30,13 +31,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
-use crate::command::process::{self, Invocation};
-use crate::command::{CommandError, CommandStatus};
-use entry::Stage;
+use crate::process::{self, CommandError, CommandStatus, Invocation};
 use plan::{Mount, Plan};
+use stage::{Stage, WORD};
 
 pub use denial::Denial;
-pub use entry::{WORD, enter, helper};
+pub use entry::{enter, helper};
 pub use plan::{Limits, Reach};
 
 /// So much fits into each directory in memory that goes with a command.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::command::end_orphans_in;
+use crate::process::orphans::end_orphans_in;
 use crate::{FileLock, GitError};
 
 /// The right to work in a checkout, over all processes of this machine, until it is dropped.

@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir};
 
-use super::entry::{Fault, VOICE};
 use super::plan::Plan;
+use super::stage::{Fault, VOICE};
 use super::{capabilities, fence, filter, limits};
 
 /// What a shell says of a program that is not there.

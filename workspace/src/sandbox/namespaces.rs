@@ -9,8 +9,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getegid, geteuid};
 
-use super::entry::{Fault, Stage, WORD};
 use super::plan::Plan;
+use super::stage::{Fault, Stage, WORD};
 use super::{capabilities, init, loopback, tree};
 
 /// This very program, also when its file was replaced meanwhile.

@@ -9,8 +9,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 
 use super::SCRATCH_BYTES;
-use super::entry::Fault;
 use super::plan::{Mount, Plan};
+use super::stage::Fault;
 
 /// Where both trees hang while the new one is built.
 const BASE: &str = "/tmp";
