@@ -7,15 +7,16 @@ use ropewalk_tests::servers::NatsServer;
 
 use crate::chain::{self, HOP, IN_FLIGHT, Route};
 use crate::figure::{Figure, Goal};
+use crate::house;
+use crate::raw::stream;
 use crate::settings::Settings;
-use crate::{house, raw_stream};
 
 /// Measures the chain over a local broker with its usual durability: a message outlives the broker's process.
 pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
     let half = settings.time / 2;
     let nats = NatsServer::start()?;
     let store = chain::raw(half, HOP, IN_FLIGHT).await?;
-    let stream = raw_stream::run(&nats.url(), IN_FLIGHT, half).await?;
+    let stream = stream::run(&nats.url(), IN_FLIGHT, half).await?;
     let directory = house::directory()?;
     let options = JetStreamOptions::new(nats.url(), ProjectName::parse("bench")?);
     let transport = TransportOptions::JetStream(options);
@@ -24,7 +25,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
         .and(chain::raw(half, HOP, IN_FLIGHT).await?)
         .per_second();
     let stream = stream
-        .and(raw_stream::run(&nats.url(), IN_FLIGHT, half).await?)
+        .and(stream::run(&nats.url(), IN_FLIGHT, half).await?)
         .per_second();
     let both = 1.0 / (1.0 / store + 1.0 / stream);
     let chain = Figure::rate(

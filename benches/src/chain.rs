@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::figure::{Figure, Goal};
 use crate::house::{self, House};
-use crate::raw_store::{RawStore, Shape};
+use crate::raw::store::{RawStore, Shape};
 use crate::sample::Rate;
 use crate::settings::Settings;
 use crate::words::{STEPS, Words, step, subscription};

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::chain::HOP;
 use crate::figure::{Figure, Goal};
 use crate::house;
-use crate::raw_store::RawStore;
+use crate::raw::store::RawStore;
 use crate::sample::Times;
 use crate::settings::Settings;
 use crate::words::{Words, step, subscription, task_id};

@@ -13,7 +13,6 @@ mod broker;
 mod building;
 mod builds;
 mod chain;
-mod child;
 mod crowd;
 mod figure;
 mod graph;
@@ -22,9 +21,7 @@ mod lone;
 mod million;
 mod pipeline;
 mod process;
-mod raw_git;
-mod raw_store;
-mod raw_stream;
+mod raw;
 mod sample;
 mod settings;
 mod suite;
@@ -55,7 +52,7 @@ fn run() -> anyhow::Result<()> {
         .build()?;
     match command {
         Command::Measure(settings) => runtime.block_on(suite::run(&settings)),
-        Command::Child(role) => runtime.block_on(child::run(&role)),
+        Command::Child(role) => runtime.block_on(process::child::run(&role)),
         Command::Help => {
             writeln!(std::io::stdout(), "{}", arguments::usage())?;
             Ok(())

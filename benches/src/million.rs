@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::process::{Role, text};
-use crate::raw_store::RawStore;
+use crate::raw::store::RawStore;
 use crate::sample::{count, millis};
 
 const EVENTS: usize = 1_000_000;

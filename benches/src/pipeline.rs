@@ -13,7 +13,7 @@ use ropewalk_store::{ChangeSet, CommitFeed};
 
 use crate::figure::{Figure, Goal};
 use crate::house::{self, House};
-use crate::raw_store::{RawStore, Shape};
+use crate::raw::store::{RawStore, Shape};
 use crate::sample::Times;
 use crate::settings::Settings;
 use crate::words::{STEPS, Words, from, step};

@@ -11,7 +11,7 @@ use ropewalk_store::Query;
 use crate::building::{Plan, Yard};
 use crate::figure::{Figure, Goal};
 use crate::house;
-use crate::raw_git;
+use crate::raw::git;
 use crate::sample::Times;
 
 /// Tasks of a build; the first ones warm the checkouts up.
@@ -24,7 +24,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (files, goal) in [(1_000, 60.0), (10_000, 150.0)] {
         let times = tasks(files).await?;
-        let raw = raw_git::worktree(files)?;
+        let raw = git::worktree(files)?;
         let name = format!("a task without model and validation, {files} files, p50");
         let figure = Figure::cost(name, "ms", times.millis(50)?)
             .p99(times.millis(99)?)

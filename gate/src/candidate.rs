@@ -11,11 +11,11 @@ use ropewalk_workspace::{ChangeKind, ChangedFile};
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{Gate, GateCheck, Spent};
+use crate::difference::protected::{self, Protected};
 use crate::error::GateError;
 use crate::judge::Ruling;
 use crate::packages::Install;
 use crate::parent::{Known, Parent, renamed};
-use crate::protected::{self, Protected};
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
 use crate::{difference, install, proof, weakened};

@@ -1,5 +1,10 @@
 //! Looks at what a candidate changes, without running anything.
 
+pub mod emptiness;
+pub mod protected;
+pub mod scope;
+pub mod stubs;
+
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, ContentHash};
@@ -8,9 +13,9 @@ use ropewalk_workspace::ChangedFile;
 use crate::candidate::{Candidate, checks};
 use crate::checks::Gate;
 use crate::error::GateError;
-use crate::protected::{self, Change, Protected, Rules};
 use crate::runner::{Findings, GateRunner};
-use crate::{emptiness, scope, stubs};
+
+use protected::{Change, Protected, Rules};
 
 /// What the difference alone shows, beside findings.
 #[derive(Default)]

@@ -9,11 +9,11 @@ use ropewalk_schemas::task::Task;
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 use tokio_util::sync::CancellationToken;
 
+use crate::difference::scope;
 use crate::error::GateError;
 use crate::judge::Ruling;
 use crate::packages::{Install, installs, looked_at};
 use crate::runner::{Check, Findings, GateRunner, Place, Turn};
-use crate::scope;
 
 /// So many files that an install changed are named.
 const NAMED_FILES: usize = 5;

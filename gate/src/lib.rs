@@ -4,15 +4,14 @@
 //! whoever asked commits. Only what passed here may be called complete.
 //!
 //! To read one more test runner: write `counts/<runner>.rs` with a function from text to counts, and add its row to
-//! `counts.rs`. To judge one more property of a difference: write a pure function beside `stubs.rs` and call it where
-//! `candidate.rs` looks at the lines.
+//! `counts.rs`. To judge one more property of a difference: write a pure function in a file of `difference/` and call it where
+//! `difference.rs` looks at the lines.
 
 pub mod candidate;
 pub mod checks;
 pub mod classify;
 pub mod counts;
 mod difference;
-pub mod emptiness;
 mod error;
 pub mod install;
 pub mod judge;
@@ -21,15 +20,12 @@ pub mod output;
 pub mod packages;
 mod parent;
 pub mod proof;
-pub mod protected;
 pub mod runner;
-pub mod scope;
 pub mod shell;
 mod site;
-pub mod stubs;
 mod toolchain;
 pub mod weakened;
 pub mod whole;
 
-pub use difference::kept_files;
+pub use difference::{emptiness, kept_files, protected, scope, stubs};
 pub use error::GateError;

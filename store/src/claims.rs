@@ -10,9 +10,9 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::ComponentName;
 use tokio::sync::Mutex;
 
+use crate::database::dialect::{self, CHANNEL, Dialect, Statement, json};
 use crate::database::{Database, Row, is_lost};
 use crate::deliveries::{DeliveryKey, Standing};
-use crate::dialect::{self, CHANNEL, Dialect, Statement, json};
 use crate::error::ReadError;
 use crate::row;
 use crate::store::Store;

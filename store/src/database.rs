@@ -1,6 +1,9 @@
 //! Connects to a database and carries statements to it; only the files below know a driver.
 
+pub(crate) mod dialect;
 mod fault;
+pub(crate) mod location;
+pub(crate) mod lock;
 mod postgres;
 mod sqlite;
 
@@ -11,9 +14,9 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, PgConnection};
 
 use crate::blobs::BlobFiles;
-use crate::dialect::{Dialect, Statement};
+use crate::database::dialect::{Dialect, Statement};
+use crate::database::location::Server;
 use crate::error::LocationError;
-use crate::location::Server;
 use crate::value::Value;
 
 pub(crate) use fault::{Fault, Superseded, fault, is_lost, superseded};

@@ -8,8 +8,8 @@
 //! What it is not: it moves nothing over a network, decides nothing about work, and knows no agent. It does not
 //! hand deliveries out; the `bus` does.
 //!
-//! The same statements run on SQLite and on PostgreSQL; where they cannot be the same, `dialect.rs` knows both.
-//! To add a third database: a driver in `database/`, its fragments in `dialect.rs`, its tables in `migrations/`, and a
+//! The same statements run on SQLite and on PostgreSQL; where they cannot be the same, `database/dialect.rs` knows both.
+//! To add a third database: a driver in `database/`, its fragments in `database/dialect.rs`, its tables in `migrations/`, and a
 //! name in the harness of the tests, which run on each.
 //!
 //! To add a record: write its struct in `schemas`, describe its row with `record!` in `records/`, list its table in
@@ -21,18 +21,12 @@ mod claims;
 mod command;
 mod database;
 mod deliveries;
-mod dialect;
 mod error;
 mod events;
 mod feed;
-mod location;
-mod lock;
-mod maintenance;
-mod open;
 mod query;
 mod reader;
 mod record;
-mod retention;
 mod row;
 mod spending;
 mod store;
@@ -44,20 +38,20 @@ pub mod records;
 
 pub use change_set::{ChangeSet, Outcome};
 pub use claims::Claims;
+pub use database::location::{Location, Server};
+pub use database::lock::{Instance, InstanceLock, InstanceLockError};
 pub use deliveries::{
     DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery, Standing,
 };
 pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
 pub use events::{Committed, EventFilter, StartAt, StoredEvent, Subscription};
 pub use feed::{CommitFeed, Lagged};
-pub use location::{Location, Server};
-pub use lock::{Instance, InstanceLock, InstanceLockError};
-pub use maintenance::{Health, Statistics};
 pub use query::Query;
 pub use record::{Column, ColumnKind, Record, Table, Versioned};
 pub use records::{
     attempt_key, evidence_key, injection_key, path_key, revision_key, task_key, wait_key,
 };
-pub use retention::{ForgetError, Forgotten};
 pub use store::Store;
+pub use store::maintenance::{Health, Statistics};
+pub use store::retention::{ForgetError, Forgotten};
 pub use value::Value;

@@ -1,6 +1,6 @@
 //! Builds the query of a list: filters over index columns, order and limit.
 
-use crate::dialect::Statement;
+use crate::database::dialect::Statement;
 use crate::error::ReadError;
 use crate::record::Table;
 use crate::value::Value;

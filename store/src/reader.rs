@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::{ComponentName, ContentHash, EventId, EventPattern};
 
+use crate::database::dialect::{Dialect, Statement};
 use crate::deliveries::{DeliveryFilter, DeliveryRow, DeliveryState, OpenDelivery};
-use crate::dialect::{Dialect, Statement};
 use crate::error::ReadError;
 use crate::events::{EventFilter, StoredEvent, Subscription};
 use crate::query::Query;

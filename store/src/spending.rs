@@ -2,7 +2,7 @@
 
 use ropewalk_schemas::model_call::{ModelCall, Spending};
 
-use crate::dialect::{Dialect, Statement};
+use crate::database::dialect::{Dialect, Statement};
 use crate::error::ReadError;
 use crate::query::Query;
 use crate::record::Record;

@@ -1,5 +1,9 @@
 //! The handle that everybody holds: commits through the writer, reads beside it.
 
+pub(crate) mod maintenance;
+mod open;
+pub(crate) mod retention;
+
 use std::sync::Arc;
 
 use ropewalk_runtime::{Clock, Supervisor};

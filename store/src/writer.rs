@@ -19,11 +19,11 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tracing::warn;
 
 use crate::command::{Command, CommitReply};
+use crate::database::lock::Right;
 use crate::database::{Connection, Database};
 use crate::error::CommitError;
 use crate::events::Committed;
 use crate::feed::{FEED_CAPACITY, Told};
-use crate::lock::Right;
 use crate::store::Store;
 use crate::submission::Submission;
 use checkpoint::Checkpoints;

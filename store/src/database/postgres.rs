@@ -10,9 +10,9 @@ use sqlx::{Arguments, AssertSqlSafe, Connection as _, Row as _, TypeInfo, ValueR
 
 use super::fault::is_lost;
 use super::{PAUSE, READERS, Row, TRIES, WRITE_TIMEOUT};
-use crate::dialect::{CHANNEL, Statement};
+use crate::database::dialect::{CHANNEL, Statement};
+use crate::database::location::Server;
 use crate::error::LocationError;
-use crate::location::Server;
 use crate::value::Value;
 
 /// How long a transaction may stand still: a process that was paused must not hold up the others.

@@ -11,7 +11,7 @@ use sqlx::{Arguments, AssertSqlSafe, Connection as _, Row as _, TypeInfo, ValueR
 
 use super::{READERS, Row, WRITE_TIMEOUT};
 use crate::blobs::BlobFiles;
-use crate::dialect::Statement;
+use crate::database::dialect::Statement;
 use crate::value::Value;
 
 /// A file and its readers.

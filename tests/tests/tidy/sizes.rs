@@ -1,5 +1,7 @@
 //! Bounds on files, functions and crates, set before anything has outgrown them.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 
@@ -7,6 +9,15 @@ use crate::house::Member;
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
+
+const FOLDER_FILES: usize = 20;
+
+/// Folders that may hold more: `schemas` has a file for each word; the build agent and its tests await the break of their ring.
+const WIDE_FOLDERS: [&str; 3] = [
+    "schemas/src",
+    "agents/builder/src",
+    "agents/builder/tests/building",
+];
 
 /// The largest share of the workspace that one crate may hold.
 const CRATE_PERCENT: usize = 20;
@@ -37,6 +48,30 @@ pub(crate) fn long_functions(path: &str, text: &str) -> Result<Vec<String>> {
             format!("`{path}`: `{name}` has {lines} lines, more than {FUNCTION_LINES}")
         })
         .collect())
+}
+
+/// The folders of a member with too many files for one look, and those that are excused for nothing.
+pub(crate) fn crowded_folders(member: &Member) -> Vec<String> {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    for path in member.files.keys() {
+        let path = format!("{}/{path}", member.directory);
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            *folders.entry(folder.to_owned()).or_default() += 1;
+        }
+    }
+    folders
+        .into_iter()
+        .filter_map(|(folder, files)| {
+            let is_excused = WIDE_FOLDERS.contains(&folder.as_str());
+            match (files > FOLDER_FILES, is_excused) {
+                (true, false) => Some(format!(
+                    "`{folder}` has {files} files, more than {FOLDER_FILES}: group those that change together"
+                )),
+                (false, true) => Some(format!("`{folder}` need not be excused any more")),
+                _ => None,
+            }
+        })
+        .collect()
 }
 
 /// The crates that hold too much of the whole.
@@ -172,6 +207,26 @@ mod tests {
         for (text, expected) in cases {
             let found = long_functions("bus/src/lib.rs", &text).unwrap();
             assert_eq!(found.len(), expected, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_crowded_folder_and_a_stale_excuse_are_found() {
+        let member = |directory: &str, files: usize| Member {
+            directory: directory.to_owned(),
+            manifest: crate::manifest::Manifest::default(),
+            files: (0..files)
+                .map(|number| (format!("src/f{number}.rs"), String::new()))
+                .collect(),
+        };
+        for (directory, files, expected) in [
+            ("bus", 20, 0),
+            ("bus", 21, 1),
+            ("schemas", 21, 0),
+            ("schemas", 20, 1),
+        ] {
+            let found = crowded_folders(&member(directory, files));
+            assert_eq!(found.len(), expected, "{directory} {files}: {found:?}");
         }
     }
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
 use crate::database::Database;
+use crate::database::location::{Location, Server};
 use crate::error::LocationError;
-use crate::location::{Location, Server};
 use session::Taking;
 pub(crate) use session::{Right, Session};
 

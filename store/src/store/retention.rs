@@ -9,7 +9,7 @@ use ropewalk_schemas::{ContentHash, CorrelationId};
 use tokio::sync::oneshot;
 
 use crate::command::{Command, Step};
-use crate::dialect::{Dialect, Statement, json};
+use crate::database::dialect::{Dialect, Statement, json};
 use crate::error::{CommitError, ReadError};
 use crate::query::Query;
 use crate::store::Store;

@@ -5,11 +5,11 @@ use ropewalk_runtime::Clock;
 use sqlx::migrate::Migrator;
 
 use super::{Tables, change_tables, newer, start, tables};
+use crate::database::dialect::{Purpose, Statement, lock_name};
+use crate::database::location::Server;
+use crate::database::lock::Session;
 use crate::database::{Connection, Database};
-use crate::dialect::{Purpose, Statement, lock_name};
 use crate::error::OpenError;
-use crate::location::Server;
-use crate::lock::Session;
 use crate::store::Store;
 
 /// The oldest version whose language has all that is used.

@@ -8,11 +8,11 @@ use std::fmt::Display;
 use ropewalk_runtime::{Clock, Shutdown, Supervisor};
 use sqlx::migrate::{MigrateError, Migrator};
 
+use crate::database::dialect::Statement;
+use crate::database::location::Location;
+use crate::database::lock::{InstanceLock, Right};
 use crate::database::{Connection, Database};
-use crate::dialect::Statement;
 use crate::error::OpenError;
-use crate::location::Location;
-use crate::lock::{InstanceLock, Right};
 use crate::store::Store;
 use crate::writer;
 

@@ -11,8 +11,8 @@ use super::{Tables, change_tables, newer, start, tables};
 use crate::command::Command;
 use crate::database::{Connection, Database, Fault, fault};
 use crate::error::OpenError;
-use crate::maintenance::{Health, backup, backups, quick_check};
 use crate::store::Store;
+use crate::store::maintenance::{Health, backup, backups, quick_check};
 
 /// Up to this size the integrity check takes no noticeable time and runs before anything else.
 const INLINE_CHECK_BYTES: u64 = 64 * 1024 * 1024;

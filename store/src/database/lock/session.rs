@@ -3,8 +3,8 @@
 use tokio::sync::watch;
 
 use super::Instance;
+use crate::database::dialect::{Purpose, Statement, lock_name};
 use crate::database::{Connection, Superseded};
-use crate::dialect::{Purpose, Statement, lock_name};
 use crate::value::Value;
 
 /// Tells a session from any other that the server has had.

@@ -11,7 +11,7 @@ use sqlx::Executor as _;
 use crate::builds;
 use crate::chain::{self, Route};
 use crate::pipeline::Staffed;
-use crate::raw_store;
+use crate::raw::store;
 use crate::settings::READY;
 
 /// How long a child waits to be killed before it gives up on its parent.
@@ -46,7 +46,7 @@ async fn first_step(directory: &Path) -> Result<()> {
 
 /// Opens a database without a store around it and commits one row.
 async fn raw_first_step(directory: &Path) -> Result<()> {
-    let mut connection = raw_store::connect(directory, true).await?;
+    let mut connection = store::connect(directory, true).await?;
     let known = sqlx::query("SELECT name FROM sqlite_schema WHERE name = 'events'")
         .fetch_optional(&mut connection)
         .await?;

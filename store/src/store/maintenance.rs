@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use crate::database::dialect::{Dialect, Statement};
 use crate::database::{Connection, Fault, fault};
-use crate::dialect::{Dialect, Statement};
 use crate::error::{BackupError, ReadError};
 use crate::store::Store;
 
