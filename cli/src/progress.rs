@@ -51,13 +51,6 @@ impl Progress {
         }
     }
 
-    /// Replaces what is shown as going on; nothing where there is no spinner.
-    pub fn doing(&self, what: &str) {
-        if let Some(spinner) = &self.spinner {
-            spinner.set_message(clean(what));
-        }
-    }
-
     /// Ends the spinner and wipes it.
     pub fn finish(&self) {
         if let Some(spinner) = &self.spinner {

@@ -17,7 +17,7 @@ pub mod retrieve;
 pub mod similarity;
 
 pub use applies::{Fit, fit, generalise};
-pub use decide::{Effect, Refusal};
+pub use decide::{Effect, Refusal, is_lesson};
 pub use draft::Draft;
 pub use inject::{Injected, PlannedInjection, inject, settle};
 pub use lifecycle::{Change, confirm, deprecate, promote, reinforce};

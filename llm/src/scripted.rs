@@ -41,12 +41,6 @@ impl Script {
         Ok(Self { rules })
     }
 
-    /// Appends the rules of another script, which answer what these do not.
-    pub fn followed_by(mut self, other: Self) -> Self {
-        self.rules.extend(other.rules);
-        self
-    }
-
     /// Finds the answer to a request; a request without a key has an empty one.
     pub fn answer(&self, request: &ModelRequest) -> Result<&Answer, ModelError> {
         let key = request.script.clone().unwrap_or_default();

@@ -161,11 +161,6 @@ impl ChangeSet {
         )
     }
 
-    /// Demands that a row does not exist.
-    pub fn require_absent<R: Record>(&mut self, key: &str) -> &mut Self {
-        self.row::<R>(key.to_owned(), Expected::Absent, Write::Nothing)
-    }
-
     /// Emits an event: stored, and given a delivery row for each subscriber routed at that moment.
     pub fn emit(&mut self, event: Event) -> &mut Self {
         self.add(Change::Emit(Box::new(event)))

@@ -143,26 +143,6 @@ pub enum CommitError {
     Storage(#[source] Arc<sqlx::Error>),
 }
 
-impl CommitError {
-    /// Returns whether loading again and deciding again may succeed.
-    pub const fn is_conflict(&self) -> bool {
-        matches!(self, Self::Conflict { .. })
-    }
-
-    /// Returns whether the same change set may succeed later.
-    pub const fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::NoSpace
-                | Self::Busy
-                | Self::Unreachable(_)
-                | Self::Storage(_)
-                | Self::Backlog { .. }
-                | Self::Blob { .. }
-        )
-    }
-}
-
 /// Says why something could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {

@@ -109,17 +109,6 @@ pub struct LoggedCommit {
     pub trailers: Vec<(String, String)>,
 }
 
-impl LoggedCommit {
-    /// Returns the value of the first trailer called `name`.
-    pub fn trailer(&self, name: &str) -> Option<&str> {
-        let found = self
-            .trailers
-            .iter()
-            .find(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
-    }
-}
-
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangeKind {

@@ -1,6 +1,8 @@
 //! Puts lessons into attempts, and takes lessons from them.
 
-use ropewalk_knowledge::{Draft, PlannedInjection, generalise, inject, record, retrieve, settle};
+use ropewalk_knowledge::{
+    Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle,
+};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure};
 use ropewalk_schemas::knowledge::KnowledgeKind;
@@ -10,7 +12,6 @@ use ropewalk_store::{ChangeSet, CommitError, Query};
 use tracing::debug;
 
 use super::attempt::Work;
-use super::decide::failure::is_counted;
 use super::effects::Report;
 use super::ending::Rows;
 use super::error::BuilderError;
@@ -101,7 +102,7 @@ pub(crate) async fn learn(
         .failures
         .iter()
         .rev()
-        .find(|failure| is_counted(failure.class));
+        .find(|failure| is_lesson(failure.class));
     let Some(failure) = mended.filter(|_| task.block.action != Action::Verify) else {
         return Ok(());
     };

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Config;
-use crate::environment::Environment;
 use crate::error::ConfigError;
 
 /// How commands that a model asks for are confined.
@@ -169,20 +168,6 @@ impl Config {
             ))),
         }
     }
-
-    /// Returns the key of `provider` from the `variable` that it names; a missing one is an error that says how to mend it.
-    pub fn provider_key(
-        provider: &str,
-        variable: &str,
-        environment: &Environment,
-    ) -> Result<secrecy::SecretString, ConfigError> {
-        environment
-            .secret(variable)
-            .ok_or_else(|| ConfigError::MissingKey {
-                provider: provider.to_owned(),
-                variable: variable.to_owned(),
-            })
-    }
 }
 
 #[cfg(test)]
@@ -263,12 +248,5 @@ mod tests {
         for bad in ["gpt-5", "/x", "x/", ""] {
             assert!(ModelChoice::try_from(bad.to_owned()).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_missing_key_names_its_variable() {
-        let error = Config::provider_key("anthropic", "ANTHROPIC_API_KEY", &Environment::default());
-        let text = error.unwrap_err().to_string();
-        assert!(text.contains("`ANTHROPIC_API_KEY`"), "{text}");
     }
 }

@@ -144,13 +144,3 @@ fn a_broken_script_is_refused_with_its_place() {
         assert!(error.contains(expected), "{yaml}: {error}");
     }
 }
-
-#[test]
-fn a_second_script_answers_what_the_first_does_not() {
-    let first = Script::parse("- agent: spec\n  reply: { text: one }").unwrap();
-    let second = Script::parse("- reply: { text: two }").unwrap();
-    let both = first.followed_by(second);
-    let said = |agent: &str| both.answer(&request(agent, 1, "")).unwrap().text.clone();
-    assert_eq!(said("spec").as_deref(), Some("one"));
-    assert_eq!(said("build").as_deref(), Some("two"));
-}

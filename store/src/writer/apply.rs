@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use crate::database::dialect::{self, Dialect, Statement, json};
 use crate::deliveries::DeliveryKey;
-use crate::dialect::{self, Dialect, Statement, json};
 use crate::record::{ColumnKind, Table};
 use crate::submission::EncodedEvent;
 use crate::writer::evaluate::{FinalDelivery, FinalRow, NewDelivery, Writes};

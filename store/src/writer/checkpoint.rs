@@ -7,8 +7,8 @@ use ropewalk_runtime::Supervisor;
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
+use crate::database::dialect::{self, Statement};
 use crate::database::{Connection, Database};
-use crate::dialect::{self, Statement};
 
 /// After about so many written bytes a checkpoint runs beside the writer.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use crate::command::{Step, Stepped};
 use crate::database::Row;
-use crate::dialect::{Dialect, Statement, json};
+use crate::database::dialect::{Dialect, Statement, json};
 use crate::error::CommitError;
 use crate::writer::Writer;
 use crate::writer::batch::translate;

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use ropewalk_runtime::{Clock, Ids};
 use tracing::{debug, info};
 
+use crate::database::dialect::{self, Dialect, Statement};
+use crate::database::lock::Right;
 use crate::database::{Connection, Database, PAUSE, Row, TRIES, is_lost};
-use crate::dialect::{self, Dialect, Statement};
-use crate::lock::Right;
 
 /// What a transaction wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::change_set::Change;
+use crate::database::dialect::{self, Dialect, Statement, json};
 use crate::deliveries::{DeliveryKey, DeliveryState};
-use crate::dialect::{self, Dialect, Statement, json};
 use crate::record::Record;
 use crate::submission::Submission;
 use crate::writer::evaluate::{BACKLOG_LIMIT, Loaded, LoadedDelivery, LoadedRow};

@@ -20,17 +20,17 @@ use super::{Routing, apply, forget, load, subscribe};
 use crate::change_set::{ChangeSet, Outcome};
 use crate::command::Step;
 use crate::database::Connection;
+use crate::database::dialect::{Dialect, Statement};
+use crate::database::location::Location;
 use crate::deliveries::{DeliveryFilter, DeliveryKey, DeliveryState};
-use crate::dialect::{Dialect, Statement};
 use crate::events::{EventFilter, Subscription};
-use crate::location::Location;
-use crate::maintenance::count_all;
 use crate::query::Query;
 use crate::reader;
 use crate::record::ColumnKind;
 use crate::records::TABLES;
-use crate::retention::select_used;
 use crate::store::Store;
+use crate::store::maintenance::count_all;
+use crate::store::retention::select_used;
 use crate::submission::{Blob, EncodedEvent, Submission};
 
 fn key() -> DeliveryKey {

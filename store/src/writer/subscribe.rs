@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::ComponentName;
 use serde_json::json;
 
-use crate::dialect::Statement;
+use crate::database::dialect::Statement;
 use crate::error::CommitError;
 use crate::events::{StartAt, Subscription};
 use crate::reader::write_pattern;

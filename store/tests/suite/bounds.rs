@@ -130,7 +130,6 @@ async fn a_full_backlog_refuses_what_is_new_and_nothing_else(bench: Bench) {
         limit: 50_000,
     };
     assert_eq!(refused.to_string(), full.to_string());
-    assert!(refused.is_transient());
     let done = DeliveryKey {
         sequence: 2,
         subscriber: name("s-7"),

@@ -55,7 +55,7 @@ async fn a_row_that_comes_back_has_a_version_that_nobody_has_seen(bench: Bench) 
         .commit(changes(|c| c.delete(&seen)))
         .await
         .unwrap_err();
-    assert!(stale.is_conflict());
+    assert!(matches!(stale, CommitError::Conflict { .. }), "{stale}");
 }
 
 async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it(bench: Bench) {
@@ -86,7 +86,7 @@ async fn a_conflict_hits_the_loser_alone_and_leaves_nothing_of_it(bench: Bench) 
             && contested
                 .as_ref()
                 .err()
-                .is_none_or(CommitError::is_conflict)
+                .is_none_or(|lost| matches!(lost, CommitError::Conflict { .. }))
     }));
     let events = store.events(&EventFilter::default()).await.unwrap();
     assert_eq!(events.len(), 1, "an event of a loser was stored");

@@ -92,7 +92,8 @@ async fn a_late_renewal_beats_an_expiry_that_demands_what_its_judge_saw(bench: B
         .await
         .unwrap();
     let verdict = changes(|c| c.require(&judged).expire(&file, token));
-    assert!(store.commit(verdict).await.unwrap_err().is_conflict());
+    let refused = store.commit(verdict).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Conflict { .. }), "{refused}");
     let lease = store.list::<Lease>(Query::new()).await.unwrap().remove(0);
     assert_eq!((lease.state, lease.renewals), (LeaseState::Granted, 1));
 }

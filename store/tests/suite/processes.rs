@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use ropewalk_schemas::timer::Timer;
-use ropewalk_store::{EventFilter, Query, Record};
+use ropewalk_store::{CommitError, EventFilter, Query, Record};
 
 use crate::support::{Bench, changes, name, subscription};
 
@@ -72,7 +72,7 @@ async fn a_version_read_here_conflicts_with_a_write_there(bench: Bench) {
         .commit(changes(|c| c.require(&read)))
         .await
         .unwrap_err();
-    assert!(stale.is_conflict());
+    assert!(matches!(stale, CommitError::Conflict { .. }), "{stale}");
 }
 
 on_each_database! {

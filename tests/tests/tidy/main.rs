@@ -4,6 +4,7 @@
 //! on a planted violation; the tests here apply them to the whole workspace.
 
 mod arrows;
+mod callers;
 mod dependencies;
 mod forgotten;
 mod house;
@@ -94,6 +95,11 @@ fn files_stay_small() -> Result<()> {
 }
 
 #[test]
+fn folders_stay_small() -> Result<()> {
+    check_members(|member| Ok(sizes::crowded_folders(member)))
+}
+
+#[test]
 fn functions_stay_small() -> Result<()> {
     check_files(sizes::long_functions)
 }
@@ -127,6 +133,13 @@ fn every_scenario_line_names_tests_that_exist() -> Result<()> {
 #[test]
 fn every_trigger_has_an_asker_or_awaits_work_that_is_named() -> Result<()> {
     let violations = triggers::violations(&House::load()?.members);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_public_function_has_a_caller_beside_the_tests() -> Result<()> {
+    let violations = callers::violations(&House::load()?.members)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
