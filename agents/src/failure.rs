@@ -1,15 +1,23 @@
 //! Says of a failed model job whether another try may help.
 
+use std::time::Duration;
+
 use ropewalk_engine::EngineError;
 use ropewalk_orchestrator::AgentError;
 
 use crate::idea_folder::FolderError;
 
+/// So soon is a delivery looked at again that waits for a provider; that asks the store, and not the provider.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// Returns whether the same job may succeed when it runs again.
 pub(crate) fn may_pass(error: &EngineError) -> bool {
     match error {
         EngineError::Model(error) => error.retryable(),
-        EngineError::Cancelled | EngineError::Read(_) | EngineError::Journal(_) => true,
+        EngineError::Outage(_)
+        | EngineError::Cancelled
+        | EngineError::Read(_)
+        | EngineError::Journal(_) => true,
         EngineError::Submission { .. }
         | EngineError::Stopped { .. }
         | EngineError::OnlyText { .. }
@@ -25,6 +33,12 @@ pub(crate) fn may_pass(error: &EngineError) -> bool {
 
 /// Returns the failure of a delivery whose job failed.
 pub(crate) fn of_job(error: &EngineError) -> AgentError {
+    if let EngineError::Outage(outage) = error {
+        return AgentError::Postponed {
+            after: LOOK_AGAIN,
+            reason: outage.to_string(),
+        };
+    }
     if may_pass(error) {
         AgentError::transient(error)
     } else {

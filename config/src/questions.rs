@@ -246,7 +246,8 @@ mod tests {
                 "security_vulnerability",
                 "claude_md_promotion",
                 "task_stuck",
-                "decision_needed"
+                "decision_needed",
+                "provider_key_refused"
             ]
         );
     }

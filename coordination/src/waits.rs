@@ -1,20 +1,25 @@
 //! Collects every wait: those that are written down, and those that follow from questions and tasks.
 //!
-//! A wait for a lock, an owner, a quota or a budget is a row, written and ended with what it waits for. A wait for a
+//! A wait for a lock, an owner, a quota, a budget or an outage is a row, written and ended with what it waits for. A wait for a
 //! person is an open blocking question, and a wait for a dependency is an edge of the plan to a task that is not
 //! complete: rows of their own could only contradict those. Neither can close a ring: people are sinks, and nobody
-//! who waits for a dependency holds a lock.
+//! who waits for a dependency holds a lock. That the tasks of a build do not begin, since the provider is away, is the
+//! row of the outage alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use serde::Serialize;
+
+/// The use of a model that builds.
+const BUILDS: &str = "build";
 
 /// Who waits for what.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -60,6 +65,7 @@ pub async fn all(store: &Store) -> Result<Waits, ReadError> {
     for question in blocking_questions(store).await? {
         add_question(&mut waits, &question);
     }
+    let outages = building_outages(store).await?;
     let going_on = Query::new().one_of(
         "state",
         BuildState::ALL
@@ -74,10 +80,35 @@ pub async fn all(store: &Store) -> Result<Waits, ReadError> {
         for wait in between(build.id, build.created_at, &tasks) {
             add(&mut waits.parties, wait);
         }
+        for outage in outages
+            .iter()
+            .filter(|_| build.state == BuildState::Running)
+        {
+            add(&mut waits.parties, away(build.id, outage));
+        }
     }
     waits.parties.sort_by_key(|wait| wait.since);
     waits.others.sort_by_key(|asking| asking.since);
     Ok(waits)
+}
+
+/// Returns the outages of providers that build: while one stands, no task of any build begins.
+async fn building_outages(store: &Store) -> Result<Vec<Outage>, ReadError> {
+    let rows = store.list::<Outage>(Query::new().equal("open", 1)).await?;
+    let builds = |outage: &Outage| outage.roles.iter().any(|role| role == BUILDS);
+    let outages = rows.into_iter().map(|row| row.record);
+    Ok(outages.filter(builds).collect())
+}
+
+fn away(build: BuildId, outage: &Outage) -> Wait {
+    Wait {
+        waiter: Party::Build { build },
+        resource: Resource::Outage {
+            provider: outage.provider.clone(),
+        },
+        holder: None,
+        since: outage.since,
+    }
 }
 
 /// Returns the open questions that hold something up.

@@ -7,7 +7,7 @@ mod tool_calls;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ropewalk_llm::{ModelRequest, StopReason, ToolChoice};
-use ropewalk_runtime::{Clock, in_hand};
+use ropewalk_runtime::{Clock, Ids, in_hand};
 use ropewalk_store::Store;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
 use crate::journal::Journal;
 use crate::observer::Observer;
+use crate::outages;
 use crate::submission::{Intake, Submission};
 use asking::{Broken, ask};
 use conversation::{Conversation, Next};
@@ -27,6 +28,7 @@ pub struct Engine {
     store: Store,
     models: Models,
     clock: Clock,
+    ids: Ids,
     budgets: Budgets,
 }
 
@@ -36,6 +38,7 @@ impl Engine {
         Self {
             store,
             models,
+            ids: Ids::system(clock.clone()),
             clock,
             budgets: Budgets::default(),
         }
@@ -51,6 +54,20 @@ impl Engine {
     /// Returns the models it asks.
     pub fn models(&self) -> &Models {
         &self.models
+    }
+
+    /// Looks after providers that are away, until `ending`; without it they are never asked again.
+    pub async fn watch_outages(&self, ending: CancellationToken) {
+        outages::watch(self.outages(), ending).await;
+    }
+
+    fn outages(&self) -> outages::Outages<'_> {
+        outages::Outages {
+            store: &self.store,
+            clock: &self.clock,
+            ids: &self.ids,
+            models: &self.models,
+        }
     }
 
     /// Runs `job` to its end. A job whose key was run before gets the same replies again, as far as they go.
@@ -84,11 +101,12 @@ impl Engine {
                 reply
             } else {
                 self.check_budgets(job).await?;
+                self.check_outage(entry).await?;
                 let request = request(job, entry, &conversation, turn);
                 let answer = ask(entry, &request, cancel, observer);
                 match in_hand::aside(answer).await {
                     Ok(reply) => journal.record(turn, reply).await?,
-                    Err(broken) => return Err(charge(&journal, turn, broken).await),
+                    Err(broken) => return Err(self.broke(&journal, turn, broken).await),
                 }
             };
             in_hand::advanced();
@@ -112,6 +130,38 @@ impl Engine {
         exceeded.map_or(Ok(()), |exceeded| {
             Err(EngineError::Budget(Box::new(exceeded)))
         })
+    }
+}
+
+impl Engine {
+    /// While a provider is away, nobody waits for it in vain.
+    async fn check_outage(&self, entry: &ModelEntry) -> Result<(), EngineError> {
+        let outage = outages::standing(&self.store, entry.model.name()).await?;
+        outage.map_or(Ok(()), |outage| Err(EngineError::Outage(Box::new(outage))))
+    }
+
+    /// Writes down what a broken reply has cost, and that its provider is away, where that is why; returns the reason.
+    async fn broke(&self, journal: &Journal<'_>, turn: u32, broken: Broken) -> EngineError {
+        let Broken { error, usage } = broken;
+        if let Some(usage) = usage {
+            if let Err(unwritten) = journal.spend(turn, &usage, &error.to_string()).await {
+                warn!("what a broken reply has cost could not be written down: {unwritten}");
+            }
+            // Who has begun to answer is there.
+            return error;
+        }
+        let EngineError::Model(why) = &error else {
+            return error;
+        };
+        let key = journal.key(turn);
+        match self.outages().meet(journal.entry(), &key, why).await {
+            Ok(Some(outage)) => EngineError::Outage(Box::new(outage)),
+            Ok(None) => error,
+            Err(unwritten) => {
+                warn!("an outage could not be written down: {unwritten}");
+                error
+            }
+        }
     }
 }
 
@@ -165,16 +215,6 @@ fn tool_choice(job: &Job) -> ToolChoice {
         }
         _ => ToolChoice::Auto,
     }
-}
-
-/// Writes down what a broken reply has cost, and returns why it broke.
-async fn charge(journal: &Journal<'_>, turn: u32, broken: Broken) -> EngineError {
-    let Broken { error, usage } = broken;
-    let Some(usage) = usage else { return error };
-    if let Err(unwritten) = journal.spend(turn, &usage, &error.to_string()).await {
-        warn!("what a broken reply has cost could not be written down: {unwritten}");
-    }
-    error
 }
 
 /// Says whether a reply with this reason is whole, so that its calls may be run.

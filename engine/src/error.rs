@@ -2,6 +2,7 @@
 
 use ropewalk_llm::{ModelError, StopReason};
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::outage::Outage;
 use ropewalk_store::{CommitError, ReadError};
 
 use crate::budget::Exceeded;
@@ -64,6 +65,9 @@ pub enum EngineError {
         .0.scope, .0.used, .0.limit
     )]
     Budget(Box<Exceeded>),
+    /// The provider is away, and nobody is to ask it before it answers again.
+    #[error("{0}")]
+    Outage(Box<Outage>),
     /// A tool ended the work, for example because the attempt lost its files.
     #[error("the work was ended: {reason}")]
     Ended {
@@ -108,6 +112,7 @@ impl EngineError {
             Self::Job(_) | Self::JournalEntry { .. } => Some(FailureClass::Unknown),
             Self::Ended { .. }
             | Self::Budget(_)
+            | Self::Outage(_)
             | Self::Cancelled
             | Self::Read(_)
             | Self::Journal(_) => None,

@@ -79,6 +79,23 @@ impl Models {
         }
     }
 
+    /// Lists the roles with their models.
+    pub fn roles(&self) -> [(ModelRole, &ModelEntry); 4] {
+        [
+            ModelRole::Chat,
+            ModelRole::Spec,
+            ModelRole::Build,
+            ModelRole::Small,
+        ]
+        .map(|role| (role, self.of(role)))
+    }
+
+    /// Returns a model of `provider`, if some role uses one.
+    pub fn of_provider(&self, provider: &str) -> Option<&ModelEntry> {
+        let mut entries = self.roles().into_iter().map(|(_, entry)| entry);
+        entries.find(|entry| entry.model.name() == provider)
+    }
+
     /// Returns the model of `role`.
     pub fn of(&self, role: ModelRole) -> &ModelEntry {
         match role {

@@ -121,7 +121,13 @@ impl<'a> Journal<'a> {
             .map(|cost| cost.micro_usd)
     }
 
-    fn key(&self, turn: u32) -> String {
+    /// Returns the model that is asked.
+    pub(crate) const fn entry(&self) -> &ModelEntry {
+        self.entry
+    }
+
+    /// Names a turn.
+    pub(crate) fn key(&self, turn: u32) -> String {
         format!("{}/{turn}", self.job.journal_key)
     }
 }

@@ -14,6 +14,7 @@ pub mod error;
 pub mod job;
 mod journal;
 pub mod observer;
+pub mod outages;
 mod progress;
 mod repair;
 mod repetition;

@@ -109,6 +109,22 @@ impl ModelError {
         }
     }
 
+    /// Returns whether nobody is served: any other request would meet the same.
+    pub const fn is_outage(&self) -> bool {
+        match self {
+            Self::Unauthorized { .. } | Self::Overloaded { .. } | Self::Network { .. } => true,
+            Self::Timeout { what } => !matches!(what, TimeoutKind::Total),
+            Self::RateLimited { .. }
+            | Self::ContextOverflow { .. }
+            | Self::Truncated
+            | Self::TooLong { .. }
+            | Self::Malformed { .. }
+            | Self::Refused { .. }
+            | Self::Script { .. }
+            | Self::Cancelled => false,
+        }
+    }
+
     /// Returns how long the provider asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -25,6 +25,9 @@ pub struct ModelRequest {
     pub response_schema: Option<Value>,
     /// Names this call for the scripted provider; the others do not look at it.
     pub script: Option<ScriptKey>,
+    /// Whether it is sent once only, whatever comes of it.
+    #[serde(default)]
+    pub once: bool,
 }
 
 impl ModelRequest {
@@ -43,6 +46,7 @@ impl ModelRequest {
             max_output_tokens: 16_384,
             response_schema: None,
             script: None,
+            once: false,
         }
     }
 

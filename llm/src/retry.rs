@@ -108,7 +108,8 @@ impl<M: Model> Model for Retrying<M> {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
-            let Some(wait) = self.policy.wait(retry, &error, rand::random()) else {
+            let again = self.policy.wait(retry, &error, rand::random());
+            let Some(wait) = again.filter(|_| !request.once) else {
                 return Err(error);
             };
             retry += 1;

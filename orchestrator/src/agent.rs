@@ -1,6 +1,7 @@
 //! Defines what an agent is to the frame.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -80,6 +81,14 @@ pub enum AgentError {
     /// Another try may succeed; after five the delivery is a dead letter.
     #[error("{0}")]
     Transient(String),
+    /// What it needs is away, which is told and ended elsewhere; tried again after a pause, and this try does not count.
+    #[error("{reason}")]
+    Postponed {
+        /// How long to wait.
+        after: Duration,
+        /// What it waits for.
+        reason: String,
+    },
     /// No try will succeed; the delivery is a dead letter at once.
     #[error("{0}")]
     Permanent(String),

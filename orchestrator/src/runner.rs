@@ -8,7 +8,7 @@ use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitError};
 use tokio::task::JoinSet;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use crate::agent::{Agent, AgentError};
 use crate::context::Context;
@@ -46,24 +46,22 @@ pub(crate) async fn handle(
     let suspect = Suspects::delivery(delivery.key());
     let mark = suspects.hold_delivery(delivery.key(), delivery.attempt);
     registry.set(role, AgentState::Loading, Some(&entity));
-    let done = mark.around(settle(agent, role, delivery, context)).await;
+    let shown = mark.around(settle(agent, role, delivery, context)).await;
     suspects.let_go(&suspect, &context.store).await;
     // Shown until it was written down once; then the registry has it rest.
-    if done {
+    if shown == AgentState::Complete {
         mark.done();
-        registry.set(role, AgentState::Complete, Some(&entity));
-    } else {
-        registry.set(role, AgentState::Error, Some(&entity));
     }
+    registry.set(role, shown, Some(&entity));
 }
 
-/// Runs the handler until its change set is committed or its failure is stored; returns whether it was committed.
+/// Runs the handler until its change set is committed or its failure is stored; returns what is shown of that.
 async fn settle(
     agent: &dyn Agent,
     role: &ComponentName,
     mut delivery: Delivery,
     context: &Context,
-) -> bool {
+) -> AgentState {
     let event = delivery.event.clone();
     let context = context.caused_by(&event);
     for _ in 0..CONFLICTS {
@@ -71,10 +69,10 @@ async fn settle(
             Ok(changes) => match delivery.finish(changes).await {
                 Ok(_) => {
                     tell(agent, role, &event, &context).await;
-                    return true;
+                    return AgentState::Complete;
                 }
                 // Somebody else has handled it, and told of it.
-                Err(CommitError::Closed { .. }) => return true,
+                Err(CommitError::Closed { .. }) => return AgentState::Complete,
                 Err(
                     CommitError::Conflict { .. }
                     | CommitError::Held { .. }
@@ -86,12 +84,10 @@ async fn settle(
             },
             Err(failure) => failure,
         };
-        fail(role, delivery, failure).await;
-        return false;
+        return fail(role, delivery, failure).await;
     }
     let failure = AgentError::transient("what it reads keeps changing");
-    fail(role, delivery, failure).await;
-    false
+    fail(role, delivery, failure).await
 }
 
 /// Calls the handler; a panic is a failure like any other.
@@ -126,14 +122,23 @@ async fn tell(agent: &dyn Agent, role: &ComponentName, event: &Event, context: &
     }
 }
 
-async fn fail(role: &ComponentName, delivery: Delivery, failure: AgentError) {
+async fn fail(role: &ComponentName, delivery: Delivery, failure: AgentError) -> AgentState {
     let (event_id, event_type) = (delivery.event.id, delivery.event.event_type());
-    warn!(agent = %role, event.id = %event_id, "`{role}` could not handle `{event_type}`: {failure}");
+    let shown = if let AgentError::Postponed { .. } = failure {
+        // Told once by whoever found what is away.
+        debug!(agent = %role, event.id = %event_id, "`{role}` puts off `{event_type}`: {failure}");
+        AgentState::Idle
+    } else {
+        warn!(agent = %role, event.id = %event_id, "`{role}` could not handle `{event_type}`: {failure}");
+        AgentState::Error
+    };
     let failure = match failure {
         AgentError::Transient(reason) => Failure::Transient(reason),
+        AgentError::Postponed { after, reason } => Failure::Postponed { after, reason },
         AgentError::Permanent(reason) => Failure::Permanent(reason),
     };
     if let Err(error) = delivery.fail(failure).await {
         error!(agent = %role, event.id = %event_id, "the failure could not be stored, the delivery comes again: {error}");
     }
+    shown
 }

@@ -48,6 +48,8 @@ pub enum PauseReason {
     Quota,
     /// A budget is used up.
     Budget,
+    /// A provider is away.
+    Outage,
     /// Somebody else moved its branch, or a file is contested.
     Conflict,
 }

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 pub use alerts::{
     AlertCleared, BudgetExceeded, BuildFailedAlert, ComponentDown, ConflictDetected,
-    DeadlockDetected, DecisionMade, DecisionRequested, SlotRetired, StuckTask, Verdict,
+    DeadlockDetected, DecisionMade, DecisionRequested, ProviderDown, SlotRetired, StuckTask,
+    Verdict,
 };
 pub use builds::{
     BuildCompleted, BuildMerged, BuildPaused, BuildRequest, BuildStarted, ChangeDecided,
@@ -180,6 +181,10 @@ payloads! {
     ComponentDown(ComponentDown) = "alert.component_down",
     /// A component is back.
     ComponentDownCleared(AlertCleared) = "alert.component_down.cleared",
+    /// A provider of models is away.
+    ProviderDown(ProviderDown) = "alert.provider_down",
+    /// A provider of models answers again.
+    ProviderDownCleared(AlertCleared) = "alert.provider_down.cleared",
     /// A checkout could not be made clean any more.
     SlotRetired(SlotRetired) = "alert.slot_retired",
     /// A build failed.

@@ -127,6 +127,8 @@ pub enum WaitReason {
     Budget,
     /// A check that could not run.
     Check,
+    /// A provider that is away.
+    Outage,
 }
 
 /// A task as tasks.md holds it.

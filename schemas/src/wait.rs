@@ -14,7 +14,7 @@ pub struct Wait {
     pub waiter: Party,
     /// What for.
     pub resource: Resource,
-    /// Who could end the wait; none for people, quota and budget.
+    /// Who could end the wait; none for people, quota, budget and outage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Party>,
     /// Since when.
@@ -77,6 +77,11 @@ pub enum Resource {
         /// What it covers.
         scope: String,
     },
+    /// A provider that is away; a sink of the graph.
+    Outage {
+        /// The provider.
+        provider: String,
+    },
 }
 
 impl Resource {
@@ -84,7 +89,7 @@ impl Resource {
     pub const fn is_sink(&self) -> bool {
         matches!(
             self,
-            Self::Person { .. } | Self::Quota { .. } | Self::Budget { .. }
+            Self::Person { .. } | Self::Quota { .. } | Self::Budget { .. } | Self::Outage { .. }
         )
     }
 }
@@ -107,6 +112,7 @@ impl std::fmt::Display for Resource {
             Self::Person { question } => write!(formatter, "person/{question}"),
             Self::Quota { provider } => write!(formatter, "quota/{provider}"),
             Self::Budget { scope } => write!(formatter, "budget/{scope}"),
+            Self::Outage { provider } => write!(formatter, "outage/{provider}"),
         }
     }
 }

@@ -101,6 +101,13 @@ pub enum Outcome {
         /// What failed.
         error: String,
     },
+    /// Put off, since what it needs is away; counts as no attempt.
+    Postponed {
+        /// When to try again.
+        due: DateTime<Utc>,
+        /// What it waits for.
+        reason: String,
+    },
     /// Failed for good; waits for a person in the dead letters.
     Dead {
         /// What failed.

@@ -16,6 +16,7 @@ use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOption
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Supervisor, in_hand};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
+use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject, TaskId};
@@ -36,6 +37,7 @@ use super::isolation;
 use super::join::{self, Joined};
 use super::landing::{self, Landing};
 use super::machine::task::{Input, Phase, apply};
+use super::outages;
 use super::prompt::{self, Background, Finished};
 use ropewalk_gate::candidate::Seen;
 use ropewalk_gate::runner;
@@ -60,6 +62,8 @@ pub(crate) enum Ending {
     Interrupted(String),
     /// Its next model call would go beyond a budget.
     OutOfBudget(Box<Exceeded>),
+    /// The provider of its model is away.
+    Away(Box<Outage>),
 }
 
 /// The locks of an attempt with their tokens, shared with whoever renews or extends them.
@@ -192,6 +196,9 @@ async fn record(
         Ok(Ending::OutOfBudget(exceeded)) => {
             info!(task.id = %work.claim.task.id, "the budget `{}` is used up", exceeded.scope);
             budget::ran_out(shared, context, work.ids(), &exceeded, report).await
+        }
+        Ok(Ending::Away(outage)) => {
+            outages::met(shared, context, work.ids(), &outage, report).await
         }
         Ok(Ending::Interrupted(reason)) => {
             ending::interrupted(shared, context, work.ids(), &reason, None, report).await
@@ -547,6 +554,7 @@ fn note(report: &mut Report, outcome: &Outcome) {
 fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
     let class = match error {
         EngineError::Budget(exceeded) => return Ending::OutOfBudget(exceeded.clone()),
+        EngineError::Outage(outage) => return Ending::Away(outage.clone()),
         // The same work would use as much again, so waiting for a better time does not help.
         EngineError::TokenLimit { .. } => Some(FailureClass::NoProgress),
         other => other.failure_class(),

@@ -20,6 +20,7 @@ use super::effects::{Scene, party};
 use super::error::BuilderError;
 use super::machine::task::{Input, apply};
 use super::obstacles::{Obstacles, change_request, is_asked};
+use super::outages;
 use super::waiting::{self, Waited};
 
 /// A claimed task.
@@ -67,6 +68,9 @@ enum Look {
 
 async fn look(shared: &Shared, context: &Context) -> Result<Look, BuilderError> {
     let mut found = Look::Nothing;
+    if outages::of_builds(shared, context).await?.is_some() {
+        return Ok(found);
+    }
     let turn = shared.isolation.turn(shared, context).await?;
     for build in builds_in(&context.store, &[BuildState::Running]).await? {
         if build.pause_requested || build.exhausted.is_some() || build.head.is_none() {

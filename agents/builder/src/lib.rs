@@ -21,6 +21,7 @@ mod lessons;
 mod loops;
 mod milestones;
 mod obstacles;
+mod outages;
 mod prime;
 mod processes;
 mod prompt;

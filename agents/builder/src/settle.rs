@@ -25,6 +25,7 @@ use super::error::BuilderError;
 use super::machine::build;
 use super::machine::task::{Files, Input, On, State};
 use super::obstacles::{Obstacles, close_requests};
+use super::outages;
 
 /// Settles one build; returns whether anything changed.
 pub(crate) async fn settle(
@@ -99,7 +100,7 @@ async fn settlement(
     Ok(changes)
 }
 
-/// Frees tasks whose quota is back or whose files are free, and keeps the waits of the others true.
+/// Frees tasks whose quota or provider is back or whose files are free, and keeps the waits of the others true.
 async fn wake(
     shared: &Shared,
     context: &Context,
@@ -112,6 +113,9 @@ async fn wake(
             State::Waiting {
                 on: On::Quota { until },
             } if until.is_none_or(|due| due <= context.now()) => Input::Tick,
+            State::Waiting { on: On::Outage } if !outages::is_awaited(context, task).await? => {
+                Input::ProviderBack
+            }
             State::Waiting { on: On::Files(by) } if !scene.is_stopped() => {
                 let request = lock_request(shared, context, task);
                 let obstacles = Obstacles::of(context, request).await?;

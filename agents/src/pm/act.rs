@@ -5,6 +5,7 @@ mod change;
 mod conflict;
 mod decision;
 mod estate;
+mod provider;
 mod ring;
 mod stuck;
 
@@ -31,6 +32,8 @@ pub(super) async fn handle(
         Payload::ConflictDetected(detected) => conflict::detected(detected, context).await,
         Payload::ChangeRequested(request) => change::requested(options, request, context).await,
         Payload::ComponentDown(alert) => estate::divided(options, &alert.component, context).await,
+        Payload::ProviderDown(alert) => provider::away(options, alert, context).await,
+        Payload::ProviderDownCleared(alert) => provider::back(&alert.cause, context).await,
         Payload::DeadlockDetected(alert) if !alert.resolved => ring::found(alert, context).await,
         Payload::DecisionRequested(request) => decision::requested(options, request, context).await,
         Payload::BuildCompleted(ended) => decision::build_ended(options, ended, context).await,

@@ -138,6 +138,19 @@ pub(super) async fn open_question(
     Ok(open(stuck_questions(store, build, task).await?))
 }
 
+/// Loads the open questions about the key of a provider.
+pub(super) async fn open_key_questions(
+    store: &Store,
+    provider: &str,
+) -> Result<Vec<Versioned<Question>>, ReadError> {
+    let open = Query::new()
+        .equal("trigger", Trigger::ProviderKeyRefused.as_str())
+        .equal("state", QuestionState::Pending.as_str());
+    let mut questions = store.list::<Question>(open).await?;
+    questions.retain(|question| question.topic.as_deref() == Some(provider));
+    Ok(questions)
+}
+
 /// Loads a build.
 pub(super) async fn build(
     store: &Store,

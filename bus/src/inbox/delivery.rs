@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ropewalk_runtime::Backoff;
@@ -20,6 +21,13 @@ const ERROR_BYTES: usize = 4_096;
 pub enum Failure {
     /// It may succeed later: tried again after a back-off, at most the bus's number of tries.
     Transient(String),
+    /// What it needs is away: tried again after this pause, and this try does not count.
+    Postponed {
+        /// How long to wait.
+        after: Duration,
+        /// What it waits for.
+        reason: String,
+    },
     /// It will never succeed: goes to the dead letters at once.
     Permanent(String),
 }
@@ -99,11 +107,15 @@ impl Claim {
         result
     }
 
-    async fn retry(&self, changes: ChangeSet, due: DateTime<Utc>) -> Result<(), CommitError> {
+    async fn retry(
+        &self,
+        changes: ChangeSet,
+        attempts: u32,
+        due: DateTime<Utc>,
+    ) -> Result<(), CommitError> {
         let result = self.context.store.commit(changes).await;
         match &result {
             Ok(_) => {
-                let attempts = self.attempts + 1;
                 self.end(|queue| queue.put_back(self.key.sequence, attempts, Some(due)));
             }
             Err(CommitError::Closed { .. }) => {
@@ -204,10 +216,12 @@ impl Delivery {
     ///
     /// Answers what was stored. After an error nothing is; the delivery is handed out again after a pause.
     pub async fn fail(self, failure: Failure) -> Result<Outcome, CommitError> {
+        let now = self.claim.context.clock.now();
         let outcome = after_failure(
             failure,
             self.claim.attempts + 1,
             self.claim.context.tries,
+            now,
             |failed_tries| {
                 let random = self.claim.context.ids.fraction();
                 self.claim.due_after(failed_tries, random)
@@ -217,11 +231,16 @@ impl Delivery {
         changes.close(&self.claim.key, outcome.clone());
         match &outcome {
             Outcome::Retry { due, error } => {
-                self.claim.retry(changes, *due).await?;
+                let attempts = self.claim.attempts + 1;
+                self.claim.retry(changes, attempts, *due).await?;
                 warn!(
                     bus.delivery = %self.claim.key,
                     "delivery `{}` failed and is tried again: {error}", self.claim.key
                 );
+            }
+            Outcome::Postponed { due, .. } => {
+                let attempts = self.claim.attempts;
+                self.claim.retry(changes, attempts, *due).await?;
             }
             Outcome::Dead { error } => {
                 self.claim.commit(changes).await?;
@@ -248,9 +267,14 @@ fn after_failure(
     failure: Failure,
     failed_tries: u32,
     tries: u32,
+    now: DateTime<Utc>,
     due: impl FnOnce(u32) -> DateTime<Utc>,
 ) -> Outcome {
     match failure {
+        Failure::Postponed { after, reason } => Outcome::Postponed {
+            due: later(now, after),
+            reason: bounded(reason),
+        },
         Failure::Transient(error) if failed_tries < tries => Outcome::Retry {
             due: due(failed_tries),
             error: bounded(error),
@@ -267,7 +291,10 @@ fn due_after(
     failed_tries: u32,
     random: f64,
 ) -> DateTime<Utc> {
-    let wait = backoff.full_jitter(failed_tries, random);
+    later(now, backoff.full_jitter(failed_tries, random))
+}
+
+fn later(now: DateTime<Utc>, wait: Duration) -> DateTime<Utc> {
     TimeDelta::from_std(wait)
         .ok()
         .and_then(|wait| now.checked_add_signed(wait))
@@ -306,7 +333,17 @@ mod tests {
         };
         let transient = || Failure::Transient("e".to_owned());
         let permanent = || Failure::Permanent("e".to_owned());
+        let postponed = |seconds| Failure::Postponed {
+            after: Duration::from_secs(seconds),
+            reason: "away".to_owned(),
+        };
+        let put_off = Outcome::Postponed {
+            due,
+            reason: "away".to_owned(),
+        };
         let cases = [
+            (postponed(7), 1, put_off.clone()),
+            (postponed(7), 6, put_off),
             (transient(), 1, retry.clone()),
             (transient(), 4, retry),
             (transient(), 5, dead.clone()),
@@ -316,7 +353,7 @@ mod tests {
         for (failure, failed_tries, expected) in cases {
             let shown = format!("{failure:?} {failed_tries}");
             assert_eq!(
-                after_failure(failure, failed_tries, 5, |_| due),
+                after_failure(failure, failed_tries, 5, DateTime::UNIX_EPOCH, |_| due),
                 expected,
                 "{shown}"
             );

@@ -3,6 +3,7 @@
 pub mod land;
 pub mod list;
 pub mod log;
+mod outage;
 pub mod pause;
 pub mod resume;
 pub mod retry;

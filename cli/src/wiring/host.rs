@@ -139,6 +139,7 @@ async fn begin(
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let engine = Engine::new(store.clone(), models, clock.clone())
         .with_budgets(ropewalk_builder::budgets(&project.config().budget));
+    look_after_outages(&engine, supervisor);
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
@@ -202,6 +203,12 @@ fn watch(lock: &InstanceLock, supervisor: &Supervisor) {
             }
         }
     });
+}
+
+/// Looks after providers that are away.
+fn look_after_outages(engine: &Engine, supervisor: &Supervisor) {
+    let (engine, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
+    supervisor.spawn("outages", async move { engine.watch_outages(stop).await });
 }
 
 /// Begins to back up and to forget.

@@ -252,6 +252,11 @@ choices! {
         /// The change is not made.
         Refuse = "refuse",
     }
+    /// What to do about a key that a provider refuses.
+    ProviderKeyRefused {
+        /// The provider is looked at again.
+        Again = "again",
+    }
     /// What an agent could not decide alone; which of them are offered depends on what it is about.
     DecisionNeeded {
         /// Another round for what failed.

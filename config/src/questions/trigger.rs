@@ -136,4 +136,6 @@ triggers! {
     ChangeRequested = "change_requested" ("task_id", "idea", "file", "owner"),
     /// An agent cannot decide alone.
     DecisionNeeded = "decision_needed" ("summary", "details", "recommendation"),
+    /// A provider refuses its key.
+    ProviderKeyRefused = "provider_key_refused" ("provider", "variable", "message"),
 }

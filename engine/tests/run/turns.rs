@@ -178,11 +178,11 @@ async fn a_reply_that_was_cut_runs_no_tool_and_says_why_it_ended() -> anyhow::Re
 
 #[tokio::test]
 async fn a_model_that_fails_fails_the_job_with_its_own_error() -> anyhow::Result<()> {
-    let house = House::new("- reply: { error: { kind: overloaded } }").await?;
+    let house = House::new("- reply: { error: { kind: truncated } }").await?;
     let ended = house.run(&job(Toolbox::default())).await;
     assert!(matches!(
         ended,
-        Err(EngineError::Model(ModelError::Overloaded { .. }))
+        Err(EngineError::Model(ModelError::Truncated))
     ));
     let silent = House::new("[]").await?;
     let ended = silent.run(&job(Toolbox::default())).await;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, BuildId, ChoiceId, ComponentName, Slug, TaskId};
+use crate::outage::OutageClass;
 use crate::repo_path::RepoPath;
 
 /// A task makes no progress.
@@ -50,6 +51,17 @@ pub struct ComponentDown {
     pub component: ComponentName,
     /// Seconds since its last sign of life.
     pub silent_seconds: u64,
+}
+
+/// A provider of models is away: nobody asks it until it answers again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderDown {
+    /// The provider.
+    pub provider: String,
+    /// Who can end it.
+    pub class: OutageClass,
+    /// What the call met that found it.
+    pub error: String,
 }
 
 /// A checkout could not be made clean any more, and another has its place.

@@ -45,6 +45,7 @@ const fn waiting_for(reason: WaitReason) -> &'static str {
         WaitReason::Quota => "quota",
         WaitReason::Budget => "budget",
         WaitReason::Check => "check",
+        WaitReason::Outage => "outage",
     }
 }
 

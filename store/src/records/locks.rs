@@ -24,6 +24,7 @@ const fn kind(resource: &Resource) -> &'static str {
         Resource::Person { .. } => "person",
         Resource::Quota { .. } => "quota",
         Resource::Budget { .. } => "budget",
+        Resource::Outage { .. } => "outage",
     }
 }
 

@@ -1,9 +1,10 @@
-//! Rows of what runs: components, alerts, model calls, timers, and what the program died of.
+//! Rows of what runs: components, alerts, model calls, timers, what the program died of, and providers that are away.
 
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::timer::Timer;
 
 use super::record;
@@ -36,4 +37,9 @@ record!(Timer, "timers", |timer| timer.id.to_string(), {
 
 record!(Deaths, "deaths", |deaths| deaths.entity.clone(), {
     "count": integer = i64::from(deaths.count),
+});
+
+record!(Outage, "outages", |outage| outage.provider.clone(), {
+    "open": integer = outage.stands(),
+    "since": integer = outage.since,
 });

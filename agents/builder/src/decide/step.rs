@@ -147,6 +147,9 @@ fn at_rest(tasks: &[Task]) -> Step {
     if waits(WaitReason::Quota) {
         return pause(PauseReason::Quota, "waits for the provider's quota");
     }
+    if waits(WaitReason::Outage) {
+        return pause(PauseReason::Outage, "waits for a provider that is away");
+    }
     if waits(WaitReason::Budget) {
         return pause(PauseReason::Budget, "the budget is used up");
     }
@@ -297,6 +300,7 @@ mod tests {
     fn each_wait_has_its_pause() {
         for (wait, expected) in [
             (WaitReason::Quota, PauseReason::Quota),
+            (WaitReason::Outage, PauseReason::Outage),
             (WaitReason::Budget, PauseReason::Budget),
             (WaitReason::Check, PauseReason::Person),
         ] {

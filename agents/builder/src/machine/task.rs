@@ -94,6 +94,8 @@ pub enum On {
         /// The question what shall become of the task.
         question: Option<QuestionId>,
     },
+    /// A provider that is away, which its row in the graph of waits names.
+    Outage,
 }
 
 /// Who has the files that a task waits for.
@@ -250,6 +252,7 @@ impl On {
             WaitReason::Check => Self::Check {
                 question: task.question,
             },
+            WaitReason::Outage => Self::Outage,
         })
     }
 
@@ -273,6 +276,7 @@ impl On {
                 task.question = question;
                 WaitReason::Check
             }
+            Self::Outage => WaitReason::Outage,
         });
     }
 }

@@ -98,7 +98,8 @@ async fn play(seed: u64) -> String {
     let house = house
         .with_files(&plan::FILES)
         .at_the_time_of(&world.clock)
-        .with_pace(Arc::clone(&world) as _, directory.join("bin"))
+        .paced_by(Arc::clone(&world) as _)
+        .with_programs(directory.join("bin"))
         .with(|options| {
             options.loops = LOOPS;
             options.lease = Duration::from_hours(9);

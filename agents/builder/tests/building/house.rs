@@ -116,15 +116,13 @@ impl House {
     }
 
     /// Lets `hold` stop every call of the model.
-    pub(crate) fn held_by(mut self, hold: &Hold) -> Self {
-        self.pace = Some(Arc::new(hold.clone()));
-        self
+    pub(crate) fn held_by(self, hold: &Hold) -> Self {
+        self.paced_by(Arc::new(hold.clone()))
     }
 
-    /// Lets the model take its time, and finds programs in `programs` first.
-    pub(crate) fn with_pace(mut self, pace: Arc<dyn Pace>, programs: PathBuf) -> Self {
+    /// Lets every call of the model go through `pace` first.
+    pub(crate) fn paced_by(mut self, pace: Arc<dyn Pace>) -> Self {
         self.pace = Some(pace);
-        self.programs = Some(programs);
         self
     }
 
@@ -204,7 +202,10 @@ impl House {
             ids,
             registry: Registry::new(clock.clone(), "test"),
         };
-        let mut agents = vec![self.agent(&store, &clock).await];
+        let engine = self.engine(&store, &clock);
+        let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
+        supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
+        let mut agents = vec![self.agent(engine).await];
         agents.extend(self.watchers());
         Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
@@ -269,17 +270,7 @@ impl House {
         LocalClone::open_or_create(git, options).await.unwrap()
     }
 
-    async fn agent(&self, store: &Store, clock: &Clock) -> Arc<dyn Agent> {
-        let mut variables: Vec<_> = std::env::vars_os().collect();
-        if let Some(programs) = &self.programs {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let first = std::iter::once(programs.clone());
-            let all = first.chain(std::env::split_paths(&path));
-            variables.retain(|(name, _)| name != "PATH");
-            variables.push(("PATH".into(), std::env::join_paths(all).unwrap()));
-        }
-        let environment = Environment::from_pairs(variables);
-        let clone = self.local_clone(&environment).await;
+    fn engine(&self, store: &Store, clock: &Clock) -> Engine {
         let script = Script::parse(&self.script).unwrap();
         let models = Models::all(ModelEntry {
             model: Arc::new(Listener {
@@ -290,9 +281,22 @@ impl House {
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
         });
+        Engine::new(store.clone(), models, clock.clone()).with_budgets(self.options.budgets)
+    }
+
+    async fn agent(&self, engine: Engine) -> Arc<dyn Agent> {
+        let mut variables: Vec<_> = std::env::vars_os().collect();
+        if let Some(programs) = &self.programs {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let first = std::iter::once(programs.clone());
+            let all = first.chain(std::env::split_paths(&path));
+            variables.retain(|(name, _)| name != "PATH");
+            variables.push(("PATH".into(), std::env::join_paths(all).unwrap()));
+        }
+        let environment = Environment::from_pairs(variables);
+        let clone = self.local_clone(&environment).await;
         let parts = BuildParts {
-            engine: Engine::new(store.clone(), models, clock.clone())
-                .with_budgets(self.options.budgets),
+            engine,
             clone,
             runner: CommandRunner::new(environment),
             questions: templates(),
@@ -478,11 +482,8 @@ impl Open {
 
     /// Counts the builds.
     pub(crate) async fn builds(&self) -> u64 {
-        self.services
-            .store
-            .count::<Build>(Query::new())
-            .await
-            .unwrap()
+        let count = self.services.store.count::<Build>(Query::new()).await;
+        count.unwrap()
     }
 
     /// Waits until no delivery is open.

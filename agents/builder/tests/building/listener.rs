@@ -35,8 +35,9 @@ impl Model for Listener {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         self.told.lock().unwrap().push(request.clone());
-        if let (Some(pace), Some(key)) = (&self.pace, &request.script) {
-            pace.before(key).await?;
+        if let Some(pace) = &self.pace {
+            let key = request.script.clone().unwrap_or_default();
+            pace.before(&key).await?;
         }
         self.model.stream(request, cancel).await
     }

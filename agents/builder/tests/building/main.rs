@@ -27,6 +27,7 @@ mod listener;
 mod meeting;
 mod merging;
 mod milestones;
+mod outage;
 mod people;
 mod publishing;
 mod reach;

@@ -422,8 +422,7 @@ async fn a_self_correction_begins_at_the_checkpoint_and_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_passing_failure_is_tried_again_only_after_its_pause() {
     let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
-    let down =
-        "- { agent: build, task: T-1, attempt: 1, reply: { error: { kind: overloaded } } }\n";
+    let down = "- { agent: build, task: T-1, attempt: 1, reply: { error: { kind: truncated } } }\n";
     let rules = [down.to_owned(), writes("T-1", "T-1.txt", "good\n", None)];
     let house = House::new(&rules.concat())
         .at_the_time_of(&Clock::manual(start))

@@ -37,6 +37,7 @@ fn task_states() -> Vec<State> {
         On::Files(Files::Owned),
         On::Person { question },
         On::Quota { until: None },
+        On::Outage,
         On::Budget { question: None },
         On::Check { question },
     ]
@@ -140,6 +141,13 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
         ("interrupted", Input::Interrupt { why: text() }),
         ("stands still", Input::Suspend { why: text() }),
         (
+            "loses its provider",
+            Input::LoseProvider {
+                provider: text(),
+                told: text(),
+            },
+        ),
+        (
             "used up a budget",
             Input::ExhaustBudget {
                 exceeded,
@@ -158,6 +166,7 @@ fn waiting_inputs() -> Vec<(&'static str, Input)> {
     vec![
         ("its files are free", Input::FilesFree),
         ("the quota is back", Input::Tick),
+        ("the provider answers again", Input::ProviderBack),
         ("there is budget again", Input::Fund),
         ("its build is resumed", Input::Resume),
         (

@@ -81,6 +81,15 @@ fn task(world: &World, place: usize) -> Result<(), String> {
                     .map(drop)
                     .ok_or_else(|| "waits for no time".to_owned())
             }
+            On::Outage => {
+                waits(world, place, |on| {
+                    matches!(on, Some(Resource::Outage { .. }))
+                })?;
+                world
+                    .away
+                    .then_some(())
+                    .ok_or_else(|| "waits for a provider that answers".to_owned())
+            }
             On::Budget { question } => {
                 waits(world, place, |on| {
                     matches!(on, Some(Resource::Budget { .. }))
@@ -187,6 +196,7 @@ fn paused(world: &World, why: PauseReason) -> Result<(), String> {
                 }
             )
         }),
+        PauseReason::Outage => some(&|state| matches!(state, State::Waiting { on: On::Outage })),
         PauseReason::Budget => {
             !world.build_waits.is_empty()
                 || some(&|state| {

@@ -40,6 +40,10 @@ pub(crate) fn step(world: &mut World, chance: &mut StdRng) -> String {
         11..=12 => answer_question(world, chance),
         13 => verb(world, chance),
         14 => steer(world, chance),
+        15 if world.away && chance.random() => {
+            world.away = false;
+            "the provider answers again".to_owned()
+        }
         15 => resources(world, chance),
         16 => {
             world.now += TimeDelta::minutes(chance.random_range(1..30));
@@ -97,6 +101,7 @@ fn claim(world: &mut World, chance: &mut StdRng) -> String {
     let may = build.state == BuildState::Running
         && !build.pause_requested
         && build.exhausted.is_none()
+        && !world.away
         && stop_reason(build, &world.tasks, &limits, world.now).is_none();
     let name = ComponentName::parse("loop-1").unwrap();
     let first = claimable(&world.tasks, &name, world.now)
@@ -148,6 +153,13 @@ fn move_attempt(world: &mut World, chance: &mut StdRng) -> String {
             Input::Land { commit: commit() }
         }
         (7, _) => exhaust(world, chance, place),
+        (8, Phase::Working) if chance.random_bool(0.3) => {
+            world.away = true;
+            Input::LoseProvider {
+                provider: "scripted".to_owned(),
+                told: "away".to_owned(),
+            }
+        }
         (8, _) => Input::CutOff {
             why: "lost".to_owned(),
             not_before: None,
@@ -382,7 +394,7 @@ fn resume(world: &mut World) {
             (
                 BuildState::Paused,
                 State::Waiting {
-                    on: On::Check { .. } | On::Quota { .. } | On::Budget { .. },
+                    on: On::Check { .. } | On::Quota { .. } | On::Budget { .. } | On::Outage,
                 },
             ) => Input::Resume,
             (BuildState::Stopped | BuildState::Failed, State::Failed { .. }) => {
@@ -417,6 +429,7 @@ fn resources(world: &mut World, chance: &mut StdRng) -> String {
 
 /// Answers whatever is asked, frees whatever is waited for, and lets every attempt land: the build has to end.
 pub(crate) fn to_the_end(world: &mut World) -> Result<(), String> {
+    world.away = false;
     for _ in 0..400 {
         world.settle();
         if world.is_over() {

@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub(crate) build_waits: Vec<Resource>,
     pub(crate) questions: BTreeMap<QuestionId, About>,
     pub(crate) loses_questions: bool,
+    /// Whether the provider is away; the row of that is in the store, too.
+    pub(crate) away: bool,
     made: u128,
 }
 
@@ -60,6 +62,7 @@ impl World {
             build_waits: Vec::new(),
             questions: BTreeMap::new(),
             loses_questions,
+            away: false,
             made: 0,
         }
     }
@@ -169,6 +172,9 @@ impl World {
             for place in 0..self.tasks.len() {
                 // What has not come yet is no mistake.
                 drop(self.task(place, Input::Tick));
+                if !self.away {
+                    drop(self.task(place, Input::ProviderBack));
+                }
             }
             for (task, edges) in edges(&self.tasks) {
                 let place = self.tasks.iter().position(|other| other.id == task);

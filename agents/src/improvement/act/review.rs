@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ropewalk_engine::Silent;
+use ropewalk_engine::{EngineError, Silent};
 use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::knowledge::KnowledgeKind;
@@ -14,6 +14,7 @@ use tracing::info;
 
 use super::ledger::Ledger;
 use super::{completed, lessons};
+use crate::failure;
 use crate::improvement::context::{self, Changed, Reviewed};
 use crate::improvement::decide::{self, TaskFacts};
 use crate::improvement::findings::{self, Difference, Findings, Lesson};
@@ -39,7 +40,7 @@ pub(super) async fn build(
     };
     let mut notes: Vec<String> = reviewed.whole_check().into_iter().collect();
     let difference = difference(options, &reviewed, &mut notes).await;
-    let findings = interpretation(options, &reviewed, difference.as_ref(), &mut notes).await;
+    let findings = interpretation(options, &reviewed, difference.as_ref(), &mut notes).await?;
     let mut ledger = Ledger::open(reviewed.lessons.iter().chain(&reviewed.carried));
     let gotchas = lessons::confirm(&mut ledger, &reviewed, context.now());
     let prevented = lessons::weigh(&mut ledger, &reviewed, context.now(), &mut notes);
@@ -96,25 +97,26 @@ async fn interpretation(
     reviewed: &Reviewed,
     changed: Option<&Changed>,
     notes: &mut Vec<String>,
-) -> Findings {
-    let asked = async {
-        let job = prompt::job(&options.prompts, reviewed, changed)?;
-        let outcome = options
-            .engine
-            .run(&job, &CancellationToken::new(), &Silent)
-            .await;
-        let outcome = outcome.map_err(|error| error.to_string())?;
-        findings::read(&outcome.submission.unwrap_or_default()).map_err(|errors| errors.join("; "))
-    };
-    match asked.await {
-        Ok(findings) => findings,
-        Err(reason) => {
-            notes.push(format!(
-                "reviewed by rules alone, without a model: {reason}"
-            ));
-            Findings::default()
+) -> Result<Findings, AgentError> {
+    let asked = match prompt::job(&options.prompts, reviewed, changed) {
+        Ok(job) => {
+            let (engine, never) = (&options.engine, CancellationToken::new());
+            match engine.run(&job, &never, &Silent).await {
+                Ok(outcome) => findings::read(&outcome.submission.unwrap_or_default())
+                    .map_err(|errors| errors.join("; ")),
+                // It comes back by itself, so the review waits.
+                Err(error @ EngineError::Outage(_)) => return Err(failure::of_job(&error)),
+                Err(error) => Err(error.to_string()),
+            }
         }
-    }
+        Err(reason) => Err(reason),
+    };
+    Ok(asked.unwrap_or_else(|reason| {
+        notes.push(format!(
+            "reviewed by rules alone, without a model: {reason}"
+        ));
+        Findings::default()
+    }))
 }
 
 fn divergences(

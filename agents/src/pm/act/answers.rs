@@ -8,7 +8,7 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{BuildId, Payload, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
-use super::{change, decided, stuck};
+use super::{change, decided, provider, stuck};
 use crate::pm::context::{self, Running};
 use crate::pm::decide::{self, Stuck};
 use crate::pm::{PmOptions, STUCK};
@@ -25,6 +25,9 @@ pub(super) async fn answered(
         }
         (Some(Trigger::ChangeRequested), About::Task { build, task }) => {
             change::answered(answer, (*build, task), context).await
+        }
+        (Some(Trigger::ProviderKeyRefused), About::Nothing) => {
+            provider::answered(answer, context).await
         }
         (Some(Trigger::DecisionNeeded), About::Task { build, task }) => {
             Ok(about_task(answer, (*build, task), context))

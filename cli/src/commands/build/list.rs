@@ -3,10 +3,12 @@
 use clap::Args;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
 use serde::Serialize;
 
+use super::outage;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::time;
@@ -25,6 +27,9 @@ struct Row {
     build: Build,
     tasks_total: u64,
     tasks_complete: u64,
+    /// The outage that it stands still for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outage: Option<Outage>,
 }
 
 impl List {
@@ -35,6 +40,7 @@ impl List {
         if let Some(idea) = &self.idea {
             query = query.equal("idea", idea.as_str());
         }
+        let outage = outage::of_builds(&desk).await?;
         let mut rows = Vec::new();
         for build in desk.store.list::<Build>(query).await? {
             let tasks = Query::new().equal("build", build.id.to_string());
@@ -42,6 +48,7 @@ impl List {
             rows.push(Row {
                 tasks_total: desk.store.count::<Task>(tasks).await?,
                 tasks_complete: desk.store.count::<Task>(complete).await?,
+                outage: outage::holding(&build, outage.as_ref()).cloned(),
                 build: build.record,
             });
         }
@@ -56,7 +63,7 @@ impl List {
                     format!("{}/{}", row.tasks_complete, row.tasks_total),
                     row.build.branch.clone(),
                     time(row.build.created_at),
-                    row.build.reason.clone().unwrap_or_default(),
+                    outage::why(&row.build, row.outage.as_ref()).unwrap_or_default(),
                 ]
             },
         )

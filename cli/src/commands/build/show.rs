@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use clap::Args;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::model_call::Spending;
+use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::Query;
 use serde::Serialize;
 
+use super::outage;
 use super::trace::{self, Trace, Traced};
 use crate::app::App;
 use crate::commands::spec::show::price;
@@ -37,6 +39,9 @@ struct Shown {
     /// What it has used so far.
     spending: Spending,
     requirements: Vec<Traced>,
+    /// The outage that it stands still for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outage: Option<Outage>,
 }
 
 impl Show {
@@ -70,6 +75,7 @@ impl Show {
         let shown = Shown {
             spending: desk.store.spending(calls).await?,
             requirements: trace.all(),
+            outage: outage::holding(&build, outage::of_builds(&desk).await?.as_ref()).cloned(),
             build,
             tasks,
         };
@@ -84,7 +90,7 @@ fn human(shown: &Shown) -> String {
         build.id, build.idea, build.state
     );
     // Writing to a String cannot fail.
-    if let Some(reason) = &build.reason {
+    if let Some(reason) = outage::why(build, shown.outage.as_ref()) {
         writeln!(text, "why        {reason}").ok();
     }
     if let Some(question) = build.question {
@@ -136,7 +142,7 @@ fn human(shown: &Shown) -> String {
                 .as_ref()
                 .map_or("", |commit| commit.short())
                 .to_owned(),
-            why(build, task),
+            why(build, shown.outage.as_ref(), task),
         ]
     });
     text.push('\n');
@@ -148,8 +154,11 @@ fn human(shown: &Shown) -> String {
     text
 }
 
-fn why(build: &Build, task: &Task) -> String {
+fn why(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
     // What made it ready tells nothing about why it does not run.
+    if task.state == TaskState::Ready && outage.is_some() {
+        return "ready; waits for the provider".to_owned();
+    }
     if task.state == TaskState::Ready
         && let Some(why) = standstill(build)
     {
@@ -174,6 +183,7 @@ fn standstill(build: &Build) -> Option<String> {
     let reason = match build.pause_reason {
         Some(PauseReason::Person) | None => "paused",
         Some(PauseReason::Quota) => "paused until the quota is back",
+        Some(PauseReason::Outage) => "paused until the provider is back",
         Some(PauseReason::Budget) => "paused for want of budget",
         Some(PauseReason::Conflict) => "paused for a conflict",
     };

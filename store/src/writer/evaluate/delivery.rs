@@ -79,6 +79,13 @@ fn after(attempts: u32, outcome: &Outcome, now: DateTime<Utc>) -> FinalDelivery 
             error: Some(bounded(error)),
             closed_at: None,
         },
+        Outcome::Postponed { due, reason } => FinalDelivery {
+            state: DeliveryState::Open,
+            attempts,
+            due: *due,
+            error: Some(bounded(reason)),
+            closed_at: None,
+        },
         Outcome::Replay => FinalDelivery {
             state: DeliveryState::Open,
             attempts: 0,

@@ -41,9 +41,11 @@ pub fn apply(
         | Input::CutOff { .. }
         | Input::Interrupt { .. }
         | Input::Suspend { .. }
+        | Input::LoseProvider { .. }
         | Input::ExhaustBudget { .. } => transition.attempt(input),
         Input::Obstruct { .. }
         | Input::FilesFree
+        | Input::ProviderBack
         | Input::Tick
         | Input::Fund
         | Input::Resume

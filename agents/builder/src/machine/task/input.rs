@@ -83,6 +83,15 @@ pub enum Input {
         /// Whether the budget is the task's own, so that it is asked about the task.
         own: bool,
     },
+    /// The provider of its model is away; the same work is run again when it is back.
+    LoseProvider {
+        /// The provider.
+        provider: String,
+        /// Since when it is away, for people.
+        told: String,
+    },
+    /// The provider answers again.
+    ProviderBack,
     /// The files that it waited for are free.
     FilesFree,
     /// A moment has come that it may have waited for.
@@ -179,6 +188,8 @@ impl Input {
             Self::Fail(_) => "fail",
             Self::CutOff { .. } | Self::Interrupt { .. } | Self::Suspend { .. } => "be interrupted",
             Self::ExhaustBudget { .. } => "use up a budget",
+            Self::LoseProvider { .. } => "lose its provider",
+            Self::ProviderBack => "be given its provider",
             Self::FilesFree => "be given its files",
             Self::Tick => "come due",
             Self::Fund => "be given budget",

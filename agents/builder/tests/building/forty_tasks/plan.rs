@@ -153,7 +153,7 @@ fn first_try(id: &str, file: &str) -> Vec<Value> {
         "T-12" => works(write(file, "Could not resolve host: crates\n")),
         "T-13" => works(write(file, "good, but slow\n")),
         "T-14" => works(write(file, "write: No space left on device\n")),
-        "T-16" => fails("overloaded"),
+        "T-16" => fails("truncated"),
         "T-17" => vec![says(
             id,
             Some(1),

@@ -74,6 +74,12 @@ impl Transition {
                 self.interrupt(attempt, &why);
                 self.effects.push(Effect::Ask(Ask::Suspended { why }));
             }
+            Input::LoseProvider { provider, told } => {
+                self.wait(On::Outage, told);
+                self.end_attempt(attempt, AttemptState::Interrupted, None);
+                self.effects
+                    .push(Effect::Wait(Resource::Outage { provider }));
+            }
             Input::ExhaustBudget { exceeded, own } => self.exhaust(attempt, &exceeded, own),
             _ => return self.refuse(&input),
         }

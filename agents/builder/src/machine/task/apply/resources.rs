@@ -20,8 +20,12 @@ impl Transition {
             (On::Quota { until }, Input::Tick) if until.is_none_or(|due| due <= self.now) => {
                 self.ready("ready; the quota is back");
             }
+            (On::Outage, Input::ProviderBack) => self.ready("ready; the provider answers again"),
             (On::Budget { .. }, Input::Fund) => self.ready("ready; there is budget again"),
-            (On::Check { .. } | On::Quota { .. } | On::Budget { .. }, Input::Resume) => {
+            (
+                On::Check { .. } | On::Quota { .. } | On::Budget { .. } | On::Outage,
+                Input::Resume,
+            ) => {
                 self.ready("ready; the build was resumed");
             }
             (_, Input::HandOver { file, why }) => {
