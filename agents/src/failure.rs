@@ -8,7 +8,7 @@ use ropewalk_orchestrator::AgentError;
 use crate::idea_folder::FolderError;
 
 /// So soon is a delivery looked at again that waits for a provider; that asks the store, and not the provider.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Returns whether the same job may succeed when it runs again.
 pub(crate) fn may_pass(error: &EngineError) -> bool {

@@ -10,6 +10,7 @@ mod reach;
 mod retention;
 mod sandbox;
 mod transport;
+mod vigil;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -28,9 +29,10 @@ pub use desk::Desk;
 pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
-pub use reach::{Reach, Trouble};
+pub use reach::Reach;
 pub(crate) use sandbox::confinement;
 pub use transport::{check_bus, check_login};
+pub use vigil::{UNHANDLED, Vigil};
 
 /// What a verb logs unless the configuration says otherwise.
 const VERB_FILTER: &str = "warn";

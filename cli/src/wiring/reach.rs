@@ -7,7 +7,7 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject, UserSlug};
-use ropewalk_store::{DeliveryFilter, DeliveryKey, DeliveryState, EventFilter, Query, Store};
+use ropewalk_store::{EventFilter, Query, Store};
 
 use super::desk::{LOOK, SOURCE, awake};
 use super::{Crew, Desk, Host};
@@ -24,25 +24,6 @@ pub enum Reach {
     Hosted(Box<Host>),
     /// They run in another process.
     Beside(Box<Desk>, Interrupts),
-}
-
-/// What keeps an event from being handled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
-    /// It failed and is tried again.
-    Retrying {
-        /// How often it failed.
-        attempts: u32,
-        /// What failed.
-        error: String,
-    },
-    /// It will not be handled any more.
-    Dead {
-        /// The delivery.
-        key: DeliveryKey,
-        /// What failed.
-        error: String,
-    },
 }
 
 /// Refuses an idea that nobody had.
@@ -163,40 +144,6 @@ impl Reach {
         };
         let events = self.store().events(&filter).await?;
         Ok(events.first().map_or(1, |event| event.sequence))
-    }
-
-    /// Says what keeps events about `subject` after the position `after` from being handled by `subscriber`.
-    pub async fn trouble(
-        &self,
-        subscriber: &str,
-        subject: &Subject,
-        after: i64,
-    ) -> Result<Option<Trouble>, CliError> {
-        let filter = DeliveryFilter {
-            subscriber: Some(ComponentName::parse(subscriber)?),
-            states: vec![
-                DeliveryState::Open,
-                DeliveryState::Dead,
-                DeliveryState::Parked,
-            ],
-            subject: Some(subject.clone()),
-            after_sequence: Some(after),
-            ..DeliveryFilter::default()
-        };
-        let rows = self.store().deliveries(&filter).await?;
-        Ok(rows.into_iter().find_map(|row| {
-            let error = row.error?;
-            Some(match row.state {
-                DeliveryState::Open => Trouble::Retrying {
-                    attempts: row.attempts,
-                    error,
-                },
-                _ => Trouble::Dead {
-                    key: row.key,
-                    error,
-                },
-            })
-        }))
     }
 
     /// Waits a moment before the next look; an error when the process was asked to stop.

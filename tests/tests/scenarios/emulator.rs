@@ -312,7 +312,7 @@ async fn a_refused_key_is_told_in_one_line_and_the_message_waits() -> anyhow::Re
         let output = project.run(&["idea", "chat", "habits"], "Please refuse this key.\n")?;
         assert_eq!(output.status.code(), Some(1), "{format:?}");
         let line = complaint(&output)?;
-        for named in [KEY_VARIABLE, "ropewalk dead-letter replay"] {
+        for named in [KEY_VARIABLE, "`ropewalk up` goes on with it"] {
             ensure!(line.contains(named), "{line}");
         }
         ensure!(!errors(&output).contains(key), "the key is shown");

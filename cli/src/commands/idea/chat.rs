@@ -15,12 +15,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::Output;
-use crate::wiring::{Crew, Reach, Trouble};
+use crate::wiring::{Crew, Reach, UNHANDLED, Vigil};
 
 /// Who answers.
 const ROLE: &str = "ideation";
-/// The code of an error that holds for one message alone.
-const UNANSWERED: &str = "dead-letter";
 
 /// The idea.
 #[derive(Debug, Args)]
@@ -68,7 +66,7 @@ impl Chat {
                 Ok(Some(line)) if line.trim().is_empty() => {}
                 Ok(Some(line)) => match conversation.say(&line).await {
                     // What comes after it is said all the same, or it would be lost.
-                    Err(error) if error.report().code == UNANSWERED => {
+                    Err(error) if error.report().code == UNHANDLED => {
                         if terminal {
                             app.output.note(&error.to_string())?;
                         } else {
@@ -162,7 +160,7 @@ impl<'a> Conversation<'a> {
     /// Shows the words of the reply to `asked` while they come, then what they changed.
     async fn reply(&mut self, asked: MessageId, after: i64) -> Result<(), CliError> {
         let mut spoken = String::new();
-        let mut retries = 0;
+        let mut vigil = Vigil::over(ROLE, Subject::idea(&self.idea), after)?;
         if self.terminal {
             self.output.prompt("\nropewalk> ");
         }
@@ -170,8 +168,7 @@ impl<'a> Conversation<'a> {
             if let Some(message) = self.new_message().await? {
                 break message;
             }
-            self.look_for_trouble(after, &mut retries, &mut spoken)
-                .await?;
+            self.look(&mut vigil, &mut spoken).await?;
             self.listen(asked, &mut spoken).await?;
         };
         self.known.insert(message.id);
@@ -214,34 +211,16 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    async fn look_for_trouble(
-        &self,
-        after: i64,
-        retries: &mut u32,
-        spoken: &mut String,
-    ) -> Result<(), CliError> {
-        match self
-            .reach
-            .trouble(ROLE, &Subject::idea(&self.idea), after)
-            .await?
-        {
-            Some(Trouble::Dead { key, error }) => {
-                let text = format!(
-                    "the message was not answered: {error}; mend that, then `ropewalk dead-letter replay {key}`"
-                );
-                Err(CliError::refused(UNANSWERED, text))
-            }
-            Some(Trouble::Retrying { attempts, error }) if attempts > *retries => {
-                *retries = attempts;
-                // What was said so far counts no more; the next try begins on a line of its own.
-                if !std::mem::take(spoken).is_empty() {
-                    self.output.words("\n")?;
-                }
-                self.output
-                    .note(&format!("try {attempts} failed, trying again: {error}"))
-            }
-            _ => Ok(()),
+    /// Tells what keeps the reply; what was said so far counts no more when it is tried again.
+    async fn look(&self, vigil: &mut Vigil, spoken: &mut String) -> Result<(), CliError> {
+        let tries = vigil.failed_tries();
+        let news = vigil
+            .look(self.reach, "the message was not answered")
+            .await?;
+        if vigil.failed_tries() > tries && !std::mem::take(spoken).is_empty() {
+            self.output.words("\n")?;
         }
+        news.map_or(Ok(()), |news| self.output.note(&news))
     }
 
     fn tell_phase(&mut self, session: &Session) -> Result<(), CliError> {
@@ -303,7 +282,7 @@ fn ended(mut unanswered: Vec<CliError>) -> Result<(), CliError> {
     let text = format!(
         "{number} messages were not answered; `ropewalk dead-letter list` shows why, and `ropewalk dead-letter replay ID` tries again"
     );
-    Err(CliError::refused(UNANSWERED, text))
+    Err(CliError::refused(UNHANDLED, text))
 }
 
 fn captured(session: &Session) -> Vec<String> {

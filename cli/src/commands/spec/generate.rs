@@ -11,7 +11,7 @@ use super::show;
 use crate::app::App;
 use crate::error::CliError;
 use crate::progress::Progress;
-use crate::wiring::{Crew, Reach, Trouble};
+use crate::wiring::{Crew, Reach, Vigil};
 
 /// Who writes it.
 pub(super) const ROLE: &str = "specification";
@@ -112,10 +112,10 @@ enum End {
 }
 
 async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, CliError> {
-    let mut retries = 0;
     let subject = Subject::specification(id);
     // Of a draft, the newest event is what was asked for.
     let asked = reach.newest("spec.*", &subject).await?;
+    let mut vigil = Vigil::over(ROLE, subject, asked - 1)?;
     loop {
         let spec = reach.store().get::<Specification>(&id.to_string()).await?;
         let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
@@ -125,18 +125,11 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
         if let Some(question) = open_question(reach, &spec.record).await? {
             return Ok(End::Asks(Box::new(question)));
         }
-        match reach.trouble(ROLE, &subject, asked - 1).await? {
-            Some(Trouble::Dead { key, error }) => {
-                let text = format!(
-                    "the specification was not written: {error}; mend that, then `ropewalk dead-letter replay {key}`"
-                );
-                return Err(CliError::refused("dead-letter", text));
-            }
-            Some(Trouble::Retrying { attempts, error }) if attempts > retries => {
-                retries = attempts;
-                progress.say(&format!("try {attempts} failed, trying again: {error}"));
-            }
-            _ => {}
+        let news = vigil
+            .look(reach, "the specification was not written")
+            .await?;
+        if let Some(news) = news {
+            progress.say(&news);
         }
         reach.pause().await?;
     }

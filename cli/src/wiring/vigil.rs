@@ -1,0 +1,108 @@
+//! Watches over one event until it is handled, and says what keeps it from that.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_schemas::{ComponentName, Subject};
+use ropewalk_store::{DeliveryFilter, DeliveryRow, DeliveryState};
+
+use super::Reach;
+use crate::error::CliError;
+
+/// The code of an error that holds for one event alone.
+pub const UNHANDLED: &str = "dead-letter";
+/// The code of an error that ends by itself, with what is waited for.
+const PUT_OFF: &str = "put-off";
+/// So long is waited for what is away: longer than a provider that was mended meanwhile takes to be found.
+const PATIENCE: TimeDelta = TimeDelta::seconds(15);
+
+/// Who handles an event, which one, and what was told of it so far.
+pub struct Vigil {
+    filter: DeliveryFilter,
+    tries: u32,
+    put_off: Option<DateTime<Utc>>,
+}
+
+/// How it stands with an event that is not handled yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Standing {
+    /// Nothing keeps it now: it is being handled, or about to be.
+    Well,
+    /// It failed, and is tried again.
+    Failed { tries: u32, error: String },
+    /// What it needs is away.
+    PutOff { reason: String },
+    /// It will not be handled any more.
+    Dead { key: String, error: String },
+}
+
+impl Vigil {
+    /// Watches over what `role` makes of the events about `subject` that came after the position `after`.
+    pub fn over(role: &str, subject: Subject, after: i64) -> Result<Self, CliError> {
+        Ok(Self {
+            filter: DeliveryFilter {
+                subscriber: Some(ComponentName::parse(role)?),
+                states: vec![
+                    DeliveryState::Open,
+                    DeliveryState::Dead,
+                    DeliveryState::Parked,
+                ],
+                subject: Some(subject),
+                after_sequence: Some(after),
+                ..DeliveryFilter::default()
+            },
+            tries: 0,
+            put_off: None,
+        })
+    }
+
+    /// Returns how many tries have failed so far.
+    pub const fn failed_tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// Looks once, and returns what is new; an error when it is in vain to wait on. `outcome` says what has not happened.
+    pub async fn look(&mut self, reach: &Reach, outcome: &str) -> Result<Option<String>, CliError> {
+        let now = reach.clock().now();
+        let rows = reach.store().deliveries(&self.filter).await?;
+        let standing = rows.into_iter().find_map(|row| standing(row, now));
+        match standing.unwrap_or(Standing::Well) {
+            Standing::Failed { tries, error } if tries > self.tries => {
+                self.tries = tries;
+                Ok(Some(format!("try {tries} failed, trying again: {error}")))
+            }
+            Standing::Failed { .. } | Standing::Well => Ok(None),
+            Standing::PutOff { reason } => match self.put_off {
+                None => {
+                    self.put_off = Some(now);
+                    Ok(Some(format!("waiting: {reason}")))
+                }
+                Some(since) if now - since < PATIENCE => Ok(None),
+                Some(_) => Err(CliError::refused(
+                    PUT_OFF,
+                    format!(
+                        "{outcome} yet: {reason}; it is kept, and `ropewalk up` goes on with it once that is over"
+                    ),
+                )),
+            },
+            Standing::Dead { key, error } => Err(CliError::refused(
+                UNHANDLED,
+                format!("{outcome}: {error}; mend that, then `ropewalk dead-letter replay {key}`"),
+            )),
+        }
+    }
+}
+
+fn standing(row: DeliveryRow, now: DateTime<Utc>) -> Option<Standing> {
+    let error = row.error?;
+    Some(match row.state {
+        DeliveryState::Open if row.attempts > 0 => Standing::Failed {
+            tries: row.attempts,
+            error,
+        },
+        DeliveryState::Open if row.due > now => Standing::PutOff { reason: error },
+        DeliveryState::Open => Standing::Well,
+        _ => Standing::Dead {
+            key: row.key.to_string(),
+            error,
+        },
+    })
+}
