@@ -2,25 +2,26 @@
 
 mod asking;
 mod conversation;
+mod session;
 mod tool_calls;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ropewalk_llm::{ModelRequest, StopReason, ToolChoice};
-use ropewalk_runtime::{Clock, Ids, in_hand};
+use ropewalk_llm::StopReason;
+use ropewalk_runtime::{Clock, Ids};
 use ropewalk_store::Store;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::budget::{self, Budgets};
 use crate::error::EngineError;
-use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
+use crate::job::{Job, ModelEntry, Models, Outcome};
 use crate::journal::Journal;
 use crate::observer::Observer;
 use crate::outages;
-use crate::submission::{Intake, Submission};
-use asking::{Broken, ask};
-use conversation::{Conversation, Next};
+use asking::Broken;
+
+pub use session::Session;
 
 /// Runs jobs on the models of the house. Cheap to clone.
 #[derive(Clone)]
@@ -78,51 +79,14 @@ impl Engine {
         observer: &'a dyn Observer,
     ) -> BoxFuture<'a, Result<Outcome, EngineError>> {
         // Boxed here, so that a caller whose own future must be `Send` need not prove it of everything in this one.
-        self.turns(job, cancel, observer).boxed()
+        async move { self.open(job)?.run(cancel, observer).await }.boxed()
     }
 
-    async fn turns(
-        &self,
-        job: &Job,
-        cancel: &CancellationToken,
-        observer: &dyn Observer,
-    ) -> Result<Outcome, EngineError> {
-        let intake = open_intake(job)?;
-        let entry = self.models.of(job.role);
-        let journal = Journal::new(&self.store, &self.clock, job, entry);
-        let mut conversation = Conversation::new(job, intake.as_ref());
-        for turn in 1..=job.limits.turns {
-            if cancel.is_cancelled() {
-                return Err(EngineError::Cancelled);
-            }
-            conversation.check_tokens()?;
-            let reply = if let Some(reply) = journal.replay(turn).await? {
-                observer.delta(&reply.text());
-                reply
-            } else {
-                self.check_budgets(job).await?;
-                self.check_outage(entry).await?;
-                let request = request(job, entry, &conversation, turn);
-                let answer = ask(entry, &request, cancel, observer);
-                match in_hand::aside(answer).await {
-                    Ok(reply) => journal.record(turn, reply).await?,
-                    Err(broken) => return Err(self.broke(&journal, turn, broken).await),
-                }
-            };
-            in_hand::advanced();
-            observer.replied();
-            match conversation.hear(reply, cancel, observer).await? {
-                Next::Ask => {}
-                Next::End(outcome) => return Ok(outcome),
-            }
-        }
-        Err(EngineError::TurnLimit {
-            turns: job.limits.turns,
-        })
+    /// Opens `job` for a caller who judges its results: one that does not hold is sent back into the same conversation.
+    pub fn open<'a>(&'a self, job: &'a Job) -> Result<Session<'a>, EngineError> {
+        Session::open(self, job)
     }
-}
 
-impl Engine {
     /// What was answered before costs nothing, so only a new call has to be within the budgets.
     async fn check_budgets(&self, job: &Job) -> Result<(), EngineError> {
         let exceeded =
@@ -171,49 +135,6 @@ impl std::fmt::Debug for Engine {
             .debug_struct("Engine")
             .field("models", &self.models)
             .finish_non_exhaustive()
-    }
-}
-
-fn open_intake(job: &Job) -> Result<Option<Intake<'_>>, EngineError> {
-    let Some(submission) = &job.submission else {
-        return Ok(None);
-    };
-    if job.tools.contains(&submission.name) {
-        return Err(EngineError::Job(format!(
-            "the submission and a tool are both called `{}`; rename one",
-            submission.name
-        )));
-    }
-    Intake::open(submission).map(Some).map_err(EngineError::Job)
-}
-
-fn request(
-    job: &Job,
-    entry: &ModelEntry,
-    conversation: &Conversation<'_>,
-    turn: u32,
-) -> ModelRequest {
-    let mut tools = job.tools.specs();
-    tools.extend(job.submission.as_ref().map(Submission::spec));
-    let mut script = job.script.clone();
-    script.turn = turn;
-    ModelRequest {
-        tools,
-        tool_choice: tool_choice(job),
-        max_output_tokens: job.limits.output_tokens,
-        script: Some(script),
-        ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
-    }
-}
-
-/// A model is made to submit where it has nothing else to do. A chat speaks first: a model that is made to call says
-/// nothing.
-fn tool_choice(job: &Job) -> ToolChoice {
-    match &job.submission {
-        Some(submission) if job.tools.is_empty() && job.role != ModelRole::Chat => {
-            ToolChoice::Tool(submission.name.clone())
-        }
-        _ => ToolChoice::Auto,
     }
 }
 

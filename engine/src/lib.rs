@@ -27,7 +27,7 @@ pub use ropewalk_llm as llm;
 
 pub use budget::{Allowance, Budgets, Exceeded};
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
-pub use engine::Engine;
+pub use engine::{Engine, Session};
 pub use error::EngineError;
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
 pub use observer::{Observer, Silent};

@@ -14,7 +14,7 @@ states! {
         /// The engine works in a slot.
         Working = "working" => [Validating, Failed, Interrupted],
         /// The gate runs.
-        Validating = "validating" => [Landing, Failed, Interrupted],
+        Validating = "validating" => [Working, Landing, Failed, Interrupted],
         /// The candidate waits for its turn.
         Landing = "landing" => [Landed, Failed, Interrupted],
         /// Its commit is the build's head or below it.
@@ -35,8 +35,14 @@ pub struct Attempt {
     pub build: BuildId,
     /// The task.
     pub task: TaskId,
-    /// The attempt, from 1, over all rounds.
+    /// Its first try, from 1, over all attempts.
     pub number: u32,
+    /// The conversation that it holds, from 1: one that was cut off is taken up again by the next attempt.
+    #[serde(default)]
+    pub round: u32,
+    /// The tries that its gate refused and sent back into the conversation, oldest first.
+    #[serde(default)]
+    pub tries: Vec<RefusedTry>,
     /// The loop that ran it.
     pub loop_name: ComponentName,
     /// How far it has come.
@@ -72,6 +78,37 @@ pub struct Attempt {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
+impl Attempt {
+    /// Returns the number of its latest try.
+    pub fn latest_try(&self) -> u32 {
+        self.number + u32::try_from(self.tries.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Lists what failed, oldest first: the tries that were sent back, then what ended it, if that was a failure.
+    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
+        let last = self.failure.iter();
+        let ended = last.filter(|_| self.state == AttemptState::Failed);
+        self.tries.iter().map(|one| &one.failure).chain(ended)
+    }
+}
+
+/// A try that the gate refused, after which the conversation went on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedTry {
+    /// The turn of the conversation that handed it in, from 1.
+    pub turn: u32,
+    /// Why.
+    pub failure: Failure,
+    /// What was handed in.
+    pub candidate: CommitId,
+    /// The ref that keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preserve_ref: Option<String>,
+    /// What the agent said it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
 /// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
@@ -79,7 +116,7 @@ pub struct Failure {
     pub class: FailureClass,
     /// The actual output, bounded to 8 KiB.
     pub error: String,
-    /// The attempt it belongs to.
+    /// The try it belongs to, counted over all attempts.
     pub attempt: u32,
     /// A hash of class, error and changed files, to tell a repetition.
     pub fingerprint: String,

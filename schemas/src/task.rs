@@ -55,7 +55,7 @@ states! {
         /// An attempt runs.
         Working = "working" => [Validating, Ready, Waiting, Failed, Skipped],
         /// The gate runs.
-        Validating = "validating" => [Landing, Ready, Waiting, Failed, Skipped],
+        Validating = "validating" => [Working, Landing, Ready, Waiting, Failed, Skipped],
         /// The candidate waits for its turn.
         Landing = "landing" => [Complete, Ready, Waiting, Failed, Skipped],
         /// Landed with gate evidence.
@@ -243,7 +243,7 @@ pub struct Task {
     /// The chain of tasks that blocks it, the failed one last.
     #[serde(default)]
     pub blocked_by: Vec<TaskId>,
-    /// Attempts begun, all rounds.
+    /// Tries begun, over all attempts: each that comes to the gate is one.
     pub attempts: u32,
     /// Counted tries in this round.
     pub tries: u32,

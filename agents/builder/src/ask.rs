@@ -79,13 +79,14 @@ fn told(failure: &Failure) -> String {
     format!(
         "- attempt {}: {} {}",
         failure.attempt,
-        class_name(failure),
+        class_name(failure.class),
         first.unwrap_or_default().trim()
     )
 }
 
-fn class_name(failure: &Failure) -> String {
-    serde_json::to_value(failure.class)
+/// Writes a class as people and models read it.
+pub(crate) fn class_name(class: FailureClass) -> String {
+    serde_json::to_value(class)
         .ok()
         .and_then(|name| name.as_str().map(str::to_owned))
         .unwrap_or_default()

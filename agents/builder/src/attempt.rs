@@ -1,8 +1,10 @@
 //! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
 
 mod candidate;
+mod earlier;
 mod grants;
 mod keeper;
+mod mending;
 mod packages;
 mod regate;
 
@@ -12,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ropewalk_engine::llm::ModelError;
-use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions, build_tools};
+use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Supervisor, in_hand};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
@@ -38,11 +40,11 @@ use super::join::{self, Joined};
 use super::landing::{self, Landing};
 use super::machine::task::{Input, Phase, apply};
 use super::outages;
-use super::prompt::{self, Background, Finished};
+use super::prompt::{Background, Finished};
 use ropewalk_gate::candidate::Seen;
 use ropewalk_gate::runner;
 
-use candidate::{lay_out, propose};
+use candidate::lay_out;
 use grants::Grants;
 use keeper::Pulse;
 use packages::Packages;
@@ -247,12 +249,9 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
     let (ending, kept) = match in_slot(work, &mut slot, background, report).await {
-        // The gate has a checkout of its own, so the slot is given back beside it.
-        Ok(Made::Proposal(proposal)) => {
-            tokio::join!(
-                check_proposal(work, &proposal, report),
-                give_back(work, slot)
-            )
+        // Nobody writes in the slot any more, so it is given back beside the landing.
+        Ok(Made::Passed(passed)) => {
+            tokio::join!(land(work, *passed, report), give_back(work, slot))
         }
         Ok(Made::Ended(ending)) => (Ok(ending), give_back(work, slot).await),
         Err(error) => (Err(error), give_back(work, slot).await),
@@ -277,10 +276,16 @@ async fn give_back(work: &Work<'_>, slot: Slot) -> Option<String> {
 
 /// What came of the work in a slot.
 enum Made {
-    /// Something for the gate.
-    Proposal(Proposal),
+    /// Something that may land.
+    Passed(Box<Passed>),
     /// The attempt has ended.
     Ended(Ending),
+}
+
+/// A candidate that the gate saw pass, and the files that it may change.
+struct Passed {
+    seen: Seen,
+    allowed: Vec<RepoPath>,
 }
 
 /// A candidate, and the files that it may change.
@@ -305,14 +310,7 @@ async fn in_slot(
     }
     let bench = bench(work, slot, &packages).await?;
     background.packages = packages.told;
-    match ask(work, &bench, &background, report).await? {
-        Asked::Done => {}
-        Asked::Ended(ending) => return Ok(Made::Ended(ending)),
-    }
-    report.granted = bench.granted();
-    let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
-    let commit = propose(work, slot, &allowed, report).await?;
-    Ok(Made::Proposal(Proposal { commit, allowed }))
+    mending::work_on(work, slot, &bench, &background, report).await
 }
 
 /// Shows a proposal to the gate and lands it.
@@ -345,11 +343,22 @@ async fn check_and_land(
     if seen.evidence.verdict != Verdict::Passed {
         return Ok(Ending::Failed(Box::new(fault_of(seen))));
     }
+    let allowed = allowed.to_vec();
+    land(work, Passed { seen, allowed }, report).await
+}
+
+/// Lands what passed.
+async fn land(
+    work: &Work<'_>,
+    passed: Passed,
+    report: &mut Report,
+) -> Result<Ending, BuilderError> {
+    let Passed { seen, allowed } = passed;
     if !advance(work, Phase::Landing, AttemptState::Landing, report).await? {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
     in_hand::reached(LANDING_STEP);
-    Ok(match landing::land(work, seen, allowed, report).await? {
+    Ok(match landing::land(work, seen, &allowed, report).await? {
         Landing::Landed => Ending::Landed,
         Landing::Failed(fault) => Ending::Failed(fault),
         Landing::Lost(reason) => Ending::Interrupted(reason),
@@ -499,44 +508,9 @@ async fn background(work: &Work<'_>) -> Result<Background, BuilderError> {
     let build = &work.claim.build;
     let base = build.base.as_ref().unwrap_or(&work.claim.base);
     let clone = &work.shared.clone;
-    Ok(Background::load(clone, base, work.base(), &build.idea).await?)
-}
-
-/// What came of asking the model.
-enum Asked {
-    Done,
-    Ended(Ending),
-}
-
-async fn ask(
-    work: &Work<'_>,
-    bench: &Workbench,
-    background: &Background,
-    report: &mut Report,
-) -> Result<Asked, BuilderError> {
-    let claim = work.claim;
-    let shared = work.shared;
-    let gotchas = super::lessons::gather(work, report).await?;
-    let tools = build_tools(bench).map_err(|error| BuilderError::Missing(error.to_string()))?;
-    let job = prompt::job(
-        &shared.prompts,
-        &shared.options,
-        claim,
-        background,
-        &gotchas,
-        tools,
-    )
-    .map_err(|error| BuilderError::Missing(error.to_string()))?;
-    match shared.engine.run(&job, &work.cancel, &work.pulse).await {
-        Ok(outcome) => {
-            note(report, &outcome);
-            Ok(Asked::Done)
-        }
-        // A reply may be paid already, so what keeps it from the journal is waited out, longer each time.
-        Err(EngineError::Read(error)) => Err(error.into()),
-        Err(EngineError::Journal(error)) => Err(error.into()),
-        Err(error) => Ok(Asked::Ended(ending_of(work, &error))),
-    }
+    let mut background = Background::load(clone, base, work.base(), &build.idea).await?;
+    background.earlier = earlier::find(work).await?;
+    Ok(background)
 }
 
 fn note(report: &mut Report, outcome: &Outcome) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_coordination::locks::{self, LockRequest};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, RefusedTry};
 use ropewalk_schemas::build::{Build, BuildState, Followed};
 use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::payload::ConflictDetected;
@@ -36,6 +36,8 @@ pub(crate) struct Claim {
     pub(crate) after: Vec<Followed>,
     /// The try as the script and the journal count it: interrupted attempts are run again under their own number.
     pub(crate) round: u32,
+    /// What the gate refused in this round already; a conversation that is taken up again comes by it once more.
+    pub(crate) refused: Vec<RefusedTry>,
 }
 
 /// Claims the most fitting task that is free; none when there is nothing to do.
@@ -130,7 +132,7 @@ async fn attempt(
         build,
         task,
         (&request, &obstacles),
-        base.clone(),
+        (base.clone(), &round),
     )
     .await?;
     match context.store.commit(changes).await {
@@ -144,7 +146,8 @@ async fn attempt(
                 base,
                 locks: files.map(|file| (file, token)).collect(),
                 after,
-                round,
+                round: round.number,
+                refused: round.refused,
             })))
         }
         // Somebody was faster; the next look sees what is left.
@@ -227,18 +230,43 @@ fn contest(
     ));
 }
 
-/// Counts the attempts that came to an end of their own, and this one.
-async fn round(context: &Context, task: &Task) -> Result<u32, BuilderError> {
+/// A conversation about a task.
+struct Round {
+    /// Counts tries, from 1, as the script and the journal do.
+    number: u32,
+    refused: Vec<RefusedTry>,
+    /// Whether it was cut off in a try that was sent back: that one is begun already, and goes on.
+    goes_on: bool,
+}
+
+/// Finds the conversation that an attempt goes on with: a new one where the last came to an end of its own.
+async fn round(context: &Context, task: &Task) -> Result<Round, BuilderError> {
     let query = Query::new()
         .equal("build", task.build.to_string())
-        .equal("task", task.id.as_str());
+        .equal("task", task.id.as_str())
+        .order_by("number");
     let attempts = context.store.list::<Attempt>(query).await?;
+    let refused_in = |round: u32| {
+        let same = attempts.iter().filter(move |one| one.round == round);
+        same.flat_map(|one| one.tries.iter().cloned())
+    };
+    // An interruption with a reason was meant to end what was tried; a crash was not.
     let ended = attempts
         .iter()
-        // An interruption with a reason was meant to end what was tried; a crash was not.
-        .filter(|attempt| attempt.state == AttemptState::Failed || attempt.failure.is_some())
-        .count();
-    Ok(u32::try_from(ended).unwrap_or(u32::MAX - 1) + 1)
+        .filter(|attempt| attempt.state == AttemptState::Failed || attempt.failure.is_some());
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX - 1);
+    let tried = ended
+        .clone()
+        .map(|attempt| attempt.round + count(refused_in(attempt.round).count()))
+        .max();
+    // Attempts of before rounds were stored count one by one.
+    let number = tried.unwrap_or_default().max(count(ended.count())) + 1;
+    let last = attempts.iter().rfind(|one| one.round == number);
+    Ok(Round {
+        number,
+        refused: refused_in(number).collect(),
+        goes_on: last.is_some_and(|one| !one.tries.is_empty()),
+    })
 }
 
 async fn claim(
@@ -247,7 +275,7 @@ async fn claim(
     build: &Versioned<Build>,
     task: &Versioned<Task>,
     (request, obstacles): (&LockRequest, &Obstacles),
-    base: CommitId,
+    (base, round): (CommitId, &Round),
 ) -> Result<(ChangeSet, Task, Attempt, Vec<Followed>), BuilderError> {
     let now = context.now();
     let mut changes = ChangeSet::new();
@@ -257,7 +285,9 @@ async fn claim(
         id: request.holder.attempt,
         build: build.id,
         task: task.id.clone(),
-        number: task.attempts + 1,
+        number: task.attempts + u32::from(!round.goes_on),
+        round: round.number,
+        tries: Vec::new(),
         loop_name: context.source().clone(),
         state: AttemptState::Working,
         token: 0,
@@ -274,6 +304,7 @@ async fn claim(
     };
     let input = Input::Claim {
         attempt: attempt.id,
+        goes_on: round.goes_on,
     };
     let claimed = Scene::new(shared, context, build)
         .task(&mut changes, task, input)

@@ -1,5 +1,6 @@
 //! Records how an attempt ended without landing: failed, held, or interrupted.
 
+mod refusal;
 mod telling;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ use super::error::BuilderError;
 use super::lessons;
 use super::machine::task::{FailedAttempt, Input};
 use super::milestones;
+pub(crate) use refusal::{Refusal, refused, told_refused, told_with};
 use telling::{End, told_failed};
 
 /// So much of an error is kept with the task; the evidence holds more.
@@ -112,20 +114,14 @@ pub(crate) async fn failed(
     })
 }
 
-async fn failure_changes(
-    shared: &Shared,
-    context: &Context,
-    rows: &Rows,
-    fault: &Fault,
-    report: &Report,
-) -> Result<ChangeSet, BuilderError> {
-    let context = of_build(context, &rows.build).because_of(rows.task.cause);
+/// Names a failure, and decides what follows from it.
+fn judged(shared: &Shared, context: &Context, rows: &Rows, fault: &Fault) -> (Failure, Answer) {
     let error = bounded(&fault.error, ERROR_BYTES);
     let failure = Failure {
         class: fault.class,
         fingerprint: failure::fingerprint(fault.class, &error, &fault.changed),
         error,
-        attempt: rows.attempt.number,
+        attempt: rows.task.attempts,
     };
     let happened = Happened {
         failure: &failure,
@@ -135,6 +131,18 @@ async fn failure_changes(
         jitter: context.ids.fraction(),
     };
     let answer = failure::answer(&rows.task, &happened, &shared.options.tries);
+    (failure, answer)
+}
+
+async fn failure_changes(
+    shared: &Shared,
+    context: &Context,
+    rows: &Rows,
+    fault: &Fault,
+    report: &Report,
+) -> Result<ChangeSet, BuilderError> {
+    let context = of_build(context, &rows.build).because_of(rows.task.cause);
+    let (failure, answer) = judged(shared, &context, rows, fault);
     let ends = match answer {
         Answer::Fail { class } => Some(class),
         _ => None,

@@ -4,7 +4,7 @@ use ropewalk_knowledge::{
     Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle,
 };
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure};
+use ropewalk_schemas::attempt::{Attempt, Failure};
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{ComponentName, KnowledgeId, SpecId, Subject};
@@ -148,14 +148,13 @@ async fn draft(
         .unwrap_or_else(|| vec![generalise(&block.file)]);
     let query = Query::new()
         .equal("build", rows.task.build.to_string())
-        .equal("task", rows.task.id.as_str())
-        .equal("state", AttemptState::Failed.as_str());
+        .equal("task", rows.task.id.as_str());
     let evidence = context
         .store
         .list::<Attempt>(query)
         .await?
         .iter()
-        .filter(|attempt| attempt.number == failure.attempt)
+        .filter(|attempt| attempt.failures().any(|one| one.attempt == failure.attempt))
         .map(|attempt| format!("attempt/{}", attempt.id))
         .collect();
     Ok(Draft {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_config::{Prompt, PromptError, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
-use ropewalk_schemas::task::Task;
+use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::{CommitId, Slug};
 use ropewalk_workspace::{GitError, LocalClone};
 use serde::Deserialize;
@@ -32,6 +32,16 @@ pub(crate) struct Background {
     pub(crate) idea: String,
     /// What came of installing packages in the checkout, if that was tried.
     pub(crate) packages: Option<String>,
+    /// What an earlier conversation about the task came to.
+    pub(crate) earlier: Option<Earlier>,
+}
+
+/// What an earlier conversation about a task left.
+pub(crate) struct Earlier {
+    /// What its agent said it did.
+    pub(crate) summary: Option<String>,
+    /// What it changed.
+    pub(crate) difference: String,
 }
 
 impl Background {
@@ -60,6 +70,7 @@ impl Background {
                 .map(|text| cut(&String::from_utf8_lossy(&text), CONVENTION_LETTERS)),
             idea: cut(&String::from_utf8_lossy(&text), IDEA_LETTERS),
             packages: None,
+            earlier: None,
         })
     }
 }
@@ -98,7 +109,7 @@ pub(crate) fn job(
         Prompt::Build,
         &json!({ "conventions": background.conventions, "submit_tool": FINISH }),
     )?;
-    let told = prompts.render(Prompt::BuildTask, &task_values(task, background, gotchas))?;
+    let told = prompts.render(Prompt::BuildTask, &task_values(claim, background, gotchas))?;
     Ok(Job {
         // A crash runs the same work again: what was answered then is answered from the journal.
         journal_key: format!("attempt/{}/{}/{}", task.build, task.id, claim.round),
@@ -127,11 +138,20 @@ pub(crate) fn job(
     })
 }
 
-fn task_values(task: &Task, background: &Background, gotchas: &[String]) -> Value {
+fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Value {
+    let task = &claim.task;
+    // What this very conversation was told before it was cut off, it is told in its place again.
+    let is_told = |failure: &&Failure| {
+        let refused = claim.refused.iter();
+        !refused
+            .map(|one| one.failure.attempt)
+            .any(|number| number == failure.attempt)
+    };
     let failures: Vec<Value> = task
         .earlier_failures
         .iter()
         .chain(&task.failures)
+        .filter(is_told)
         .map(|failure| json!({ "class": failure.class, "output": failure.error }))
         .collect();
     let gotchas: Vec<Value> = gotchas.iter().map(|text| json!({ "text": text })).collect();
@@ -152,6 +172,9 @@ fn task_values(task: &Task, background: &Background, gotchas: &[String]) -> Valu
         "guidance": task.guidance,
         "packages": background.packages,
         "resumed": task.resume_from.is_some(),
+        "earlier": background.earlier.as_ref().map(|earlier| json!({
+            "summary": earlier.summary, "difference": earlier.difference,
+        })),
     })
 }
 

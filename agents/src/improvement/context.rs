@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_schemas::attempt::{Attempt, AttemptState, Evidence, Verdict};
+use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
 use ropewalk_schemas::review::{Review, ReviewKind};
@@ -21,8 +21,8 @@ const KNOWN: u32 = 40;
 /// The most knowledge items that are searched for those of a build.
 const SEARCHED: u32 = 5_000;
 
-/// How many failures are searched for one of the same kind.
-const FAILURES: u32 = 1_000;
+/// How many attempts are searched for a failure of the same kind.
+const ATTEMPTS: u32 = 1_000;
 
 /// A build with everything it left.
 pub(super) struct Reviewed {
@@ -158,11 +158,10 @@ impl Reviewed {
         }
     }
 
-    /// Lists the failed attempts at a task.
-    pub(super) fn failed(&self, task: &TaskId) -> impl Iterator<Item = &Attempt> {
-        self.attempts
-            .iter()
-            .filter(move |attempt| attempt.task == *task && attempt.state == AttemptState::Failed)
+    /// Lists the failed tries at a task.
+    pub(super) fn failed(&self, task: &TaskId) -> impl Iterator<Item = &Failure> {
+        let ours = self.attempts.iter().filter(move |one| one.task == *task);
+        ours.flat_map(Attempt::failures)
     }
 
     fn carried_lessons(&self, task: &TaskId) -> bool {
@@ -245,20 +244,18 @@ pub(super) async fn failed_task(
         return Ok(None);
     };
     // Keys grow with time, so these are the latest.
-    let query = Query::new()
-        .equal("state", AttemptState::Failed.as_str())
-        .descending()
-        .limit(FAILURES);
-    let all = records(store.list::<Attempt>(query).await?);
+    let query = Query::new().descending().limit(ATTEMPTS);
+    let mut all = records(store.list::<Attempt>(query).await?);
+    all.retain(|attempt| attempt.failures().next().is_some());
     let is_ours = |attempt: &Attempt| attempt.build == build && attempt.task == task.id;
     let (mut failed, others): (Vec<Attempt>, Vec<Attempt>) = all.into_iter().partition(is_ours);
     failed.sort_by_key(|attempt| attempt.number);
-    let Some(failure) = failed.last().and_then(|attempt| attempt.failure.as_ref()) else {
+    let Some(failure) = failed.iter().flat_map(Attempt::failures).last() else {
         return Ok(None);
     };
     let seen_before = others
         .iter()
-        .filter_map(|attempt| attempt.failure.as_ref())
+        .flat_map(Attempt::failures)
         .any(|other| other.fingerprint == failure.fingerprint);
     let evidence: Vec<String> = failed
         .iter()
@@ -275,6 +272,12 @@ pub(super) async fn failed_task(
 }
 
 impl FailedTask {
+    /// Lists what failed, oldest first.
+    pub(super) fn failures(&self) -> impl DoubleEndedIterator<Item = &Failure> {
+        let all: Vec<&Failure> = self.failed.iter().flat_map(Attempt::failures).collect();
+        all.into_iter()
+    }
+
     /// Returns whether the task passed after its failures.
     pub(super) fn self_corrected(&self) -> bool {
         self.task.state == TaskState::Complete

@@ -114,7 +114,6 @@ fn plan(reviewed: &Reviewed) -> String {
 fn told(reviewed: &Reviewed, task: &Task) -> Value {
     let failures: Vec<Value> = reviewed
         .failed(&task.id)
-        .filter_map(|attempt| attempt.failure.as_ref())
         .map(|failure| json!({ "class": failure.class, "output": cut(&failure.error, FAILURE_LETTERS) }))
         .collect();
     json!({

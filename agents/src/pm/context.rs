@@ -269,7 +269,7 @@ async fn latest_attempts(store: &Store) -> Result<Attempts, ReadError> {
         .map(|row| row.record)
         .map(|attempt| {
             (
-                (attempt.build, attempt.task.clone(), attempt.number),
+                (attempt.build, attempt.task.clone(), attempt.latest_try()),
                 attempt,
             )
         })

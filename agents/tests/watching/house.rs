@@ -266,6 +266,8 @@ pub(crate) fn attempt_at(task: &Task, number: u128, on: &str) -> Attempt {
         build: task.build,
         task: task.id.clone(),
         number: task.attempts + 1,
+        round: 1,
+        tries: Vec::new(),
         loop_name: name(on),
         state: AttemptState::Failed,
         token: 1,

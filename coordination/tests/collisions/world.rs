@@ -109,6 +109,8 @@ impl World {
             build: build(),
             task: task_id(number),
             number: attempt,
+            round: 1,
+            tries: Vec::new(),
             loop_name: name(),
             state: AttemptState::Interrupted,
             token: 0,

@@ -1,5 +1,7 @@
 //! Keeps the conversation of a job and decides what a reply leads to.
 
+use std::sync::Arc;
+
 use ropewalk_llm::{Block, Message, Reply, StopReason, ToolUse, Usage};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -32,12 +34,16 @@ pub(super) enum Next {
 /// Is a job on its way.
 pub(super) struct Conversation<'a> {
     job: &'a Job,
-    intake: Option<&'a Intake<'a>>,
+    intake: Option<Arc<Intake<'a>>>,
     messages: Vec<Message>,
+    /// The calls that handed in the last result, after the results of the others of that reply.
+    handed_in: Option<(Vec<Block>, Vec<ToolUse>)>,
     repetition: Repetition,
     progress: Progress,
     texts: Vec<String>,
     usage: Usage,
+    /// What was used before the present try.
+    spent: u64,
     turns: u32,
     tool_calls: u32,
     repairs: u32,
@@ -46,17 +52,19 @@ pub(super) struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     /// Begins with the messages of the job, every call of theirs paired with a result.
-    pub(super) fn new(job: &'a Job, intake: Option<&'a Intake<'a>>) -> Self {
+    pub(super) fn new(job: &'a Job, intake: Option<Arc<Intake<'a>>>) -> Self {
         let mut messages = job.messages.clone();
         repair(&mut messages);
         Self {
             job,
             intake,
             messages,
+            handed_in: None,
             repetition: Repetition::default(),
             progress: Progress::default(),
             texts: Vec::new(),
             usage: Usage::default(),
+            spent: 0,
             turns: 0,
             tool_calls: 0,
             repairs: 0,
@@ -71,11 +79,28 @@ impl<'a> Conversation<'a> {
 
     /// Refuses to go on when the tokens of the job are used up.
     pub(super) fn check_tokens(&self) -> Result<(), EngineError> {
-        let used = self.usage.total_input_tokens() + self.usage.output_tokens;
+        let used = self.used() - self.spent;
         match self.job.limits.total_tokens {
             Some(limit) if used >= limit => Err(EngineError::TokenLimit { used, limit }),
             _ => Ok(()),
         }
+    }
+
+    fn used(&self) -> u64 {
+        self.usage.total_input_tokens() + self.usage.output_tokens
+    }
+
+    /// Answers the calls that handed in the last result, so that the model can mend it; another try begins.
+    pub(super) fn reopen(&mut self, told: &str) {
+        if let Some((mut blocks, calls)) = self.handed_in.take() {
+            blocks.extend(refusals(&calls, told));
+            self.messages.push(Message::results(blocks));
+        }
+        self.texts.clear();
+        self.repetition = Repetition::default();
+        self.repairs = 0;
+        self.only_text = 0;
+        self.spent = self.used();
     }
 
     /// Acts on a reply: runs its tools, takes its result, or ends.
@@ -122,7 +147,7 @@ impl<'a> Conversation<'a> {
     /// made to call, it would hand in what is not done, or leave a question unasked.
     fn hear_text(&mut self, said: String, stop: StopReason) -> Result<Next, EngineError> {
         self.texts.push(said);
-        let Some(intake) = self.intake else {
+        let Some(intake) = self.intake.clone() else {
             return Ok(Next::End(self.outcome(None, stop)));
         };
         self.only_text += 1;
@@ -144,10 +169,8 @@ impl<'a> Conversation<'a> {
         cancel: &CancellationToken,
         observer: &dyn Observer,
     ) -> Result<Next, EngineError> {
-        let (submitted, ordinary): (Vec<ToolUse>, Vec<ToolUse>) = calls
-            .iter()
-            .cloned()
-            .partition(|call| self.intake.is_some_and(|intake| intake.takes(&call.name)));
+        let (submitted, ordinary): (Vec<ToolUse>, Vec<ToolUse>) =
+            calls.iter().cloned().partition(|call| self.takes(call));
         for call in ordinary.iter().take(self.job.limits.calls_per_turn) {
             if self.repetition.repeats(call) {
                 return Err(EngineError::DoomLoop {
@@ -161,17 +184,22 @@ impl<'a> Conversation<'a> {
         if !ordinary.is_empty() && submitted.is_empty() {
             self.texts.clear();
         }
-        if let (Some(intake), Some(call)) = (self.intake, submitted.first()) {
-            return self.hear_submission(intake, call, &submitted, ran, stop);
+        if let (Some(intake), Some(call)) = (self.intake.clone(), submitted.first()) {
+            return self.hear_submission(&intake, call, &submitted, ran, stop);
         }
         self.messages.push(Message::results(ran.blocks));
         Ok(Next::Ask)
     }
 
+    fn takes(&self, call: &ToolUse) -> bool {
+        let intake = self.intake.as_ref();
+        intake.is_some_and(|intake| intake.takes(&call.name))
+    }
+
     /// A result counts only when all that was called before it went well: the model has to see what did not.
     fn hear_submission(
         &mut self,
-        intake: &'a Intake<'a>,
+        intake: &Intake<'_>,
         call: &ToolUse,
         submitted: &[ToolUse],
         ran: Ran,
@@ -187,7 +215,10 @@ impl<'a> Conversation<'a> {
             intake.check(&call.input)
         };
         match verdict {
-            Ok(()) => Ok(Next::End(self.outcome(Some(call.input.clone()), stop))),
+            Ok(()) => {
+                self.handed_in = Some((ran.blocks, submitted.to_vec()));
+                Ok(Next::End(self.outcome(Some(call.input.clone()), stop)))
+            }
             Err(errors) => {
                 let advice = format!(
                     "not accepted; mend this and call again: {}",

@@ -3,6 +3,7 @@
 mod journal;
 mod paid;
 mod progress;
+mod sent_back;
 mod submission;
 mod support;
 mod tools;

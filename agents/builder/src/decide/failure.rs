@@ -89,6 +89,8 @@ impl Answer {
 enum Remedy {
     /// The agent, with the error before its eyes.
     Agent,
+    /// The agent, at once: there is nothing that a gate could look at, and telling so costs nothing.
+    Tidy,
     /// The agent, when it reads or says less at once, and after a pause: each such try is paid in full.
     Less,
     /// Time, and there must be an end to it.
@@ -114,14 +116,13 @@ const fn remedy(class: FailureClass) -> Remedy {
     match class {
         FailureClass::SyntaxError
         | FailureClass::ValidationFailed
-        | FailureClass::EmptyChange
-        | FailureClass::OutOfScope
         | FailureClass::StubMarker
         | FailureClass::WeakenedTest
         | FailureClass::Timeout
         | FailureClass::DoomLoop
         | FailureClass::EvalExhausted
         | FailureClass::AgentRefused => Remedy::Agent,
+        FailureClass::EmptyChange | FailureClass::OutOfScope => Remedy::Tidy,
         FailureClass::ContextFull | FailureClass::ReplyTooLarge => Remedy::Less,
         FailureClass::Network | FailureClass::ProviderDown => Remedy::Time { tries: OUTAGE },
         FailureClass::Resource => Remedy::Time { tries: TRANSIENT },
@@ -157,20 +158,12 @@ pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
     let class = happened.failure.class;
     let earlier = &task.failures;
     match remedy(class) {
-        Remedy::Agent => {
-            let identical = 1 + earlier
-                .iter()
-                .filter(|failure| failure.fingerprint == happened.failure.fingerprint)
-                .count();
-            if identical >= IDENTICAL {
-                Answer::Fail {
-                    class: FailureClass::NoProgress,
-                }
-            } else if task.tries + 1 >= limits.tries {
-                Answer::Fail { class }
-            } else {
-                Answer::Retry { not_before: None }
-            }
+        Remedy::Agent => again(earlier, happened.failure, task.tries, limits),
+        // A stray file or an empty hand uses up none of the tries of the work itself.
+        Remedy::Tidy => {
+            let alike = earlier.iter().filter(|failure| failure.class == class);
+            let tries = u32::try_from(alike.count()).unwrap_or(u32::MAX);
+            again(earlier, happened.failure, tries, limits)
         }
         Remedy::Less if task.tries + 1 < limits.tries => {
             let before = usize::try_from(task.tries).unwrap_or(usize::MAX);
@@ -202,6 +195,20 @@ pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
         Remedy::Hold => Answer::Hold,
         Remedy::Consent => Answer::AskPerson,
         Remedy::Less | Remedy::Install | Remedy::Rebase | Remedy::Person => Answer::Fail { class },
+    }
+}
+
+/// Lets the agent try again, unless its tries are used up or nothing new is to be expected.
+fn again(earlier: &[Failure], failure: &Failure, tries: u32, limits: &Limits) -> Answer {
+    let same = |one: &&Failure| one.fingerprint == failure.fingerprint;
+    let class = failure.class;
+    if earlier.iter().filter(same).count() + 1 >= IDENTICAL {
+        let class = FailureClass::NoProgress;
+        Answer::Fail { class }
+    } else if tries + 1 >= limits.tries {
+        Answer::Fail { class }
+    } else {
+        Answer::Retry { not_before: None }
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn told_failed(
         build_id: rows.task.build,
         task_id: rows.task.id.clone(),
         idea_slug: rows.build.idea.clone(),
-        attempt: rows.attempt.number,
+        attempt: failure.attempt,
         category: failure.class,
         error: bounded(&error, EVENT_ERROR_BYTES),
         will_retry,

@@ -46,10 +46,11 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
     let done = task(&tasks, "T-1");
     assert_eq!((done.state, done.attempts), (TaskState::Complete, 2));
     let attempts = open.attempts(build.id, "T-1").await;
-    let failure = attempts[0].failure.as_ref().unwrap();
+    let refused = &attempts[0].tries[0];
+    let failure = &refused.failure;
     assert_eq!(failure.class, FailureClass::ValidationFailed);
     assert!(failure.error.contains("type DATEE is unknown"));
-    let kept = attempts[0].preserve_ref.as_ref().unwrap();
+    let kept = refused.preserve_ref.as_ref().unwrap();
     let state = house.state().join("repository.git");
     assert_eq!(
         crate::house::git(&state, &["show", &format!("{kept}:T-1.txt")]),
@@ -127,17 +128,13 @@ async fn three_failures_ask_and_a_skip_is_told_in_the_end() {
         [TaskState::Complete, TaskState::Failed, TaskState::Complete]
     );
     let attempts = open.attempts(build.id, "T-2").await;
-    assert_eq!(attempts.len(), 3);
-    assert!(
-        attempts
-            .iter()
-            .all(|attempt| attempt.state == AttemptState::Failed)
-    );
-    assert!(
-        attempts
-            .iter()
-            .all(|attempt| attempt.preserve_ref.is_some())
-    );
+    assert_eq!(attempts.len(), 1, "one conversation with three tries");
+    let attempt = &attempts[0];
+    assert_eq!(attempt.state, AttemptState::Failed);
+    assert_eq!(attempt.failures().count(), 3);
+    let refused = attempt.tries.iter().map(|one| &one.preserve_ref);
+    let mut kept = refused.chain([&attempt.preserve_ref]);
+    assert!(kept.all(Option::is_some));
     let question = open.open_question("T-2").await.unwrap();
     assert_eq!(question.trigger, "task_failed_repeatedly");
     assert!(question.text.contains("attempt 3"), "{}", question.text);

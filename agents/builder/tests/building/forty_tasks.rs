@@ -19,7 +19,7 @@ use ropewalk_builder::decide::step::{self, Step, StopLimits};
 use ropewalk_builder::machine::task::{Input, apply};
 use ropewalk_gate::checks::GateCheck;
 use ropewalk_schemas::agent::AgentState;
-use ropewalk_schemas::attempt::{Attempt, AttemptState, Verdict};
+use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::LeaseState;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
@@ -421,7 +421,7 @@ impl Run<'_> {
 
     fn stretch(&self, task: &str, attempt: &Attempt, begun: DateTime<Utc>) -> Stretch {
         let ended = attempt.ended_at.unwrap();
-        let rest = self.rests.get(&(task.to_owned(), attempt.number));
+        let rest = self.rests.get(&(task.to_owned(), attempt.latest_try()));
         let rest = rest.copied().unwrap_or(ended);
         // What a person or the end of everything else decides comes at its own time; a pause comes after the attempt.
         let person = matches!(task, "T-10" | "T-11");
@@ -445,16 +445,20 @@ impl Run<'_> {
 fn outcome(task: &Task, tried: &[Attempt]) -> String {
     let mut steps = Vec::new();
     for attempt in tried {
+        let refused = attempt.tries.iter().map(|one| one.failure.class);
+        steps.extend(refused.map(class_name));
         steps.push(match (&attempt.failure, attempt.state) {
             (_, AttemptState::Landed) => "landed".to_owned(),
-            (Some(failure), _) => {
-                let class = serde_json::to_value(failure.class).unwrap();
-                class.as_str().unwrap().to_owned()
-            }
+            (Some(failure), _) => class_name(failure.class),
             (None, state) => state.to_string(),
         });
     }
     format!("{} {}: {}", task.id, task.state, steps.join(", "))
+}
+
+fn class_name(class: FailureClass) -> String {
+    let class = serde_json::to_value(class).unwrap();
+    class.as_str().unwrap().to_owned()
 }
 
 /// A task as it was before the build.

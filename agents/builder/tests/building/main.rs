@@ -25,6 +25,7 @@ mod liars;
 mod lifecycle;
 mod listener;
 mod meeting;
+mod mending;
 mod merging;
 mod milestones;
 mod outage;

@@ -63,14 +63,18 @@ fn task_states() -> Vec<State> {
     states
 }
 
+fn failure() -> Failure {
+    Failure {
+        class: FailureClass::ValidationFailed,
+        error: "error".to_owned(),
+        attempt: 1,
+        fingerprint: String::new(),
+    }
+}
+
 fn failed(answer: Answer) -> Input {
     Input::Fail(Box::new(FailedAttempt {
-        failure: Failure {
-            class: FailureClass::ValidationFailed,
-            error: "error".to_owned(),
-            attempt: 1,
-            fingerprint: String::new(),
-        },
+        failure: failure(),
         answer,
         kept: None,
         shown: None,
@@ -120,12 +124,19 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
             Input::Edges(Edges::Skipped(vec![id(1)])),
         ),
         ("an earlier build landed it", carry),
-        ("claimed", Input::Claim { attempt }),
+        (
+            "claimed",
+            Input::Claim {
+                attempt,
+                goes_on: false,
+            },
+        ),
         ("others have its files", obstruct),
         ("the agent works", Input::Reach(Phase::Working)),
         ("the gate runs", Input::Reach(Phase::Validating)),
         ("the gate passed", Input::Reach(Phase::Landing)),
         ("landed", Input::Land { commit: None }),
+        ("sent back by the gate", Input::SendBack(failure())),
         (
             "failed, tried again",
             failed(Answer::Retry { not_before: None }),

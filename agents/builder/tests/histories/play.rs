@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use ropewalk_builder::decide::failure::{Happened, Limits, answer, fingerprint};
+use ropewalk_builder::decide::failure::{Answer, Happened, Limits, answer, fingerprint};
 use ropewalk_builder::decide::order::claimable;
 use ropewalk_builder::decide::step::{StopLimits, stop_reason};
 use ropewalk_builder::machine::task::{FailedAttempt, Files, Input, On, Phase, State};
@@ -127,7 +127,15 @@ fn claim(world: &mut World, chance: &mut StdRng) -> String {
         return format!("`{first}` waits for files");
     }
     let attempt = AttemptId(world.fresh());
-    world.task(place, Input::Claim { attempt }).unwrap();
+    world
+        .task(
+            place,
+            Input::Claim {
+                attempt,
+                goes_on: false,
+            },
+        )
+        .unwrap();
     world.attempts.insert(attempt, place);
     world.running.insert(attempt);
     format!("`{first}` is claimed")
@@ -226,6 +234,16 @@ fn fail(world: &World, chance: &mut StdRng, place: usize) -> Input {
         jitter: 0.5,
     };
     let answer = answer(&world.tasks[place], &happened, &Limits::default());
+    let judged = matches!(
+        world.state(place),
+        State::Running {
+            phase: Phase::Validating,
+            ..
+        }
+    );
+    if judged && answer == (Answer::Retry { not_before: None }) {
+        return Input::SendBack(failure);
+    }
     Input::Fail(Box::new(FailedAttempt {
         answer,
         kept: commit().map(|candidate| KeptWork {

@@ -42,18 +42,13 @@ pub(super) async fn ended(
 }
 
 fn worth_it(failed: &FailedTask, will_retry: bool) -> bool {
-    let failures = || {
-        failed
-            .failed
-            .iter()
-            .filter_map(|attempt| attempt.failure.as_ref())
-    };
-    failures().next_back().is_some_and(|last| {
+    failed.failures().next_back().is_some_and(|last| {
         decide::should_record_gotcha(&FailureFacts {
             class: last.class,
             self_corrected: failed.self_corrected(),
             will_retry,
-            repeated: failures()
+            repeated: failed
+                .failures()
                 .filter(|failure| failure.class == last.class)
                 .count(),
             seen_before: failed.seen_before,
@@ -63,8 +58,8 @@ fn worth_it(failed: &FailedTask, will_retry: bool) -> bool {
 
 fn draft(failed: &FailedTask, context: &Context) -> Option<Draft> {
     let block = &failed.task.block;
-    let last = failed.failed.last()?.failure.as_ref()?;
-    let tries = failed.failed.len();
+    let last = failed.failures().next_back()?;
+    let tries = failed.failures().count();
     Some(Draft {
         kind: KnowledgeKind::Gotcha,
         content: decide::lesson_of(block.action, block.file.as_str(), tries, &last.error)?,

@@ -37,6 +37,7 @@ pub fn apply(
         | Input::Refrain
         | Input::Reach(_)
         | Input::Land { .. }
+        | Input::SendBack(_)
         | Input::Fail(_)
         | Input::CutOff { .. }
         | Input::Interrupt { .. }

@@ -29,6 +29,8 @@ pub enum Input {
     Claim {
         /// The attempt that begins.
         attempt: AttemptId,
+        /// Whether it goes on with a try that was cut off after it was sent back, and counted then.
+        goes_on: bool,
     },
     /// Others have its files.
     Obstruct {
@@ -55,6 +57,8 @@ pub enum Input {
         /// The commit; none for a task that only verifies.
         commit: Option<CommitId>,
     },
+    /// The gate refused the candidate, and the same conversation goes on.
+    SendBack(Failure),
     /// The attempt failed.
     Fail(Box<FailedAttempt>),
     /// The attempt was cut off: by a crash, a lost lock, or the end of its build. The same work is run again.
@@ -184,6 +188,7 @@ impl Input {
             Self::Await { .. } | Self::Progress | Self::Extend | Self::Refrain | Self::Reach(_) => {
                 "go on"
             }
+            Self::SendBack(_) => "be sent back",
             Self::Land { .. } => "land",
             Self::Fail(_) => "fail",
             Self::CutOff { .. } | Self::Interrupt { .. } | Self::Suspend { .. } => "be interrupted",

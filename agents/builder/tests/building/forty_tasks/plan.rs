@@ -129,6 +129,8 @@ fn work(id: &str, file: &str) -> Value {
         "T-10" => bash("echo 'true # good' > tests/old.sh"),
         "T-21" => bash("sed -i 's/^one.*/one T-21/' shared.txt"),
         "T-22" => bash("sed -i 's/^two.*/two T-22/' shared.txt"),
+        // What the first try left beside its file is still there.
+        "T-07" => bash(&format!("echo good > {file}; rm -f stray.txt")),
         "T-02" => write(file, "ModuleNotFoundError: No module named 'clocks'\n"),
         _ => write(file, "good\n"),
     }

@@ -19,11 +19,10 @@ impl Transition {
     /// Applies what a loop says about its attempt.
     pub(super) fn attempt(&mut self, input: Input) -> Arm {
         let (attempt, phase) = match (&self.from, &input) {
-            (State::Ready { not_before }, Input::Claim { attempt })
+            (State::Ready { not_before }, Input::Claim { attempt, goes_on })
                 if not_before.is_none_or(|due| due <= self.now) =>
             {
-                let attempt = *attempt;
-                self.claim(attempt);
+                self.claim(*attempt, *goes_on);
                 return Ok(());
             }
             (State::Running { attempt, phase }, _) => (*attempt, *phase),
@@ -44,6 +43,9 @@ impl Transition {
                 let phase = next;
                 self.go(State::Running { attempt, phase }, None);
                 self.moved();
+            }
+            Input::SendBack(failure) if phase == Phase::Validating => {
+                self.send_back(attempt, failure);
             }
             Input::Land { commit } if phase == Phase::Landing => {
                 let at = self.now;
@@ -86,16 +88,28 @@ impl Transition {
         Ok(())
     }
 
-    fn claim(&mut self, attempt: AttemptId) {
+    fn claim(&mut self, attempt: AttemptId, goes_on: bool) {
         let phase = Phase::Claimed;
         self.go(State::Running { attempt, phase }, None);
         self.moved();
         self.effects.push(Effect::StopWaiting);
         let task = &mut self.task;
-        task.attempts += 1;
+        task.attempts += u32::from(!goes_on);
         task.claimed_at = Some(self.now);
         task.waits_since = None;
         task.assigned_to = None;
+    }
+
+    /// The agent goes on in its tree and its conversation, with the locks in hand: another try of the same attempt.
+    fn send_back(&mut self, attempt: AttemptId, failure: Failure) {
+        let phase = Phase::Working;
+        self.go(State::Running { attempt, phase }, None);
+        self.moved();
+        let task = &mut self.task;
+        task.cut_off = 0;
+        task.attempts += 1;
+        task.tries += u32::from(is_counted(failure.class));
+        task.failures.push(failure);
     }
 
     fn moved(&mut self) {

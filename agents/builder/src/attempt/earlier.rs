@@ -1,0 +1,54 @@
+//! Finds what an earlier conversation about the task came to, for one that begins anew.
+
+use ropewalk_gate::output::bounded;
+use ropewalk_schemas::CommitId;
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_store::Query;
+
+use super::Work;
+use crate::error::BuilderError;
+use crate::prompt::Earlier;
+
+/// So much of a difference is told.
+const DIFFERENCE_BYTES: usize = 24 * 1024;
+
+/// Shows the latest work of earlier conversations; none where there was no work.
+pub(super) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderError> {
+    let attempt = &work.claim.attempt;
+    let query = Query::new()
+        .equal("build", attempt.build.to_string())
+        .equal("task", attempt.task.as_str())
+        .order_by("number");
+    let attempts = work.context.store.list::<Attempt>(query).await?;
+    let before = attempts
+        .iter()
+        .rev()
+        .filter(|one| one.round < attempt.round);
+    for earlier in before {
+        let Some((candidate, summary)) = latest(earlier) else {
+            continue;
+        };
+        let clone = &work.shared.clone;
+        let difference = clone
+            .diff(earlier.base.as_str(), candidate.as_str())
+            .await?;
+        if !difference.text.trim().is_empty() {
+            return Ok(Some(Earlier {
+                summary,
+                difference: bounded(difference.text.trim_end(), DIFFERENCE_BYTES),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the last work of an attempt with what its agent said of it.
+fn latest(attempt: &Attempt) -> Option<(CommitId, Option<String>)> {
+    let refused = attempt.tries.last();
+    let candidate = attempt
+        .candidate
+        .clone()
+        .or_else(|| refused.map(|one| one.candidate.clone()))?;
+    let said = refused.and_then(|one| one.summary.clone());
+    Some((candidate, attempt.summary.clone().or(said)))
+}

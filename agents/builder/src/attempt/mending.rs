@@ -1,0 +1,134 @@
+//! Works on in one conversation and one tree until the gate takes the work, or somebody else has to act.
+
+use ropewalk_engine::{EngineError, Session, Workbench, build_tools};
+use ropewalk_runtime::in_hand;
+use ropewalk_schemas::attempt::{AttemptState, Verdict};
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::Slot;
+use tracing::info;
+
+use super::candidate::propose;
+use super::{Ending, GATE_STEP, Made, Passed, Work, advance, ending_of, fault_of, held_now, note};
+use crate::effects::Report;
+use crate::ending::{self, Refusal};
+use crate::error::BuilderError;
+use crate::machine::task::Phase;
+use crate::prompt::{self, Background};
+use crate::{gating, lessons};
+
+/// Asks the model, shows what it hands in to the gate, and tells it what failed, as the result of the call that
+/// handed it in.
+pub(super) async fn work_on(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    bench: &Workbench,
+    background: &Background,
+    report: &mut Report,
+) -> Result<Made, BuilderError> {
+    let (claim, shared) = (work.claim, work.shared);
+    let missing = |error: String| BuilderError::Missing(error);
+    let gotchas = lessons::gather(work, report).await?;
+    let tools = build_tools(bench).map_err(|error| missing(error.to_string()))?;
+    let options = &shared.options;
+    let job = prompt::job(&shared.prompts, options, claim, background, &gotchas, tools);
+    let job = job.map_err(|error| missing(error.to_string()))?;
+    let mut session = match shared.engine.open(&job) {
+        Ok(session) => session,
+        Err(error) => return Ok(Made::Ended(ending_of(work, &error))),
+    };
+    // The first message told what people had said until then.
+    let mut heard = claim.task.guidance.len();
+    loop {
+        if let Some(ending) = ask(work, &mut session, report).await? {
+            return Ok(Made::Ended(ending));
+        }
+        report.granted = bench.granted();
+        let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
+        let commit = propose(work, slot, &allowed, report).await?;
+        match judge(work, session.turn(), &commit, allowed, report).await? {
+            Judged::Passed(passed) => return Ok(Made::Passed(passed)),
+            Judged::Refused { told, guidance } => {
+                let new = guidance.get(heard..).unwrap_or_default();
+                session.send_back(&ending::told_with(&told, new));
+                heard = heard.max(guidance.len());
+            }
+            Judged::Ended(ending) => return Ok(Made::Ended(ending)),
+        }
+    }
+}
+
+/// Asks until the model hands something in; else says how the attempt ended.
+async fn ask(
+    work: &Work<'_>,
+    session: &mut Session<'_>,
+    report: &mut Report,
+) -> Result<Option<Ending>, BuilderError> {
+    match session.run(&work.cancel, &work.pulse).await {
+        Ok(outcome) => {
+            note(report, &outcome);
+            Ok(None)
+        }
+        // A reply may be paid already, so what keeps it from the journal is waited out, longer each time.
+        Err(EngineError::Read(error)) => Err(error.into()),
+        Err(EngineError::Journal(error)) => Err(error.into()),
+        Err(error) => Ok(Some(ending_of(work, &error))),
+    }
+}
+
+/// What the gate says of a candidate.
+enum Judged {
+    Passed(Box<Passed>),
+    /// The agent can mend it, and is told this and what people have said of the task.
+    Refused {
+        told: String,
+        guidance: Vec<String>,
+    },
+    Ended(Ending),
+}
+
+async fn judge(
+    work: &Work<'_>,
+    turn: u32,
+    commit: &CommitId,
+    allowed: Vec<RepoPath>,
+    report: &mut Report,
+) -> Result<Judged, BuilderError> {
+    // A conversation that is taken up after a crash comes by what was refused before: it is told and counted once.
+    if let Some(known) = work.claim.refused.iter().find(|one| one.turn == turn) {
+        let told = ending::told_refused(&known.failure);
+        let guidance = Vec::new();
+        return Ok(Judged::Refused { told, guidance });
+    }
+    if !advance(work, Phase::Validating, AttemptState::Validating, report).await? {
+        return Ok(Judged::Ended(taken_away()));
+    }
+    in_hand::reached(GATE_STEP);
+    let Some(seen) = gating::check(work, commit, work.base(), &allowed).await? else {
+        let reason = "it was ended during the gate".to_owned();
+        return Ok(Judged::Ended(Ending::Interrupted(reason)));
+    };
+    if seen.evidence.verdict == Verdict::Passed {
+        return Ok(Judged::Passed(Box::new(Passed { seen, allowed })));
+    }
+    let fault = fault_of(seen);
+    let task = &work.claim.task.id;
+    let refusal = ending::refused(
+        work.shared,
+        &work.context,
+        work.ids(),
+        &fault,
+        (turn, report),
+    );
+    Ok(match refusal.await? {
+        Refusal::SentBack { told, guidance } => {
+            info!(task.id = %task, "the gate sent the work on `{task}` back: {:?}", fault.class);
+            Judged::Refused { told, guidance }
+        }
+        Refusal::Ends => Judged::Ended(Ending::Failed(Box::new(fault))),
+        Refusal::Lost => Judged::Ended(taken_away()),
+    })
+}
+
+fn taken_away() -> Ending {
+    Ending::Interrupted("the task was taken away".to_owned())
+}

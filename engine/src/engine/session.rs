@@ -1,0 +1,156 @@
+//! Runs one job to a result, and on from there when that result does not hold.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use ropewalk_llm::{ModelRequest, ToolChoice};
+use ropewalk_runtime::in_hand;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::asking::ask;
+use super::conversation::{Conversation, Next};
+use crate::error::EngineError;
+use crate::job::{Job, ModelEntry, ModelRole, Outcome};
+use crate::journal::Journal;
+use crate::observer::Observer;
+use crate::submission::{Intake, Submission};
+
+/// A job on its way, whose results its owner judges.
+pub struct Session<'a> {
+    engine: &'a Engine,
+    job: &'a Job,
+    journal: Journal<'a>,
+    conversation: Conversation<'a>,
+    /// How often the model was asked.
+    turn: u32,
+    /// How often a result was sent back.
+    tries: u32,
+    /// The turn after which the present try began.
+    since: u32,
+}
+
+impl<'a> Session<'a> {
+    /// Opens a job; nothing is asked yet.
+    pub(super) fn open(engine: &'a Engine, job: &'a Job) -> Result<Self, EngineError> {
+        let intake = open_intake(job)?;
+        let entry = engine.models.of(job.role);
+        Ok(Self {
+            engine,
+            job,
+            journal: Journal::new(&engine.store, &engine.clock, job, entry),
+            conversation: Conversation::new(job, intake),
+            turn: 0,
+            tries: 0,
+            since: 0,
+        })
+    }
+
+    /// Returns the turn that was heard last, from 1: with the key of the job it names a place in the journal.
+    pub const fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// Goes on until there is a result. A job whose key was run before gets the same replies again, as far as they go.
+    pub fn run<'b>(
+        &'b mut self,
+        cancel: &'b CancellationToken,
+        observer: &'b dyn Observer,
+    ) -> BoxFuture<'b, Result<Outcome, EngineError>> {
+        self.turns(cancel, observer).boxed()
+    }
+
+    /// Answers the call that handed in a result which does not hold. What follows is another try, with turns and tokens
+    /// of its own.
+    pub fn send_back(&mut self, told: &str) {
+        self.conversation.reopen(told);
+        self.tries += 1;
+        self.since = self.turn;
+    }
+
+    async fn turns(
+        &mut self,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Outcome, EngineError> {
+        while self.turn - self.since < self.job.limits.turns {
+            if cancel.is_cancelled() {
+                return Err(EngineError::Cancelled);
+            }
+            self.conversation.check_tokens()?;
+            self.turn += 1;
+            let reply = if let Some(reply) = self.journal.replay(self.turn).await? {
+                observer.delta(&reply.text());
+                reply
+            } else {
+                self.engine.check_budgets(self.job).await?;
+                let entry = self.engine.models.of(self.job.role);
+                self.engine.check_outage(entry).await?;
+                let place = (self.tries, self.turn - self.since);
+                let request = request(self.job, entry, &self.conversation, place);
+                let answer = ask(entry, &request, cancel, observer);
+                match in_hand::aside(answer).await {
+                    Ok(reply) => self.journal.record(self.turn, reply).await?,
+                    Err(broken) => {
+                        return Err(self.engine.broke(&self.journal, self.turn, broken).await);
+                    }
+                }
+            };
+            in_hand::advanced();
+            observer.replied();
+            match self.conversation.hear(reply, cancel, observer).await? {
+                Next::Ask => {}
+                Next::End(outcome) => return Ok(outcome),
+            }
+        }
+        Err(EngineError::TurnLimit {
+            turns: self.job.limits.turns,
+        })
+    }
+}
+
+fn open_intake(job: &Job) -> Result<Option<Arc<Intake<'_>>>, EngineError> {
+    let Some(submission) = &job.submission else {
+        return Ok(None);
+    };
+    if job.tools.contains(&submission.name) {
+        return Err(EngineError::Job(format!(
+            "the submission and a tool are both called `{}`; rename one",
+            submission.name
+        )));
+    }
+    let intake = Intake::open(submission).map_err(EngineError::Job)?;
+    Ok(Some(Arc::new(intake)))
+}
+
+fn request(
+    job: &Job,
+    entry: &ModelEntry,
+    conversation: &Conversation<'_>,
+    (tries, turn): (u32, u32),
+) -> ModelRequest {
+    let mut tools = job.tools.specs();
+    tools.extend(job.submission.as_ref().map(Submission::spec));
+    let mut script = job.script.clone();
+    script.attempt += tries;
+    script.turn = turn;
+    ModelRequest {
+        tools,
+        tool_choice: tool_choice(job),
+        max_output_tokens: job.limits.output_tokens,
+        script: Some(script),
+        ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
+    }
+}
+
+/// A model is made to submit where it has nothing else to do. A chat speaks first: a model that is made to call says
+/// nothing.
+fn tool_choice(job: &Job) -> ToolChoice {
+    match &job.submission {
+        Some(submission) if job.tools.is_empty() && job.role != ModelRole::Chat => {
+            ToolChoice::Tool(submission.name.clone())
+        }
+        _ => ToolChoice::Auto,
+    }
+}
