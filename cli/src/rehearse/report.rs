@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Idea, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -53,8 +52,8 @@ pub(super) struct BuildReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     tasks: TaskCounts,
-    /// The attempts of all its tasks.
-    pub(super) attempts: usize,
+    /// The tries of all its tasks.
+    pub(super) attempts: u32,
     /// One commit for each landed task, in landing order.
     pub(super) commits: Vec<CommitId>,
 }
@@ -139,8 +138,7 @@ async fn build(store: &Store, idea: &Slug) -> Result<Option<BuildReport>, ReadEr
         return Ok(None);
     };
     let of_build = Query::new().equal("build", build.id.to_string());
-    let mut tasks = store.list::<Task>(of_build.clone()).await?;
-    let attempts = store.count::<Attempt>(of_build).await?;
+    let mut tasks = store.list::<Task>(of_build).await?;
     tasks.sort_by_key(|task| (task.completed_at, task.number));
     let reason = match build.state {
         BuildState::Succeeded => None,
@@ -160,7 +158,7 @@ async fn build(store: &Store, idea: &Slug) -> Result<Option<BuildReport>, ReadEr
             failed: in_state(TaskState::Failed),
             skipped: in_state(TaskState::Skipped),
         },
-        attempts: usize::try_from(attempts).unwrap_or(usize::MAX),
+        attempts: tasks.iter().map(|task| task.attempts).sum(),
         commits: tasks
             .iter()
             .filter_map(|task| task.commit.clone())

@@ -55,8 +55,8 @@ pub(crate) struct House {
     script: String,
     options: BuildOptions,
     clock: Clock,
-    told: Arc<Mutex<Vec<ModelRequest>>>,
-    pace: Option<Arc<dyn Pace>>,
+    pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
+    pub(crate) pace: Option<Arc<dyn Pace>>,
     programs: Option<PathBuf>,
     watched: bool,
 }
@@ -120,17 +120,6 @@ impl House {
         self.paced_by(Arc::new(hold.clone()))
     }
 
-    /// Lets the model answer at once from now on.
-    pub(crate) fn free(mut self) -> Self {
-        self.pace = None;
-        self
-    }
-
-    /// Forgets the last thing that the model was told, which it never answered.
-    pub(crate) fn forget_last_request(&self) {
-        self.told.lock().unwrap().pop();
-    }
-
     /// Lets every call of the model go through `pace` first.
     pub(crate) fn paced_by(mut self, pace: Arc<dyn Pace>) -> Self {
         self.pace = Some(pace);
@@ -176,16 +165,6 @@ impl House {
             })
             .map(ModelRequest::text)
             .collect()
-    }
-
-    /// Returns every request about a task, in order.
-    pub(crate) fn requests(&self, task: &str) -> Vec<ModelRequest> {
-        let told = self.told.lock().unwrap();
-        let of_task = |request: &&ModelRequest| {
-            let key = request.script.as_ref();
-            key.is_some_and(|key| key.task == task)
-        };
-        told.iter().filter(of_task).cloned().collect()
     }
 
     pub(crate) fn repo(&self) -> PathBuf {

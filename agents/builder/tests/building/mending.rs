@@ -1,5 +1,6 @@
 //! A failed gate is a turn of the conversation: it goes on in its tree, with what failed as the result of `finish`.
 
+use ropewalk_engine::llm::ModelRequest;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::knowledge::KnowledgeItem;
@@ -17,6 +18,29 @@ fn plan() -> Value {
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
         "validation": { "command": "cat T-1.txt; ! grep -n wrong T-1.txt", "expected": "exit 0" },
     }])
+}
+
+impl House {
+    /// Lets the model answer at once from now on.
+    fn free(mut self) -> Self {
+        self.pace = None;
+        self
+    }
+
+    /// Forgets the last thing that the model was told, which it never answered.
+    fn forget_last_request(&self) {
+        self.told.lock().unwrap().pop();
+    }
+
+    /// Returns every request about a task, in order.
+    fn requests(&self, task: &str) -> Vec<ModelRequest> {
+        let told = self.told.lock().unwrap();
+        let of_task = |request: &&ModelRequest| {
+            let key = request.script.as_ref();
+            key.is_some_and(|key| key.task == task)
+        };
+        told.iter().filter(of_task).cloned().collect()
+    }
 }
 
 /// A rule of the script: what the agent calls at a turn of a try.
