@@ -86,11 +86,6 @@ fn failed(answer: Answer) -> Input {
 fn task_inputs() -> Vec<(&'static str, Input)> {
     let attempt = AttemptId(Uuid::nil());
     let text = String::new;
-    let exceeded = Box::new(Exceeded {
-        scope: text(),
-        limit: text(),
-        used: text(),
-    });
     let obstruct = Input::Obstruct {
         by: Files::Locked,
         told: text(),
@@ -149,6 +144,21 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
         ("asks for consent", failed(Answer::AskPerson)),
         ("tries are used up", failed(Answer::Fail { class })),
         ("cut off", cut_off),
+    ];
+    inputs.extend(standstill_inputs());
+    inputs.extend(waiting_inputs());
+    inputs
+}
+
+/// What keeps an attempt from going on through no fault of its own.
+fn standstill_inputs() -> Vec<(&'static str, Input)> {
+    let text = String::new;
+    let exceeded = Box::new(Exceeded {
+        scope: text(),
+        limit: text(),
+        used: text(),
+    });
+    vec![
         ("interrupted", Input::Interrupt { why: text() }),
         ("stands still", Input::Suspend { why: text() }),
         (
@@ -165,9 +175,7 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
                 own: true,
             },
         ),
-    ];
-    inputs.extend(waiting_inputs());
-    inputs
+    ]
 }
 
 /// What ends a wait, and what people say.
