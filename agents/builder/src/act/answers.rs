@@ -107,15 +107,19 @@ impl Fate {
     fn of(trigger: Trigger, answer: &QuestionAnswered) -> Self {
         let by = &answer.answered_by;
         let choice = answer.choice.as_ref();
-        // Words alone were advice before choices had ids.
         let guided = || Self::Retry {
             guidance: Some(answer.answer.clone()),
+        };
+        // Words alone were taken before choices had ids. They may say anything, and another round is paid for.
+        let unclear = || Self::Leave {
+            told: format!("left failed: what {by} answered is none of the choices"),
         };
         if trigger == Trigger::TaskInterrupted {
             return match TaskInterrupted::of(choice) {
                 Some(TaskInterrupted::Again) => Self::Retry { guidance: None },
                 Some(TaskInterrupted::Skip) => Self::Skip,
-                Some(TaskInterrupted::Guide) | None => guided(),
+                Some(TaskInterrupted::Guide) => guided(),
+                None => unclear(),
             };
         }
         match TaskFailedRepeatedly::of(choice) {
@@ -129,7 +133,8 @@ impl Fate {
             Some(TaskFailedRepeatedly::Rethink) => Self::Retry {
                 guidance: Some(RETHINK.to_owned()),
             },
-            Some(TaskFailedRepeatedly::Guide) | None => guided(),
+            Some(TaskFailedRepeatedly::Guide) => guided(),
+            None => unclear(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ropewalk_orchestrator::questions::{self, AnswerError};
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::payload::TaskRetry;
+use ropewalk_schemas::payload::{QuestionAnswered, TaskRetry};
 use ropewalk_schemas::question::{Content, FileChange, Question, QuestionState};
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{ContentHash, Payload, Subject};
@@ -218,6 +218,38 @@ async fn a_failed_task_that_is_left_stays_as_it_is() {
     let left = task(&tasks, "T-2");
     assert_eq!((left.state, left.attempts), (TaskState::Failed, 3));
     assert_eq!(left.reason.as_deref(), Some("left failed by ada"));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_names_no_choice_spends_no_further_try() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open.approve(of_two()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = open.open_question("T-2").await.unwrap();
+    // As it was stored when words alone were an answer.
+    let answer = QuestionAnswered {
+        question_id: question.id,
+        trigger: question.trigger.clone(),
+        choice: None,
+        answer: "leave it, I shall look at it".to_owned(),
+        answered_by: "ada".to_owned(),
+        channel: "cli".to_owned(),
+        about: question.about.clone(),
+        idea_slug: question.idea.clone(),
+    };
+    open.emit(
+        Subject::question(question.id),
+        Payload::QuestionAnswered(answer),
+    )
+    .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed);
+    let left = task(&tasks, "T-2");
+    assert_eq!((left.state, left.attempts), (TaskState::Failed, 3));
+    assert_eq!(left.failures.len(), 3, "what failed is not forgotten");
     open.close().await;
 }
 
