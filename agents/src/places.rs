@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ropewalk_schemas::{Slug, UserSlug};
+use ropewalk_schemas::{Slug, SpecId, UserSlug};
 
 /// The repository of the user and the state directory beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,5 +21,15 @@ impl Places {
             .join(user.as_str())
             .join("ideas")
             .join(idea.as_str())
+    }
+
+    /// Returns the folder with the locks of specifications that are being written.
+    pub(crate) fn specification_locks(&self) -> PathBuf {
+        self.state.join("specifications")
+    }
+
+    /// Returns the lock of a specification that is being written.
+    pub(crate) fn specification_lock(&self, spec: SpecId) -> PathBuf {
+        self.specification_locks().join(format!("{spec}.lock"))
     }
 }

@@ -114,10 +114,10 @@ impl Agent for SpecificationWriter {
     async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
         match &event.payload {
             Payload::SpecRequested(asked) => {
-                act::write(&self.options, asked.spec_id, context).await
+                act::requested(&self.options, asked.spec_id, context).await
             }
             Payload::SpecRevisionRequested(asked) => {
-                act::write(&self.options, asked.spec_id, context).await
+                act::requested(&self.options, asked.spec_id, context).await
             }
             Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {
                 answers::on_answer(&self.options, answer, context).await

@@ -101,6 +101,7 @@ impl Yard {
             document: text,
             tasks,
             validation: Vec::new(),
+            answers: Vec::new(),
             at: self.context.now(),
         };
         let mut changes = ChangeSet::new();

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ContentHash, CorrelationId, RequirementId, Slug, SpecId, UserSlug};
+use crate::ids::{ContentHash, CorrelationId, QuestionId, RequirementId, Slug, SpecId, UserSlug};
 use crate::repo_path::RepoPath;
 use crate::state::states;
 use crate::task::{GotchaReference, TaskBlock};
@@ -94,6 +94,9 @@ pub struct Revision {
     /// Warnings of the validation, for people.
     #[serde(default)]
     pub validation: Vec<String>,
+    /// The questions whose answers it was made with.
+    #[serde(default)]
+    pub answers: Vec<QuestionId>,
     /// When it was made.
     pub at: DateTime<Utc>,
 }

@@ -14,6 +14,7 @@ use ropewalk_schemas::specification::{
 use ropewalk_schemas::task::{Action, GotchaReference, TaskBlock};
 use ropewalk_schemas::{Payload, SpecId, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
+use ropewalk_workspace::FileLock;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Loaded, Material};
@@ -23,11 +24,34 @@ use crate::failure;
 use crate::idea_folder::{SPEC, TASKS};
 use crate::model_question::ModelQuestion;
 
-/// Writes the next revision of a specification that is asked for; one that is not stays as it is.
+/// Writes the next revision of a specification that is asked for.
+pub(super) async fn requested(
+    options: &SpecificationOptions,
+    id: SpecId,
+    context: &Context,
+) -> Result<ChangeSet, AgentError> {
+    let alone = alone(options, id).await?;
+    write(options, id, context, &alone).await
+}
+
+/// Waits until nobody writes the specification `id`, in any process: two who write it at once pay for the same call.
+pub(super) async fn alone(
+    options: &SpecificationOptions,
+    id: SpecId,
+) -> Result<FileLock, AgentError> {
+    let places = &options.places;
+    std::fs::create_dir_all(places.specification_locks()).map_err(AgentError::transient)?;
+    FileLock::wait(&places.specification_lock(id))
+        .await
+        .map_err(AgentError::transient)
+}
+
+/// Writes the next revision of a specification that is a draft; any other stays as it is.
 pub(super) async fn write(
     options: &SpecificationOptions,
     id: SpecId,
     context: &Context,
+    _alone: &FileLock,
 ) -> Result<ChangeSet, AgentError> {
     let material = match context::load(options, id, context).await? {
         Loaded::Nothing => return Ok(ChangeSet::new()),
@@ -176,6 +200,7 @@ async fn generate(
         document,
         tasks,
         validation: plan.warnings,
+        answers: material.answered.clone(),
         at: now,
     };
     let price = price::estimate(revision.tasks.len(), &material.history);

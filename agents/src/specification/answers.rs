@@ -14,7 +14,7 @@ use ropewalk_schemas::{BuildId, SpecId, UserSlug};
 use ropewalk_store::ChangeSet;
 use tracing::info;
 
-use super::{SpecificationOptions, act};
+use super::{SpecificationOptions, act, context};
 
 /// Acts on an answer: approves what a yes approves, asks for the revision that an answer asks for, else goes on with
 /// what waited for it.
@@ -84,15 +84,18 @@ async fn clarified(
     id: SpecId,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
+    let alone = act::alone(options, id).await?;
     let spec = context.store.get::<Specification>(&id.to_string()).await?;
-    if spec.is_some_and(|spec| spec.state == SpecState::Draft) {
-        return act::write(options, id, context).await;
-    }
-    let Some(question) = question(answer, context).await? else {
+    let (Some(spec), Some(question)) = (spec, question(answer, context).await?) else {
         return Ok(ChangeSet::new());
     };
-    // The plan stands on the default already.
-    if answer.choice.is_some() && answer.choice == question.default {
+    if spec.state == SpecState::Draft {
+        return act::write(options, id, context, &alone).await;
+    }
+    // The plan stands on the default, or on the answer itself, already.
+    let is_default = answer.choice.is_some() && answer.choice == question.default;
+    let newest = context::previous(&context.store, &spec).await?;
+    if is_default || newest.is_some_and(|plan| plan.answers.contains(&question.id)) {
         return Ok(ChangeSet::new());
     }
     let feedback = format!("{}\nThe answer: {}", question.text, answer.answer);

@@ -13,7 +13,7 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Revision, SpecState, Specification};
 use ropewalk_schemas::task::Action;
-use ropewalk_schemas::{BuildId, RepoPath, SpecId, TaskId};
+use ropewalk_schemas::{BuildId, QuestionId, RepoPath, SpecId, TaskId};
 use ropewalk_store::{Query, Store, Versioned, revision_key};
 
 use super::price::TaskCost;
@@ -72,6 +72,8 @@ pub(super) struct Material {
     pub(super) patterns: Vec<KnowledgeItem>,
     /// What was asked and answered about this specification, oldest first.
     pub(super) answers: Vec<(String, String)>,
+    /// The questions that were answered about it, of any kind.
+    pub(super) answered: Vec<QuestionId>,
     /// The newest revision, when it is to be changed.
     pub(super) previous: Option<Revision>,
     /// What a plan is checked against.
@@ -133,6 +135,11 @@ pub(super) async fn load(
         answers: questions
             .iter()
             .filter_map(|question| answered(question))
+            .collect(),
+        answered: questions
+            .iter()
+            .filter(|question| question.answer.is_some())
+            .map(|question| question.id)
             .collect(),
         idea: idea.record,
         spec,
@@ -316,7 +323,10 @@ async fn planned_elsewhere(
     Ok(files)
 }
 
-async fn previous(store: &Store, spec: &Specification) -> Result<Option<Revision>, AgentError> {
+pub(super) async fn previous(
+    store: &Store,
+    spec: &Specification,
+) -> Result<Option<Revision>, AgentError> {
     if spec.revision == 0 {
         return Ok(None);
     }

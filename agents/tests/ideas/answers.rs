@@ -1,5 +1,7 @@
 //! What answers about specifications set in motion, and what words alone do not.
 
+use std::time::Duration;
+
 use ropewalk_config::Trigger;
 use ropewalk_desk::specifications;
 use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
@@ -86,6 +88,42 @@ async fn an_answer_about_a_plan_that_stands_makes_the_plan_anew() {
             "{answer}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_answer_beside_a_request_for_a_revision_is_no_second_call() {
+    let mut asking = small_plan("Pets");
+    asking["question"] = json!({ "type": "clarifying", "text": "Which colour?", "default": "red",
+        "options": [{ "id": "red", "label": "Red" }, { "id": "blue", "label": "Blue" }] });
+    let slow = rule("task: revision-2", &small_plan("Blue pets"));
+    let slow = slow.replace("reply: {", "reply: {delay_ms: 1000, ");
+    let house = House::new(&(rule("task: revision-1", &asking) + &slow)).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let open = house.open_questions().await;
+    let colour = open.iter().find(|row| row.text == "Which colour?").unwrap();
+    let (person, ann) = (house.person(), user("ann"));
+    questions::answer(&person, colour.id, "blue", "ann", "cli")
+        .await
+        .unwrap();
+    specifications::revise(&person, spec, &ann, "Fewer words")
+        .await
+        .unwrap();
+    house.run().await;
+    let called = async || (house.calls() == 2).then_some(());
+    house.until("the call for revision 2", called).await;
+    // Whoever would ask beside it has the time to.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    house.clock.advance(Duration::from_secs(2));
+    let settled = async || {
+        let open = house.store().open_deliveries(None, 0, 1).await.unwrap();
+        open.is_empty().then_some(())
+    };
+    house.until("the end of all deliveries", settled).await;
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
+    assert_eq!(house.calls(), 2);
+    assert_eq!(house.revision(spec, 2).await.answers, [colour.id]);
 }
 
 #[tokio::test]

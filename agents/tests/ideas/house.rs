@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use ropewalk_agents::idea_folder::IdeaFolder;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
@@ -17,7 +19,9 @@ use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_desk::ideas::{Opening, Started};
 use ropewalk_desk::{ideas, specifications};
-use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{
+    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, Scripted,
+};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
@@ -34,6 +38,7 @@ use ropewalk_store::{
 use ropewalk_tests::labels::worded;
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 /// How long a test waits for what should happen at once.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -53,7 +58,30 @@ pub(crate) struct House {
     supervisor: Supervisor,
     agents: Vec<Arc<dyn Agent>>,
     script: String,
+    calls: Arc<AtomicUsize>,
     auto_generate: bool,
+}
+
+/// Plays a script and counts how often it is asked.
+struct Counted {
+    model: Scripted,
+    calls: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Model for Counted {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        cancel: &CancellationToken,
+    ) -> Result<ReplyStream, ModelError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.model.stream(request, cancel).await
+    }
 }
 
 impl House {
@@ -77,6 +105,7 @@ impl House {
             supervisor,
             agents: Vec::new(),
             script: script.to_owned(),
+            calls: Arc::default(),
             auto_generate,
         };
         house.move_in().await;
@@ -177,7 +206,10 @@ impl House {
     fn engine(&self) -> Engine {
         let script = Script::parse(&self.script).unwrap();
         let entry = ModelEntry {
-            model: Arc::new(Scripted::new(script, self.clock.clone())),
+            model: Arc::new(Counted {
+                model: Scripted::new(script, self.clock.clone()),
+                calls: Arc::clone(&self.calls),
+            }),
             name: "script".to_owned(),
             prices: PriceTable::default(),
         };
@@ -189,6 +221,11 @@ impl House {
             repo: self.directory.path().join("repo"),
             state: self.directory.path().join("state"),
         }
+    }
+
+    /// Returns how often the model was asked.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -529,6 +529,7 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
                 },
                 tasks: vec![migration().block],
                 validation: Vec::new(),
+                answers: Vec::new(),
                 at: noon(),
             })
             .await;

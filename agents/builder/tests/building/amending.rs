@@ -46,6 +46,7 @@ async fn amend(open: &Open, spec: SpecId, tasks: Value) {
         document: text,
         tasks,
         validation: Vec::new(),
+        answers: Vec::new(),
         at: open.context.now(),
     });
     changes.emit(open.context.event(

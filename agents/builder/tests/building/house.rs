@@ -336,6 +336,7 @@ impl Open {
             document: text,
             tasks,
             validation: Vec::new(),
+            answers: Vec::new(),
             at: self.context.now(),
         };
         let mut changes = ChangeSet::new();
