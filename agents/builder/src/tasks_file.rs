@@ -1,15 +1,21 @@
-//! Lets the tasks.md in the idea folder follow what SQL says about its tasks.
+//! Lets the tasks.md in the idea folder, and the one that travels with the code, follow what SQL says about its tasks.
 
+use std::fmt::Display;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::BuildId;
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document::tasks_md::{self, Progress};
-use ropewalk_workspace::FileLock;
+use ropewalk_schemas::{BuildId, CommitId, RepoPath};
+use ropewalk_store::ChangeSet;
+use ropewalk_workspace::clone::FileChange;
+use ropewalk_workspace::commit::NewCommit;
+use ropewalk_workspace::{CommitMessage, FileLock};
 use tracing::warn;
 
 use super::Shared;
-use super::context::Plan;
+use super::context::{Plan, retry_on_conflict};
 use super::error::BuilderError;
 use super::prime::idea_folder;
 
@@ -32,11 +38,86 @@ pub(crate) async fn write(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(unusable(&path, source)),
     };
-    let mut document = match tasks_md::parse(&text) {
+    let Some(updated) = updated(&text, &plan, &path.display()) else {
+        return Ok(());
+    };
+    // A reader sees the old file or the new one, never half of it.
+    let fresh = path.with_extension("md.new");
+    std::fs::write(&fresh, updated).map_err(|source| unusable(&fresh, source))?;
+    std::fs::rename(&fresh, &path).map_err(|source| unusable(&path, source))
+}
+
+/// Commits what became of the tasks to the tasks.md that travels with the code; returns the head that has it, and none
+/// where the build went on meanwhile.
+pub(crate) async fn commit(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+) -> Result<Option<CommitId>, BuilderError> {
+    retry_on_conflict!(id, {
+        let Some(plan) = Plan::load(&context.store, id).await? else {
+            return Ok(Some(None));
+        };
+        let build = &plan.build;
+        let (BuildState::Verifying, Some(head)) = (build.state, &build.head) else {
+            return Ok(Some(None));
+        };
+        let Some(change) = change_at(shared, &plan, head).await? else {
+            return Ok(Some(Some(head.clone())));
+        };
+        let message = CommitMessage::new(format!("ideas: note what became of {}", build.idea))
+            .with_body("The list of its tasks says which are complete, and when they were.")
+            .with_trailer("Ropewalk-Execution", id.to_string());
+        let commit = NewCommit {
+            tree: &shared.clone.create_tree(head, &[change]).await?,
+            parents: std::slice::from_ref(head),
+            message: &message,
+            // The same time at every try, so that a repetition makes the same commit.
+            when: last_landing(&plan),
+        };
+        let commit = shared.clone.create_commit(commit).await?;
+        let after = Build {
+            head: Some(commit.clone()),
+            ..build.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(build, &after);
+        context.store.commit(changes).await?;
+        Ok(Some(Some(commit)))
+    })
+}
+
+/// Returns what has to change in the tasks.md of `head`; none where there is none, or it is true already.
+async fn change_at(
+    shared: &Shared,
+    plan: &Plan,
+    head: &CommitId,
+) -> Result<Option<FileChange>, BuilderError> {
+    let name = format!("ideas/{}/build/tasks.md", plan.build.idea);
+    let Ok(path) = RepoPath::parse(&name) else {
+        return Ok(None);
+    };
+    let found = shared.clone.read_file(head, &name).await?;
+    let text = found.and_then(|content| String::from_utf8(content).ok());
+    let updated = text.and_then(|text| updated(&text, plan, &name));
+    Ok(updated.map(|text| FileChange::Write {
+        path,
+        content: text.into_bytes(),
+    }))
+}
+
+fn last_landing(plan: &Plan) -> DateTime<Utc> {
+    let landings = plan.tasks.iter().filter_map(|task| task.completed_at);
+    landings.max().unwrap_or(plan.build.created_at)
+}
+
+/// Writes the states and times of the tasks into a tasks.md; none where nothing changes, or where it cannot be read.
+fn updated(text: &str, plan: &Plan, name: &impl Display) -> Option<String> {
+    let mut document = match tasks_md::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            warn!("`{}` is left as it is: {error}", path.display());
-            return Ok(());
+            warn!("`{name}` is left as it is: {error}");
+            return None;
         }
     };
     for task in &plan.tasks {
@@ -47,21 +128,11 @@ pub(crate) async fn write(
             completed_at: task.completed_at,
         };
         if let Err(error) = document.set_status(&task.id, &progress) {
-            warn!(
-                "`{}` does not hold task `{}`: {error}",
-                path.display(),
-                task.id
-            );
+            warn!("`{name}` does not hold task `{}`: {error}", task.id);
         }
     }
     let updated = document.to_string();
-    if updated == text {
-        return Ok(());
-    }
-    // A reader sees the old file or the new one, never half of it.
-    let fresh = path.with_extension("md.new");
-    std::fs::write(&fresh, updated).map_err(|source| unusable(&fresh, source))?;
-    std::fs::rename(&fresh, &path).map_err(|source| unusable(&path, source))
+    (updated != text).then_some(updated)
 }
 
 fn unusable(path: &Path, source: std::io::Error) -> BuilderError {

@@ -26,10 +26,11 @@ pub(crate) async fn verify(
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
-    let Some(plan) = Plan::load(&context.store, id).await? else {
+    // What is checked is what a person gets: the code, and the word about its tasks that travels with it.
+    let Some(head) = tasks_file::commit(shared, context, id).await? else {
         return Ok(());
     };
-    let (BuildState::Verifying, Some(head)) = (plan.build.state, plan.build.head.clone()) else {
+    let Some(plan) = Plan::load(&context.store, id).await? else {
         return Ok(());
     };
     // What is told to be on the branch must be on the branch first.

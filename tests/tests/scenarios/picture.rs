@@ -49,7 +49,8 @@ pub(crate) fn git(repository: &Path, arguments: &[&str]) -> anyhow::Result<Strin
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
 }
 
-/// Returns the commits of `branch` that `main` has not, without the first, which brings the idea folder; sorted by task.
+/// Returns the commits of `branch` that brought a task and that `main` has not, sorted by task. The first brings the idea
+/// folder, and the last of a build that came to its end what became of the tasks.
 pub(crate) fn landed(repository: &Path, branch: &str) -> anyhow::Result<Vec<Landed>> {
     let range = format!("main..{branch}");
     let shas = git(
@@ -59,6 +60,9 @@ pub(crate) fn landed(repository: &Path, branch: &str) -> anyhow::Result<Vec<Land
     let mut commits = Vec::new();
     for sha in shas.lines().skip(1) {
         commits.push(commit(repository, sha)?);
+    }
+    if commits.last().is_some_and(|last| last.task.is_empty()) {
+        commits.pop();
     }
     commits.sort();
     Ok(commits)

@@ -1,8 +1,10 @@
 //! One task, every step in order.
 
+use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::document::tasks_md::{self, PlanStatus, TasksPlan};
+use ropewalk_schemas::task::{TaskBlock, TaskState};
 use serde_json::json;
 
 use crate::house::{House, task, writes};
@@ -73,6 +75,54 @@ async fn an_approved_plan_becomes_a_published_branch() {
             "build.completed",
             "question.asked",
         ]
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+    }]);
+    let blocks: Vec<TaskBlock> = serde_json::from_value(plan.clone()).unwrap();
+    let text = tasks_md::render(&TasksPlan {
+        id: SpecId(uuid::Uuid::from_u128(1)),
+        title: "Habits",
+        spec_version: 1,
+        context: &[],
+        tasks: &blocks,
+    });
+    let folder = house.state().join("users/ada/ideas/habits/build");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tasks.md"), text).unwrap();
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let landed = open.git(&["show", "build/habits:ideas/habits/build/tasks.md"]);
+    let landed = tasks_md::parse(&landed).unwrap();
+    assert_eq!(
+        (landed.header().completed, landed.header().status),
+        (1, PlanStatus::Complete)
+    );
+    let entry = &landed.entries()[0];
+    assert_eq!(entry.block, blocks[0], "what was approved is as it was");
+    assert_eq!(
+        (entry.progress.status, entry.progress.completed_at.is_some()),
+        (TaskState::Complete, true)
+    );
+    let head = open.git(&["rev-parse", "build/habits"]);
+    assert_eq!(build.head.as_ref().unwrap().as_str(), head);
+    let done = task(&tasks, "T-1").commit.as_ref().unwrap();
+    assert_eq!(open.git(&["rev-parse", "build/habits~1"]), done.as_str());
+    let whole = open.evidence(build.id).await;
+    let whole = whole.iter().find(|evidence| evidence.task.is_none());
+    assert_eq!(
+        whole.unwrap().commit.as_str(),
+        head,
+        "the check saw it with the code"
     );
     open.close().await;
 }
