@@ -32,6 +32,7 @@ pub mod specification;
 pub mod task;
 pub mod timer;
 pub mod wait;
+pub mod wish;
 
 pub use event::{CloudEvent, DecodeError, Event, EventPattern, Priority, Subject};
 pub use glob_pattern::{GlobPattern, GlobPatternError};

@@ -40,6 +40,8 @@ pub const TABLES: &[&Table] = &[
     schemas::model_call::ModelCall::TABLE,
     schemas::timer::Timer::TABLE,
     schemas::deaths::Deaths::TABLE,
+    schemas::outage::Outage::TABLE,
+    schemas::wish::Wish::TABLE,
 ];
 
 /// Says how a record becomes a row: `record! { Type in "table" (key expression) { column: kind = value, … } }`.
@@ -77,11 +79,15 @@ mod tests {
             concat!(
                 include_str!("../migrations/sqlite/0001_initial.sql"),
                 include_str!("../migrations/sqlite/0004_deaths.sql"),
+                include_str!("../migrations/sqlite/0005_outages.sql"),
+                include_str!("../migrations/sqlite/0006_wishes.sql"),
             )
             .to_owned(),
             concat!(
                 include_str!("../migrations/postgres/0001_initial.sql"),
                 include_str!("../migrations/postgres/0004_deaths.sql"),
+                include_str!("../migrations/postgres/0005_outages.sql"),
+                include_str!("../migrations/postgres/0006_wishes.sql"),
             )
             .replace(" COLLATE \"C\"", ""),
         ];
@@ -107,6 +113,6 @@ mod tests {
                 .collect();
             assert_eq!(made, described, "{}", table.name);
         }
-        assert_eq!(TABLES.len(), 21);
+        assert_eq!(TABLES.len(), 23);
     }
 }

@@ -6,6 +6,7 @@
 mod act;
 mod ask;
 mod attempt;
+mod branch;
 mod budget;
 mod claim;
 mod context;

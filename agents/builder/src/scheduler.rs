@@ -1,4 +1,5 @@
-//! Looks after builds: settles them, lays their ground, checks them as a whole, publishes what is not published.
+//! Looks after builds: does what people want of their branches, settles them, lays their ground, checks them as a whole,
+//! publishes what is not published.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::context::{self, builds_in};
 use super::error::BuilderError;
 use super::lease_reaper::Court;
 use super::processes::Duty;
-use super::{prime, publish, retirements, settle, verify};
+use super::{branch, prime, publish, retirements, settle, verify};
 
 /// The first pause after a call. A call may come just before the commit that it speaks of, so the next look is soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -167,6 +168,13 @@ async fn look(
 ) -> Result<(), BuilderError> {
     let builds = builds_in(&context.store, &LOOKED_AFTER).await?;
     end_unwanted(shared, context, &builds).await?;
+    for wish in branch::wishes(context).await? {
+        let (work, shared, context) = (shared, Arc::clone(shared), context.clone());
+        let id = wish.build;
+        chores.begin(work, id, async move {
+            branch::fulfil(&shared, &context, id).await
+        });
+    }
     for build in builds {
         match need(&build) {
             Need::Nothing => {}

@@ -1,8 +1,9 @@
-//! Rows of builds, their tasks, attempts and evidence.
+//! Rows of builds, what people want of their branches, their tasks, attempts and evidence.
 
 use ropewalk_schemas::attempt::{Attempt, Evidence, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::{Task, WaitReason};
+use ropewalk_schemas::wish::Wish;
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, TaskId};
 
 use super::record;
@@ -56,6 +57,10 @@ record!(Build, "builds", |build| build.id.to_string(), {
     "state": text = build.state,
     "priority": integer = build.priority,
     "created_at": integer = build.created_at,
+});
+
+record!(Wish, "wishes", |wish| wish.build.to_string(), {
+    "at": integer = wish.at,
 });
 
 record!(Task, "tasks", |task| task_key(task.build, &task.id), {

@@ -90,6 +90,11 @@ fn nothing_is_left_to_do_and_no_test_is_ignored() -> Result<()> {
 }
 
 #[test]
+fn handlers_of_builds_leave_git_and_gate_to_the_scheduler() -> Result<()> {
+    check_files(sources::slow_handlers)
+}
+
+#[test]
 fn files_stay_small() -> Result<()> {
     check_files(sizes::long_file)
 }

@@ -91,6 +91,45 @@ fn collect_identifiers(tokens: TokenStream, identifiers: &mut BTreeSet<String>) 
     }
 }
 
+/// What a handler of the build agent leaves to its workers: git, the gate and the attempts that run.
+const LATER: [&str; 4] = ["clone", "gate", "land", "cancel"];
+
+/// Calls of a handler of the build agent that are not for it: its delivery stays open meanwhile, and its commit may fail.
+pub(crate) fn slow_handlers(path: &str, text: &str) -> Result<Vec<String>> {
+    if !path.starts_with("agents/builder/src/act/") {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    find_members(tokens(path, text)?, &mut found);
+    Ok(found
+        .into_iter()
+        .map(|what| {
+            format!("`{path}` calls {what}: note what is wanted, and let the scheduler do it")
+        })
+        .collect())
+}
+
+/// Finds `shared.clone.…`, `shared.gate.…`, `signals.cancel(…)` and `land::land(…)`.
+fn find_members(tokens: TokenStream, found: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let name = |token: Option<&TokenTree>| match token {
+        Some(TokenTree::Ident(name)) => Some(name.to_string()),
+        _ => None,
+    };
+    for (position, token) in tokens.iter().enumerate() {
+        if let TokenTree::Group(group) = token {
+            find_members(group.stream(), found);
+        }
+        let owner = name(Some(token)).unwrap_or_default();
+        let gap = if owner == "land" { 3 } else { 2 };
+        let member = name(tokens.get(position + gap)).unwrap_or_default();
+        let is_meant = matches!(owner.as_str(), "shared" | "signals" | "land");
+        if is_meant && LATER.contains(&member.as_str()) {
+            found.push(format!("`{owner}` for `{member}`"));
+        }
+    }
+}
+
 fn tokens(path: &str, text: &str) -> Result<TokenStream> {
     text.parse()
         .map_err(|error| anyhow!("cannot parse `{path}`: {error}"))
@@ -99,6 +138,21 @@ fn tokens(path: &str, text: &str) -> Result<TokenStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_handler_that_does_the_work_itself_is_found() -> Result<()> {
+        let handler = "agents/builder/src/act/answers.rs";
+        let slow = "async fn merge() { if shared.clone.fetch().await { land::land(&shared.gate).await; } shared.signals.cancel(1) }";
+        assert_eq!(slow_handlers(handler, slow)?.len(), 4);
+        assert_eq!(
+            slow_handlers("agents/builder/src/branch.rs", slow)?.len(),
+            0
+        );
+        let swift =
+            "async fn merge() { let all = row.clone(); land::disown(all); changes.put(&wish); }";
+        assert_eq!(slow_handlers(handler, swift)?.len(), 0);
+        Ok(())
+    }
 
     #[test]
     fn a_crate_without_documentation_is_found() {

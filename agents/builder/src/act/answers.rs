@@ -6,23 +6,22 @@ use ropewalk_config::questions::choice::{
     TaskInterrupted,
 };
 use ropewalk_coordination::ownership;
-use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
-use ropewalk_schemas::build::{Build, StopCause};
+use ropewalk_schemas::build::StopCause;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::task::{KeptWork, Task};
+use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Query, Versioned};
 
 use super::{control, wishes};
 use crate::Shared;
-use crate::ask;
 use crate::budget;
 use crate::context;
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::land::{self, LandRequest};
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::Input;
 use crate::verdicts;
@@ -246,6 +245,7 @@ async fn check_held(
     }
 }
 
+/// Stops a build whose branch somebody moved, or notes how it is to go on.
 async fn branch_moved(
     shared: &Shared,
     context: &Context,
@@ -253,60 +253,35 @@ async fn branch_moved(
     answer: &QuestionAnswered,
 ) -> Result<ChangeSet, BuilderError> {
     let mut changes = ChangeSet::new();
-    let Some(build) = context::build(&context.store, build).await? else {
-        return Ok(changes);
-    };
-    let scene = Scene::new(shared, context, &build);
-    let adopted = match BranchMoved::of(answer.choice.as_ref()) {
+    let by = &answer.answered_by;
+    let what = match BranchMoved::of(answer.choice.as_ref()) {
         Some(BranchMoved::Stop) => {
-            let by = &answer.answered_by;
-            let input = build::Input::Stop {
-                why: StopCause::Person,
-                told: format!("{STOP_REQUESTED} by {by}: its branch was moved"),
-            };
-            control::steer(&scene, &mut changes, &build, input).await?;
+            if let Some(build) = context::build(&context.store, build).await? {
+                let scene = Scene::new(shared, context, &build);
+                let input = build::Input::Stop {
+                    why: StopCause::Person,
+                    told: format!("{STOP_REQUESTED} by {by}: its branch was moved"),
+                };
+                control::steer(&scene, &mut changes, &build, input).await?;
+            }
             return Ok(changes);
         }
-        Some(BranchMoved::BuildOnTop) => {
-            let adopted = ask::adoptable(shared, &build).await?;
-            if adopted.is_none() {
-                // It moved again, and no longer leads on from what landed: that is another question.
-                let found = shared.clone.user_branch(&build.branch).await?;
-                let found = found.as_ref();
-                let mut after = build.record.clone();
-                after.question =
-                    ask::branch_moved(shared, context, &mut changes, &build, found).await?;
-                changes.update(&build, &after);
-                return Ok(changes);
-            }
-            adopted
-        }
-        Some(BranchMoved::OwnBranch) => None,
+        Some(BranchMoved::BuildOnTop) => BranchWish::BuildOnTop,
+        Some(BranchMoved::OwnBranch) => BranchWish::OwnBranch,
         None => return Ok(changes),
     };
-    let mut after = scene
-        .build(&mut changes, build::Input::SettleBranch)
-        .await?;
-    if let Some(actual) = adopted {
-        after.head = Some(actual.clone());
-        after.published = Some(actual);
-    } else {
-        // What others put on the branch stays theirs; the landed commits go on under a free name.
-        after.branch = own_branch(shared, &build).await?;
-        after.published = None;
-    }
-    changes.update(&build, &after);
+    changes.put(&wish(context, build, what, by));
     Ok(changes)
 }
 
-async fn own_branch(shared: &Shared, build: &Build) -> Result<String, BuilderError> {
-    let mut number = 2_u32;
-    loop {
-        let branch = format!("build/{}-{number}", build.idea);
-        if branch != build.branch && shared.clone.user_branch(&branch).await?.is_none() {
-            return Ok(branch);
-        }
-        number += 1;
+/// Notes what a person wants of the branch of a build; git and gate are for the scheduler.
+fn wish(context: &Context, build: BuildId, what: BranchWish, by: &str) -> Wish {
+    Wish {
+        build,
+        what,
+        by: by.to_owned(),
+        cause: context.cause(),
+        at: context.now(),
     }
 }
 
@@ -333,7 +308,15 @@ async fn finished(
     let told = match fate {
         None => return Ok(changes),
         Some(BuildFinished::Merge) => {
-            return merge(shared, context, &row, &answer.answered_by).await;
+            if row.merged.is_none() {
+                changes.put(&wish(
+                    context,
+                    build,
+                    BranchWish::Merge,
+                    &answer.answered_by,
+                ));
+            }
+            return Ok(changes);
         }
         Some(BuildFinished::PullRequest) => Some(format!(
             "you chose a pull request: `git push origin {}`, then open it where the repository is hosted",
@@ -348,38 +331,5 @@ async fn finished(
     };
     let scene = Scene::new(shared, context, &row);
     control::steer(&scene, &mut changes, &row, build::Input::Heed { told }).await?;
-    Ok(changes)
-}
-
-async fn merge(
-    shared: &Shared,
-    context: &Context,
-    build: &Versioned<Build>,
-    by: &str,
-) -> Result<ChangeSet, BuilderError> {
-    let mut changes = ChangeSet::new();
-    if build.merged.is_some() {
-        return Ok(changes);
-    }
-    let request = LandRequest {
-        build: build.id,
-        into: None,
-        push: None,
-        by: by.to_owned(),
-    };
-    // It is written down at once and not with the end of the delivery: whatever changes while the gate runs, what the
-    // gate saw must not get lost.
-    let refusal = match land::land(&shared.gate, context, &request).await {
-        Ok(_) => return Ok(changes),
-        Err(refusal) if refusal.is_for_people() => refusal,
-        Err(error) => return Err(AgentError::transient(error).into()),
-    };
-    let input = build::Input::RefuseLanding {
-        why: refusal.to_string(),
-    };
-    let scene = Scene::new(shared, context, build);
-    let mut after = scene.build(&mut changes, input).await?;
-    after.question = ask::landing_refused(shared, context, &mut changes, build, &refusal).await?;
-    changes.update(build, &after);
     Ok(changes)
 }

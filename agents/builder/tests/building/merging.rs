@@ -3,10 +3,11 @@
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::Query;
+use ropewalk_store::{EventFilter, Query};
 use serde_json::json;
 
 use crate::house::{House, Open, writes};
+use crate::meeting::MeetingGate;
 
 async fn built(open: &Open) -> Build {
     let spec = open
@@ -96,5 +97,63 @@ async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
     assert_eq!(build.merged.as_ref().unwrap().as_str(), head);
     open.settled().await;
     assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
+    open.close().await;
+}
+
+/// A house in which a merge needs a gate of its own, which is held, and the build that is to be merged.
+async fn held_at_its_gate() -> (House, Open, MeetingGate, Build) {
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file("true", "true");
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None))
+        .with_files(&[("ropewalk.toml", &project_file)]);
+    let open = house.open().await;
+    let build = built(&open).await;
+    std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
+    open.git(&["add", "."]);
+    open.git(&["commit", "-q", "-m", "other work"]);
+    gate.hold();
+    open.answer_about_build("merge").await;
+    gate.until_begun(1).await;
+    (house, open, gate, build)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gate_of_a_merge_runs_while_no_delivery_is_open() {
+    let (_house, open, gate, build) = held_at_its_gate().await;
+    open.settled().await;
+    let merged = open.build(build.spec).await.unwrap().merged;
+    assert_eq!(merged, None, "its gate still runs");
+    gate.release();
+    open.until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    let events = open.services.store.events(&EventFilter::default()).await;
+    let events = events.unwrap();
+    let of = |kind: &str| {
+        events
+            .iter()
+            .rfind(|stored| stored.event.event_type == kind)
+    };
+    let (said, done) = (
+        of("question.answered").unwrap(),
+        of("build.merged").unwrap(),
+    );
+    assert_eq!(done.event.causationid, Some(said.event.id));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_merge_that_a_person_wanted_outlives_a_crash_in_its_gate() {
+    let (house, open, gate, build) = held_at_its_gate().await;
+    open.crash().await;
+    gate.release();
+    let open = house.open().await;
+    let (build, _) = open
+        .until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    let head = open.git(&["rev-parse", "main"]);
+    assert_eq!(build.merged.unwrap().as_str(), head);
+    open.settled().await;
+    assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
+    assert_eq!(pending(&open).await, []);
     open.close().await;
 }
