@@ -18,7 +18,7 @@ use ropewalk_schemas::document;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::TaskBlock;
-use ropewalk_schemas::{ComponentName, Payload, Slug, SpecId, Subject, UserSlug};
+use ropewalk_schemas::{ComponentName, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, Query, Versioned};
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
@@ -92,6 +92,7 @@ impl Yard {
             revision: 1,
             hash: hash.clone(),
             approved_by: UserSlug::parse("ada")?,
+            priority: Priority::DEFAULT,
             price: None,
         };
         let revision = Revision {

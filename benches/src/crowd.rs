@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{BuildId, ContentHash, Slug, UserSlug};
+use ropewalk_schemas::{BuildId, ContentHash, Priority, Slug, UserSlug};
 use ropewalk_store::{ChangeSet, DeliveryKey, Outcome, Store};
 
 use crate::figure::{Figure, Goal};
@@ -106,6 +106,7 @@ fn build(words: &Words) -> Result<Build> {
         revision: 1,
         hash: ContentHash::parse(&hash).context("a hash")?,
         approved_by: UserSlug::parse("ada")?,
+        priority: Priority::DEFAULT,
         price: None,
     };
     Ok(Build {

@@ -12,7 +12,9 @@ use ropewalk_schemas::payload::{PhaseChanged, QuestionAsked, ReviewCompleted, Sp
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::ReviewKind;
 use ropewalk_schemas::specification::Complexity;
-use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload, Slug, UserSlug};
+use ropewalk_schemas::{
+    ComponentName, Event, EventPattern, InvalidId, Payload, Priority, Slug, UserSlug,
+};
 use ropewalk_store::{ChangeSet, Query};
 use serde::Deserialize;
 
@@ -135,7 +137,7 @@ impl Person {
 
     async fn on_ideation(&self, idea: &Slug, context: &Context) -> Result<(), AgentError> {
         match specifications::request(context, idea, &self.user, Complexity::Simple).await {
-            Ok(_) | Err(RequestError::OnItsWay { .. }) => Ok(()),
+            Ok(_) | Err(RequestError::OnItsWay { .. } | RequestError::Abandoned(_)) => Ok(()),
             Err(error) => Err(AgentError::transient(error)),
         }
     }
@@ -145,10 +147,16 @@ impl Person {
         generated: &SpecGenerated,
         context: &Context,
     ) -> Result<(), AgentError> {
-        let approved =
-            specifications::approve(context, generated.spec_id, &generated.hash, &self.user).await;
+        let approved = specifications::approve(
+            context,
+            generated.spec_id,
+            &generated.hash,
+            &self.user,
+            Priority::DEFAULT,
+        )
+        .await;
         match approved {
-            Ok(_) | Err(ApproveError::Already { .. }) => Ok(()),
+            Ok(_) | Err(ApproveError::Already { .. } | ApproveError::Abandoned(_)) => Ok(()),
             Err(error) => Err(AgentError::transient(error)),
         }
     }

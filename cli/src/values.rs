@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ropewalk_config::settings::{StoreLocation, Transport};
+use ropewalk_schemas::Priority;
 use ropewalk_store::Location;
 
 /// Checks the address of a bus.
@@ -16,6 +17,12 @@ pub fn store(text: &str) -> Result<String, String> {
     Location::parse(&text, Path::new(""))
         .map(|_| text)
         .map_err(|error| error.to_string())
+}
+
+/// Reads how urgent something is.
+pub fn priority(text: &str) -> Result<Priority, String> {
+    let number = text.parse::<u8>().map_err(|error| error.to_string())?;
+    Priority::new(number).map_err(|error| error.to_string())
 }
 
 fn checked<T: TryFrom<String, Error: std::fmt::Display>>(text: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@
 //! Whoever gets a file after another build has to build on what that one did to it: the row says on which commit.
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::build::{Build, Followed, StopCause};
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::{ChangeDecided, ChangeRequested};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
@@ -23,11 +23,11 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Returns whether the build still owns the file: it is neither merged nor given up.
+    /// Returns whether the build still owns the file: it is neither merged nor abandoned. One that failed or was
+    /// stopped may come back, and finds its files as it left them.
     pub fn is_live(&self) -> bool {
         let owns = |build: &Versioned<Build>| {
-            let given_up = matches!(build.state, BuildState::Failed | BuildState::Stopped);
-            build.merged.is_none() && !given_up
+            build.merged.is_none() && build.stop != Some(StopCause::Abandoned)
         };
         !self.row.ended && self.build.as_ref().is_some_and(owns)
     }
@@ -46,7 +46,7 @@ impl Owner {
         }
     }
 
-    /// Returns what the next owner has to build on; nothing of a build that was given up.
+    /// Returns what the next owner has to build on; nothing of a build that was abandoned.
     fn leaves(&self) -> Option<Followed> {
         let of_owner = self.build.as_ref().and_then(|build| {
             let counts = build.merged.is_some() || self.is_live();

@@ -1,14 +1,16 @@
 //! Takes what people say: the opening of an idea, and every message after it.
 
-use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::{Context, questions};
+use ropewalk_schemas::build::{Build, StopCause};
 use ropewalk_schemas::idea::{
     Author, Idea, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
-use ropewalk_schemas::payload::IdeationMessage;
+use ropewalk_schemas::payload::{IdeaAbandoned, IdeationMessage};
+use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::{
     CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
 };
-use ropewalk_store::{ChangeSet, CommitError, ReadError};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -34,6 +36,9 @@ pub enum ChatError {
         "the idea `{0}` is there already; choose another name, or go on with `ropewalk idea chat {0}`"
     )]
     Taken(Slug),
+    /// The idea was given up.
+    #[error("the idea `{0}` was abandoned; begin another with `ropewalk idea new`")]
+    Abandoned(Slug),
     /// There is no such session.
     #[error("no session has the id `{0}`; `ropewalk idea list` shows the ideas")]
     UnknownSession(SessionId),
@@ -157,6 +162,9 @@ pub async fn say(
     let text = checked(text)?;
     let found = context.store.get::<Session>(&session.to_string()).await?;
     let session = found.ok_or(ChatError::UnknownSession(session))?;
+    if is_abandoned(&context.store, &session.idea).await? {
+        return Err(ChatError::Abandoned(session.idea.clone()));
+    }
     let context = context.for_claim(session.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
     let message = hear(&mut changes, &context, &session, user, text);
@@ -165,6 +173,98 @@ pub async fn say(
         idea: session.idea.clone(),
         message,
     })
+}
+
+/// Returns whether an idea was given up.
+pub async fn is_abandoned(store: &Store, slug: &Slug) -> Result<bool, ReadError> {
+    let idea = store.get::<Idea>(slug.as_str()).await?;
+    Ok(idea.is_some_and(|idea| idea.state == IdeaState::Abandoned))
+}
+
+/// Says why an idea was not abandoned.
+#[derive(Debug, thiserror::Error)]
+pub enum AbandonError {
+    /// There is no such idea.
+    #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
+    Unknown(Slug),
+    /// It was given up before.
+    #[error("the idea `{0}` was abandoned already")]
+    Already(Slug),
+    /// Everything of it is landed.
+    #[error("the idea `{0}` is landed; nothing of it is left to abandon")]
+    Landed(Slug),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Returns an idea as it stands; that it is landed, its builds say.
+pub(crate) fn standing(idea: Idea, builds: &[Build]) -> Idea {
+    let landed = builds.iter().any(|build| build.merged.is_some());
+    match idea.state.to(IdeaState::Landed) {
+        Ok(state) if landed => Idea { state, ..idea },
+        _ => idea,
+    }
+}
+
+/// Gives an idea up: nothing about it is asked any more, and the build agent ends what of it is not landed.
+pub async fn abandon(
+    context: &Context,
+    slug: &Slug,
+    by: &UserSlug,
+    reason: Option<String>,
+) -> Result<(), AbandonError> {
+    loop {
+        let store = &context.store;
+        let found = store.get::<Idea>(slug.as_str()).await?;
+        let idea = found.ok_or_else(|| AbandonError::Unknown(slug.clone()))?;
+        if idea.state == IdeaState::Abandoned {
+            return Err(AbandonError::Already(slug.clone()));
+        }
+        let of_idea = || Query::new().equal("idea", slug.as_str());
+        let builds = store.list::<Build>(of_idea()).await?;
+        let landed = builds.iter().any(|build| build.merged.is_some());
+        let open = builds.iter().any(|build| {
+            let ended = build.merged.is_some() || build.stop == Some(StopCause::Abandoned);
+            !ended && build.continued_by.is_none()
+        });
+        if landed && !open {
+            return Err(AbandonError::Landed(slug.clone()));
+        }
+        let context = context.for_claim(idea.correlation_id, Priority::URGENT);
+        let mut changes = ChangeSet::new();
+        if !landed {
+            let state = IdeaState::Abandoned;
+            changes.update(
+                &idea,
+                &Idea {
+                    state,
+                    ..idea.record.clone()
+                },
+            );
+        }
+        for question in store.list::<Question>(of_idea()).await? {
+            if question.state == QuestionState::Pending {
+                questions::supersede(&mut changes, &context, &question, "the idea was abandoned");
+            }
+        }
+        changes.emit(context.event(
+            Subject::idea(slug),
+            Payload::IdeaAbandoned(IdeaAbandoned {
+                idea_slug: slug.clone(),
+                abandoned_by: by.clone(),
+                reason: reason.clone(),
+            }),
+        ));
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(()),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Adds to `changes` what a person said, and that it was said.

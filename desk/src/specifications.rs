@@ -2,12 +2,14 @@
 
 use ropewalk_orchestrator::{Context, questions};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::{Approval, Complexity, Price, SpecState, Specification};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+
+use crate::ideas::is_abandoned;
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
@@ -18,6 +20,9 @@ pub enum RequestError {
     /// There is no such idea.
     #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
     UnknownIdea(Slug),
+    /// The idea was given up.
+    #[error("the idea `{0}` was abandoned; begin another with `ropewalk idea new`")]
+    Abandoned(Slug),
     /// There is no such specification.
     #[error("no specification has the id `{0}`; `ropewalk spec list` shows them")]
     UnknownSpecification(SpecId),
@@ -84,6 +89,9 @@ pub enum ApproveError {
         /// The newest revision.
         revision: u32,
     },
+    /// The idea was given up.
+    #[error("the idea `{0}` was abandoned; nothing of it is built any more")]
+    Abandoned(Slug),
     /// There is nothing to approve.
     #[error("specification `{spec}` is {state}; only a generated one can be approved")]
     NotReady {
@@ -141,6 +149,9 @@ pub async fn add_request(
 ) -> Result<SpecId, RequestError> {
     let found = context.store.get::<Idea>(idea.as_str()).await?;
     let found = found.ok_or_else(|| RequestError::UnknownIdea(idea.clone()))?;
+    if found.state == IdeaState::Abandoned {
+        return Err(RequestError::Abandoned(idea.clone()));
+    }
     let earlier = context
         .store
         .list::<Specification>(Query::new().equal("idea", idea.as_str()))
@@ -224,6 +235,9 @@ pub async fn add_revision(
     feedback: &str,
 ) -> Result<&'static str, RequestError> {
     let feedback = checked(feedback)?;
+    if is_abandoned(&context.store, &found.idea).await? {
+        return Err(RequestError::Abandoned(found.idea.clone()));
+    }
     let refused = |what| RequestError::State {
         spec: found.id,
         state: found.state,
@@ -345,6 +359,7 @@ pub async fn approve(
     spec: SpecId,
     hash: &ContentHash,
     by: &UserSlug,
+    priority: Priority,
 ) -> Result<Approved, ApproveError> {
     loop {
         let found = context
@@ -357,7 +372,7 @@ pub async fn approve(
             .because_of_newest(Subject::specification(spec), "spec.generated")
             .await?;
         let mut changes = ChangeSet::new();
-        let approved = add_approval(&mut changes, &context, &found, hash, by)?;
+        let approved = add_approval(&mut changes, &context, &found, hash, (by, priority)).await?;
         close_questions(
             &mut changes,
             &context,
@@ -375,13 +390,16 @@ pub async fn approve(
 }
 
 /// Adds to `changes` that a revision is approved, if it may be.
-pub fn add_approval(
+pub async fn add_approval(
     changes: &mut ChangeSet,
     context: &Context,
     spec: &Versioned<Specification>,
     hash: &ContentHash,
-    by: &UserSlug,
+    (by, priority): (&UserSlug, Priority),
 ) -> Result<Approved, ApproveError> {
+    if is_abandoned(&context.store, &spec.idea).await? {
+        return Err(ApproveError::Abandoned(spec.idea.clone()));
+    }
     if let Some(approval) = &spec.approval {
         return Err(ApproveError::Already {
             spec: spec.id,
@@ -432,6 +450,7 @@ pub fn add_approval(
             revision: spec.revision,
             hash: hash.clone(),
             approved_by: by.clone(),
+            priority,
             price: spec.price.clone(),
         }),
     ));

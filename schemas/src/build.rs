@@ -28,10 +28,10 @@ states! {
         /// The whole-build check runs.
         Verifying = "verifying" => [Succeeded, Failed, Running, Paused, Stopped],
         /// Everything landed or was skipped by a decision, and the whole-build check passed.
-        Succeeded = "succeeded" => [Running],
+        Succeeded = "succeeded" => [Running, Stopped],
         /// It ended without reaching its goal.
-        Failed = "failed" => [Running],
-        /// It was stopped and can be resumed.
+        Failed = "failed" => [Running, Stopped],
+        /// It was stopped, and can be resumed unless its idea was abandoned.
         Stopped = "stopped" => [Running],
     }
 }
@@ -70,6 +70,8 @@ pub enum StopCause {
     WorkingTime,
     /// A later revision goes on from it.
     Amended,
+    /// Its idea was abandoned: nothing goes on from it, and its files are free.
+    Abandoned,
 }
 
 /// Tasks by outcome.
@@ -234,7 +236,7 @@ impl Build {
             target: "main".to_owned(),
             continues: None,
             continued_by: None,
-            priority: Priority::DEFAULT,
+            priority: approval.priority,
             level: None,
             accepted: Vec::new(),
             question: None,

@@ -27,11 +27,15 @@ states! {
     /// Says what an idea has become.
     IdeaState ("idea") {
         /// A session began; nothing is saved yet.
-        Draft = "draft" => [Candidate],
+        Draft = "draft" => [Candidate, Landed, Abandoned],
         /// The first artifact is saved.
-        Candidate = "candidate" => [Captured],
+        Candidate = "candidate" => [Captured, Landed, Abandoned],
         /// The session is complete.
-        Captured = "captured" => [],
+        Captured = "captured" => [Landed, Abandoned],
+        /// A build of it was landed.
+        Landed = "landed" => [],
+        /// A person gave it up.
+        Abandoned = "abandoned" => [],
     }
 }
 

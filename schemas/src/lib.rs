@@ -22,6 +22,7 @@ pub mod ids;
 pub mod knowledge;
 pub mod lease;
 pub mod model_call;
+pub mod natural;
 pub mod outage;
 pub mod payload;
 pub mod question;

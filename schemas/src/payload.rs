@@ -17,12 +17,12 @@ pub use alerts::{
     Verdict,
 };
 pub use builds::{
-    BuildCompleted, BuildMerged, BuildPaused, BuildRequest, BuildStarted, ChangeDecided,
-    ChangeRequested, LockReleased, LockRevoked, WorkAssigned,
+    BuildCompleted, BuildMerged, BuildPaused, BuildPriority, BuildRequest, BuildStarted,
+    ChangeDecided, ChangeRequested, LockReleased, LockRevoked, WorkAssigned,
 };
 pub use ideation::{
-    ArtifactSaved, CandidateCreated, IdeationCompleted, IdeationMessage, IdeationStarted,
-    PhaseChanged,
+    ArtifactSaved, CandidateCreated, IdeaAbandoned, IdeationCompleted, IdeationMessage,
+    IdeationStarted, PhaseChanged,
 };
 pub use knowledge::{
     KnowledgeDeprecated, KnowledgePromoted, KnowledgeRecorded, KnowledgeReinforced,
@@ -125,6 +125,8 @@ payloads! {
     CandidateCreated(CandidateCreated) = "candidate.created",
     /// A session is complete and its brief written.
     IdeationCompleted(IdeationCompleted) = "ideation.completed",
+    /// A person gave an idea up.
+    IdeaAbandoned(IdeaAbandoned) = "idea.abandoned",
     /// Somebody asked for a specification.
     SpecRequested(SpecRequested) = "spec.requested",
     /// Somebody asked for changes to a specification.
@@ -149,6 +151,8 @@ payloads! {
     BuildResume(BuildRequest) = "build.resume",
     /// Somebody asked a build to stop.
     BuildStop(BuildRequest) = "build.stop",
+    /// Somebody said how urgent a build is.
+    BuildPriority(BuildPriority) = "build.priority",
     /// Somebody asked for a task to be tried again.
     TaskRetry(TaskRetry) = "task.retry",
     /// A task was given to a loop.

@@ -1,5 +1,6 @@
 //! Handles events: says what changes, and wakes the workers, who do the long work.
 
+mod abandon;
 mod amend;
 mod answers;
 mod approve;
@@ -40,6 +41,7 @@ const fn is_wish(payload: &Payload) -> bool {
         Payload::BuildPause(_)
             | Payload::BuildResume(_)
             | Payload::BuildStop(_)
+            | Payload::BuildPriority(_)
             | Payload::TaskRetry(_)
     )
 }
@@ -50,12 +52,12 @@ async fn changes(
     context: &Context,
 ) -> Result<ChangeSet, BuilderError> {
     match &event.payload {
-        Payload::SpecApproved(approval) => {
-            approve::approved(shared, context, approval, event.priority).await
-        }
+        Payload::SpecApproved(approval) => approve::approved(shared, context, approval).await,
         Payload::BuildPause(request) => control::pause(shared, context, request).await,
         Payload::BuildResume(request) => control::resume(shared, context, request).await,
         Payload::BuildStop(request) => control::stop(shared, context, request).await,
+        Payload::BuildPriority(wish) => control::rank(shared, context, wish).await,
+        Payload::IdeaAbandoned(given_up) => abandon::abandoned(shared, context, given_up).await,
         Payload::BuildMerged(merge) => files::merged(context, merge).await,
         Payload::TaskRetry(retry) => {
             let guidance = retry.guidance.clone();

@@ -7,9 +7,8 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, RefusedTry};
 use ropewalk_schemas::build::{Build, BuildState, Followed};
 use ropewalk_schemas::lease::Holder;
-use ropewalk_schemas::payload::ConflictDetected;
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use super::Shared;
@@ -19,7 +18,7 @@ use super::decide::step::stop_reason;
 use super::effects::{Scene, party};
 use super::error::BuilderError;
 use super::machine::task::{Input, apply};
-use super::obstacles::{Obstacles, change_request, is_asked};
+use super::obstacles::{Obstacles, change_request, conflict, is_asked};
 use super::outages;
 use super::waiting::{self, Waited};
 
@@ -219,15 +218,7 @@ fn contest(
     request.file(changes, &change, &|subject, payload| {
         context.event(subject, payload)
     });
-    changes.emit(context.event(
-        Subject::task(task.build, &task.id),
-        Payload::ConflictDetected(ConflictDetected {
-            build_id: task.build,
-            task_id: task.id.clone(),
-            owner: Some(owner),
-            file: file.clone(),
-        }),
-    ));
+    changes.emit(conflict(context, task, file, owner));
 }
 
 /// A conversation about a task.

@@ -66,6 +66,8 @@ const TAKES: &[&str] = &[
     "build.resume",
     "build.stop",
     "build.merged",
+    "build.priority",
+    "idea.abandoned",
     "task.retry",
     "task.completed",
     "task.skipped",

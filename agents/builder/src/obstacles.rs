@@ -6,9 +6,10 @@ use ropewalk_coordination::ownership::{self, FileRequest, Owner};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Followed;
 use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::payload::ConflictDetected;
 use ropewalk_schemas::task::{ChangeRequestState, Task};
 use ropewalk_schemas::wait::{Party, Wait};
-use ropewalk_schemas::{BuildId, RepoPath, TaskId};
+use ropewalk_schemas::{BuildId, Event, Payload, RepoPath, Subject, TaskId};
 use ropewalk_store::{ChangeSet, Versioned, path_key};
 
 use super::error::BuilderError;
@@ -187,6 +188,19 @@ pub(crate) fn change_request(
         owner,
         file: file.clone(),
     }
+}
+
+/// Tells that a task needs a file which another build owns.
+pub(crate) fn conflict(context: &Context, task: &Task, file: &RepoPath, owner: BuildId) -> Event {
+    context.event(
+        Subject::task(task.build, &task.id),
+        Payload::ConflictDetected(ConflictDetected {
+            build_id: task.build,
+            task_id: task.id.clone(),
+            owner: Some(owner),
+            file: file.clone(),
+        }),
+    )
 }
 
 /// Closes the open requests of a task: for one file, or all.

@@ -10,7 +10,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::specification::{SpecState, Specification};
-use ropewalk_schemas::{BuildId, SpecId, UserSlug};
+use ropewalk_schemas::{BuildId, Priority, SpecId, UserSlug};
 use ropewalk_store::ChangeSet;
 use tracing::info;
 
@@ -58,15 +58,24 @@ async fn approve(
         return Ok(changes);
     };
     let by = UserSlug::parse(&answer.answered_by).map_err(AgentError::permanent)?;
-    match specifications::add_approval(&mut changes, context, &spec, &hash, &by) {
+    match specifications::add_approval(
+        &mut changes,
+        context,
+        &spec,
+        &hash,
+        (&by, Priority::DEFAULT),
+    )
+    .await
+    {
         Ok(_) => {
             let reason = "the specification was approved";
             specifications::close_questions(&mut changes, context, &spec, reason).await?;
             Ok(changes)
         }
-        // Approved by somebody else, under revision, or of an earlier revision: the yes has nothing left to approve.
+        // Abandoned, approved by somebody else, under revision, or of an earlier one: nothing is left to approve.
         Err(
-            error @ (ApproveError::Already { .. }
+            error @ (ApproveError::Abandoned(_)
+            | ApproveError::Already { .. }
             | ApproveError::NotReady { .. }
             | ApproveError::Stale { .. }),
         ) => {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::TaskId;
+use ropewalk_schemas::natural::Natural;
 use ropewalk_schemas::task::TaskBlock;
 
 /// Returns the tasks in an order that respects every edge; of those that may come next, the one of the earliest
-/// phase comes first, then the one of the highest priority, then the one written first. Unknown phases come last.
+/// phase comes first, then the one of the highest priority, then the one whose id counts first. Unknown phases come last.
 ///
 /// Tasks in a ring, which the validation refuses, stay at the end as they were.
 pub(super) fn ordered(tasks: Vec<TaskBlock>, phases: &[String]) -> Vec<TaskBlock> {
@@ -53,14 +54,19 @@ fn positions(tasks: &[TaskBlock], phases: &[String]) -> Vec<usize> {
             .iter()
             .position(|phase| *phase == task.phase)
             .unwrap_or(phases.len());
-        (phase, task.priority.unwrap_or(5), index)
+        (
+            phase,
+            task.priority.unwrap_or(5),
+            Natural(task.id.as_str()),
+            index,
+        )
     };
     let mut ready: BTreeSet<_> = (0..tasks.len())
         .filter(|index| needed[*index].is_empty())
         .map(rank)
         .collect();
     let mut sorted = Vec::with_capacity(tasks.len());
-    while let Some((_, _, done)) = ready.pop_first() {
+    while let Some((_, _, _, done)) = ready.pop_first() {
         sorted.push(done);
         for (index, waits) in needed.iter_mut().enumerate() {
             if waits.remove(&done) && waits.is_empty() {
@@ -110,7 +116,7 @@ mod tests {
             ),
             (
                 vec![in_phase("B", "api", &[]), in_phase("A", "api", &[])],
-                "B A",
+                "A B",
             ),
             (
                 vec![
@@ -134,6 +140,25 @@ mod tests {
             names(&ordered(vec![in_phase("A", "api", &[]), urgent], &phases)),
             "B A"
         );
+    }
+
+    #[test]
+    fn however_the_blocks_are_shuffled_the_order_is_one() {
+        let mut tasks: Vec<TaskBlock> = (1..=12).map(|n| task(&format!("T-{n}"), &[])).collect();
+        tasks[1].depends_on = vec![TaskId::parse("T-11").unwrap()];
+        tasks[4].priority = Some(1);
+        let expected = "T-5 T-1 T-3 T-4 T-6 T-7 T-8 T-9 T-10 T-11 T-2 T-12";
+        for turn in 0..tasks.len() {
+            // Each step is coprime to the number of tasks, so every task is taken once.
+            for step in [1, 5, 7, 11] {
+                let shuffled = (0..tasks.len()).map(|at| tasks[(turn + at * step) % 12].clone());
+                assert_eq!(
+                    names(&ordered(shuffled.collect(), &[])),
+                    expected,
+                    "{turn} {step}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::SpecState;
-use ropewalk_schemas::{BuildId, Payload};
+use ropewalk_schemas::{BuildId, Payload, Priority};
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 
@@ -133,7 +133,7 @@ async fn failures_of_a_whole_build_are_mended_by_another_revision() {
     let spec = house.specify(&idea).await;
     let hash = house.spec(spec).await.hash.unwrap();
     let (person, ann) = (house.person(), user("ann"));
-    specifications::approve(&person, spec, &hash, &ann)
+    specifications::approve(&person, spec, &hash, &ann, Priority::DEFAULT)
         .await
         .unwrap();
     let events = house.payloads().await;

@@ -11,7 +11,7 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::{Complexity, SpecState};
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, KnowledgeId, Payload, RepoPath, SpecId,
+    BuildId, ComponentName, ContentHash, KnowledgeId, Payload, Priority, RepoPath, SpecId,
 };
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
@@ -399,7 +399,8 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
     let (ann, bob) = (user("ann"), user("bob"));
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let nothing = SpecId(uuid::Uuid::nil());
-    let unknown = specifications::approve(&person, nothing, &hash("x"), &ann).await;
+    let unknown =
+        specifications::approve(&person, nothing, &hash("x"), &ann, Priority::DEFAULT).await;
     assert!(matches!(unknown, Err(ApproveError::Unknown(_))));
     let (one, other) = tokio::join!(
         specifications::request(&person, &idea, &ann, Complexity::Simple),
@@ -410,7 +411,7 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
         both => panic!("exactly one is taken: {both:?}"),
     };
     assert!(matches!(refused, RequestError::OnItsWay { .. }));
-    let early = specifications::approve(&person, spec, &hash("x"), &ann)
+    let early = specifications::approve(&person, spec, &hash("x"), &ann, Priority::DEFAULT)
         .await
         .unwrap_err();
     assert!(
@@ -425,7 +426,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     let person = house.person();
     let (ann, bob) = (user("ann"), user("bob"));
     assert_ne!(first, second);
-    let stale = specifications::approve(&person, spec, &first, &ann)
+    let stale = specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT)
         .await
         .unwrap_err()
         .to_string();
@@ -435,8 +436,8 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     );
 
     let (one, other) = tokio::join!(
-        specifications::approve(&person, spec, &second, &ann),
-        specifications::approve(&person, spec, &second, &bob),
+        specifications::approve(&person, spec, &second, &ann, Priority::DEFAULT),
+        specifications::approve(&person, spec, &second, &bob, Priority::DEFAULT),
     );
     let (approved, refused) = match (one, other) {
         (Ok(approved), Err(refused)) | (Err(refused), Ok(approved)) => (approved, refused),

@@ -16,8 +16,8 @@ use ropewalk_schemas::question::Question;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{
-    AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Payload, RepoPath,
-    Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
+    AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Payload, Priority,
+    RepoPath, Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Location, Query, Record, Store, task_key};
 use ropewalk_tests::labels::worded;
@@ -233,6 +233,7 @@ pub(crate) fn build(number: u128) -> Build {
         revision: 1,
         hash: ContentHash::of(b"spec"),
         approved_by: UserSlug::parse("ada").unwrap(),
+        priority: Priority::DEFAULT,
         price: None,
     };
     Build {

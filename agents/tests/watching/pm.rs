@@ -5,7 +5,7 @@ use ropewalk_config::Config;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
+use ropewalk_schemas::build::{Build, BuildState, StopCause, TaskCounts};
 use ropewalk_schemas::lease::{Lease, LeaseState, Ownership};
 use ropewalk_schemas::payload::{
     AlertCleared, BuildCompleted, BuildRequest, ChangeRequested, ComponentDown, ConflictDetected,
@@ -187,15 +187,25 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
         priority: Priority::new(6).unwrap(),
         ..build(2)
     };
-    let merged = Build {
-        state: BuildState::Failed,
+    let given_up = Build {
+        state: BuildState::Stopped,
+        stop: Some(StopCause::Abandoned),
         ..build(3)
     };
     let equal = build(4);
-    for build in [&build(1), &owner, &merged, &equal] {
+    let failed = Build {
+        state: BuildState::Failed,
+        ..build(5)
+    };
+    for build in [&build(1), &owner, &given_up, &equal, &failed] {
         house.put(build).await;
     }
-    for (file, build) in [("less-urgent.ts", 2), ("given-up.ts", 3), ("equal.ts", 4)] {
+    for (file, build) in [
+        ("less-urgent.ts", 2),
+        ("given-up.ts", 3),
+        ("equal.ts", 4),
+        ("may-come-back.ts", 5),
+    ] {
         house
             .put(&Ownership {
                 path: path(file),
@@ -211,6 +221,7 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
         ("given-up.ts", Verdict::Grant),
         ("less-urgent.ts", Verdict::Preempt),
         ("equal.ts", Verdict::Deny),
+        ("may-come-back.ts", Verdict::Deny),
     ] {
         let conflict = ConflictDetected {
             build_id: build_id(1),
@@ -229,11 +240,8 @@ async fn a_contested_file_goes_by_ownership_and_priority() {
         else {
             panic!("{decided:?}");
         };
-        assert_eq!(
-            (*found, told.clone()),
-            (verdict, Some(path(file))),
-            "{file}"
-        );
+        let expected = (verdict, Some(path(file)));
+        assert_eq!((*found, told.clone()), expected, "{file}");
     }
 }
 

@@ -5,6 +5,7 @@ pub mod list;
 pub mod log;
 mod outage;
 pub mod pause;
+pub mod priority;
 pub mod resume;
 pub mod retry;
 pub mod show;
@@ -32,6 +33,8 @@ pub enum Build {
     Stop(stop::Stop),
     /// Tries a failed or skipped task again.
     Retry(retry::Retry),
+    /// Says how urgent a build is.
+    Priority(priority::SetPriority),
     /// Brings the branch of a finished build into another branch.
     Land(land::Land),
     /// Shows what happened in a build.
@@ -47,6 +50,7 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::Resume(verb) => verb.run(app).await,
         Build::Stop(verb) => verb.run(app).await,
         Build::Retry(verb) => verb.run(app).await,
+        Build::Priority(verb) => verb.run(app).await,
         Build::Land(verb) => verb.run(app).await,
         Build::Log(verb) => verb.run(app).await,
     }

@@ -1,5 +1,6 @@
 //! Ideas: begin one, look at it, talk about it.
 
+pub mod abandon;
 pub mod chat;
 pub mod list;
 pub mod new;
@@ -21,6 +22,8 @@ pub enum Idea {
     Show(show::Show),
     /// Talks about an idea until it is clear.
     Chat(chat::Chat),
+    /// Gives an idea up: what of it is not landed ends.
+    Abandon(abandon::Abandon),
 }
 
 /// Runs a verb.
@@ -30,5 +33,6 @@ pub async fn run(noun: Idea, app: &App) -> Result<(), CliError> {
         Idea::List(verb) => verb.run(app).await,
         Idea::Show(verb) => verb.run(app).await,
         Idea::Chat(verb) => verb.run(app).await,
+        Idea::Abandon(verb) => verb.run(app).await,
     }
 }

@@ -18,7 +18,7 @@ const HEARD: Duration = Duration::from_secs(10);
 const CHECK: &str = "test -s a.txt && test ! -e poison";
 
 /// A project whose files are all committed, with a build that has succeeded; returns the build's id.
-fn built(world: &World) -> String {
+pub(crate) fn built(world: &World) -> String {
     world.write("../script.yaml", &one_task(CHECK));
     world.git(&["add", "."]);
     world.git(&["commit", "--quiet", "--message=project"]);
@@ -46,7 +46,7 @@ fn events(world: &World, name: &str) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
-fn open_questions(world: &World) -> usize {
+pub(crate) fn open_questions(world: &World) -> usize {
     let listed = world.json("question list");
     let open = |question: &&Value| question["state"] == "pending";
     listed.as_array().unwrap().iter().filter(open).count()

@@ -1,6 +1,8 @@
 //! Runs the binary as people and programs do, and looks at what it leaves behind.
 
 #[cfg(test)]
+mod abandoning;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod bad_input;

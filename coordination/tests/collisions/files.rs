@@ -2,10 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_coordination::ownership::{self, FileRequest};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::{
-    BuildId, CommitId, ContentHash, CorrelationId, RepoPath, Slug, SpecId, UserSlug,
+    BuildId, CommitId, ContentHash, CorrelationId, Priority, RepoPath, Slug, SpecId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 use uuid::Uuid;
@@ -25,6 +25,7 @@ async fn lay(world: &World, id: BuildId, digit: &str) -> Result<()> {
         revision: 1,
         hash: ContentHash::of(b"spec"),
         approved_by: UserSlug::parse("ada")?,
+        priority: Priority::DEFAULT,
         price: None,
     };
     changes.insert(&Build {
@@ -39,6 +40,24 @@ async fn lay(world: &World, id: BuildId, digit: &str) -> Result<()> {
 async fn load(world: &World, id: BuildId) -> Result<Versioned<Build>> {
     let found = world.store.get::<Build>(&id.to_string()).await?;
     found.context("no build")
+}
+
+async fn end_as(
+    world: &World,
+    id: BuildId,
+    state: BuildState,
+    stop: Option<StopCause>,
+) -> Result<()> {
+    let before = load(world, id).await?;
+    let mut changes = ChangeSet::new();
+    let ended = Build {
+        state,
+        stop,
+        ..before.record.clone()
+    };
+    changes.update(&before, &ended);
+    world.store.commit(changes).await?;
+    Ok(())
 }
 
 /// Lets `to` take the file as it is; answers on whose commit it has to build.
@@ -85,16 +104,24 @@ async fn a_file_has_one_owning_build_and_the_next_one_builds_on_its_work() -> Re
         "and it stays so"
     );
 
-    // The next one is given up: only what was merged counts.
-    let given_up = load(&world, other).await?;
-    let mut changes = ChangeSet::new();
-    let stopped = Build {
-        state: BuildState::Stopped,
-        ..given_up.record.clone()
-    };
-    changes.update(&given_up, &stopped);
-    world.store.commit(changes).await?;
+    // The next one fails, or is stopped: it may come back, and keeps what is its own.
     let third: BuildId = Uuid::from_u128(3).into();
+    for state in [BuildState::Failed, BuildState::Stopped] {
+        end_as(&world, other, state, None).await?;
+        let owner = ownership::owner_of(&world.store, &file).await?;
+        ensure!(
+            owner.is_some_and(|owner| owner.keeps_from(third)),
+            "{state}"
+        );
+    }
+    // It is abandoned: only what was merged counts.
+    end_as(
+        &world,
+        other,
+        BuildState::Stopped,
+        Some(StopCause::Abandoned),
+    )
+    .await?;
     assert_eq!(take(&world, third, &file).await?, Some(head("1")?));
     Ok(())
 }

@@ -13,6 +13,7 @@ use ropewalk_store::{Query, ReadError, Store};
 use serde::Serialize;
 
 use super::records;
+use crate::ideas::standing;
 
 /// An idea in the list.
 #[derive(Debug, Serialize)]
@@ -67,7 +68,10 @@ pub async fn list(store: &Store) -> Result<Vec<IdeaRow>, ReadError> {
     {
         let session = store.get::<Session>(&idea.session.to_string()).await?;
         let waits = !waits_for(&idea, &open).is_empty();
-        rows.push(row(idea.record, session.as_deref(), waits));
+        let of_idea = Query::new().equal("idea", idea.slug.as_str());
+        let builds = records(store.list::<Build>(of_idea).await?);
+        let shown = standing(idea.record, &builds);
+        rows.push(row(shown, session.as_deref(), waits));
     }
     Ok(rows)
 }
@@ -92,14 +96,15 @@ pub async fn show(
         .order_by("at");
     let session = store.get::<Session>(&idea.session.to_string()).await?;
     let waits_for = waits_for(&idea, &blocking_questions(store).await?);
+    let builds = records(store.list::<Build>(of_idea()).await?);
     Ok(Some(IdeaView {
         folder: folder(&idea),
         conversation: session.map(|session| session.record),
         messages: records(store.list(of_session).await?),
         specifications: records(store.list(of_idea()).await?),
-        builds: records(store.list(of_idea()).await?),
         waits_for,
-        idea,
+        idea: standing(idea, &builds),
+        builds,
     }))
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildState, PauseReason, TaskCounts};
+use crate::event::Priority;
 use crate::ids::{AttemptId, BuildId, CommitId, ComponentName, Slug, SpecId, TaskId};
 use crate::model_call::Spending;
 use crate::repo_path::RepoPath;
@@ -96,6 +97,17 @@ pub struct BuildRequest {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Somebody said how urgent a build is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildPriority {
+    /// The build.
+    pub build_id: BuildId,
+    /// How urgent it is from now on.
+    pub priority: Priority,
+    /// Who asked.
+    pub requested_by: String,
 }
 
 /// A task was given to a loop.

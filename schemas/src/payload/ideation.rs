@@ -73,6 +73,18 @@ pub struct CandidateCreated {
     pub title: String,
 }
 
+/// A person gave an idea up; what of it is not landed ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IdeaAbandoned {
+    /// The idea.
+    pub idea_slug: Slug,
+    /// Who gave it up.
+    pub abandoned_by: UserSlug,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// A session is complete and its brief written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdeationCompleted {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::Priority;
 use crate::ids::{ContentHash, Slug, SpecId, UserSlug};
 use crate::specification::{Complexity, Price};
 
@@ -81,6 +82,9 @@ pub struct SpecApproved {
     pub hash: ContentHash,
     /// Who approved.
     pub approved_by: UserSlug,
+    /// How urgent its build is.
+    #[serde(default)]
+    pub priority: Priority,
     /// The price that was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,

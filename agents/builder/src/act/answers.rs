@@ -5,7 +5,6 @@ use ropewalk_config::questions::choice::{
     BranchMoved, BuildFinished, CheckHeld, LandingRefused, ProtectedFiles, TaskFailedRepeatedly,
     TaskInterrupted,
 };
-use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::StopCause;
@@ -322,12 +321,8 @@ async fn finished(
             "you chose a pull request: `git push origin {}`, then open it where the repository is hosted",
             row.branch
         )),
-        // A branch that is left alone no longer keeps others from its files.
-        Some(BuildFinished::Leave) => {
-            let owned = ownership::owned_by(&context.store, build).await?;
-            ownership::abandon(&mut changes, &owned);
-            None
-        }
+        // Its files stay its own, since it may be landed later.
+        Some(BuildFinished::Leave) => None,
     };
     let scene = Scene::new(shared, context, &row);
     control::steer(&scene, &mut changes, &row, build::Input::Heed { told }).await?;

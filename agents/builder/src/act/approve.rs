@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskBlock};
-use ropewalk_schemas::{BuildId, Priority, document};
+use ropewalk_schemas::{BuildId, document};
 use ropewalk_store::{ChangeSet, Query, revision_key};
 use tracing::info;
 
@@ -22,7 +23,6 @@ pub(super) async fn approved(
     shared: &Shared,
     context: &Context,
     approval: &SpecApproved,
-    priority: Priority,
 ) -> Result<ChangeSet, BuilderError> {
     let mut changes = ChangeSet::new();
     let query = Query::new()
@@ -36,8 +36,16 @@ pub(super) async fn approved(
         info!(spec.id = %approval.spec_id, "`{}` is built already", approval.spec_id);
         return Ok(changes);
     }
+    let idea = context
+        .store
+        .get::<Idea>(approval.idea_slug.as_str())
+        .await?;
+    if idea.is_some_and(|idea| idea.state == IdeaState::Abandoned) {
+        info!(spec.id = %approval.spec_id, "the idea of `{}` was abandoned", approval.spec_id);
+        return Ok(changes);
+    }
     let revision = approved_revision(context, approval).await?;
-    let mut build = build(context, approval, priority);
+    let mut build = build(context, approval);
     let mut carried = match earlier.last() {
         Some(before) => {
             amend::take_over(shared, context, &mut changes, before, &mut build, &revision).await?
@@ -94,9 +102,8 @@ async fn approved_revision(
     Ok(revision.into_inner())
 }
 
-fn build(context: &Context, approval: &SpecApproved, priority: Priority) -> Build {
+fn build(context: &Context, approval: &SpecApproved) -> Build {
     Build {
-        priority,
         cause: context.cause(),
         ..Build::queued(
             BuildId(context.ids.next()),

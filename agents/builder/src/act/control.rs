@@ -2,7 +2,8 @@
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
-use ropewalk_schemas::payload::{BuildRequest, LockRevoked, WorkAssigned};
+use ropewalk_schemas::payload::{BuildPriority, BuildRequest, LockRevoked, WorkAssigned};
+use ropewalk_schemas::task::{ChangeRequestState, WaitReason};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
@@ -14,6 +15,7 @@ use crate::ending::{self, Rows};
 use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::{Input, On, State};
+use crate::obstacles::conflict;
 
 /// Asks for a pause: running tasks finish, nothing new begins.
 pub(super) async fn pause(
@@ -85,6 +87,35 @@ pub(crate) async fn stop(
         };
         let scene = Scene::new(shared, context, &build);
         steer(&scene, &mut changes, &build, input).await?;
+    }
+    Ok(changes)
+}
+
+/// Makes a build more or less urgent. What its tasks asked of the owners of files is ruled on anew: a build that has
+/// become more urgent than an owner need not wait for it.
+pub(super) async fn rank(
+    shared: &Shared,
+    context: &Context,
+    wish: &BuildPriority,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let Some(Plan { build, tasks }) = Plan::load(&context.store, wish.build_id).await? else {
+        return Ok(changes);
+    };
+    let scene = Scene::new(shared, context, &build);
+    let input = build::Input::Rank {
+        priority: wish.priority,
+    };
+    steer(&scene, &mut changes, &build, input).await?;
+    let waiting = tasks
+        .iter()
+        .filter(|task| task.waiting_for == Some(WaitReason::Owner));
+    for task in waiting {
+        for open in &task.change_requests {
+            if open.state == ChangeRequestState::Requested {
+                changes.emit(conflict(context, task, &open.file, open.owner));
+            }
+        }
     }
     Ok(changes)
 }

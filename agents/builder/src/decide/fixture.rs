@@ -6,7 +6,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::{
-    BuildId, ContentHash, CorrelationId, RepoPath, Slug, SpecId, TaskId, UserSlug,
+    BuildId, ContentHash, CorrelationId, Priority, RepoPath, Slug, SpecId, TaskId, UserSlug,
 };
 use uuid::Uuid;
 
@@ -56,6 +56,7 @@ pub(crate) fn build() -> Build {
         revision: 1,
         hash: ContentHash::of(b"spec"),
         approved_by: UserSlug::parse("ada").unwrap(),
+        priority: Priority::DEFAULT,
         price: None,
     };
     Build {

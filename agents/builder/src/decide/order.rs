@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::natural::Natural;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{RepoPath, TaskId};
 
@@ -26,7 +27,7 @@ pub fn locked_files(task: &Task) -> Vec<RepoPath> {
 /// Returns the tasks that `loop_name` may claim at `now`, the most fitting first.
 ///
 /// Order: not meant for another loop, phase by first appearance in the plan, priority, how many tasks wait for
-/// it, position in the plan. An assignment is a preference only, so that work never waits for a loop that is gone.
+/// it, id. An assignment is a preference only, so that work never waits for a loop that is gone.
 pub fn claimable<'a>(
     tasks: &'a [Task],
     loop_name: &ComponentName,
@@ -50,7 +51,7 @@ pub fn claimable<'a>(
             phases.get(task.block.phase.as_str()).copied(),
             task.block.priority.unwrap_or(DEFAULT_PRIORITY),
             Reverse(weight.get(&task.id).copied()),
-            task.number,
+            Natural(task.id.as_str()),
         )
     });
     ready
@@ -58,17 +59,18 @@ pub fn claimable<'a>(
 
 /// Leaves out the tasks that share a file with one that has waited for its files for longer: it goes first.
 fn leave_to_elders(ready: &mut Vec<&Task>) {
-    let elders: Vec<(DateTime<Utc>, &TaskId, Vec<String>)> = ready
+    let elders: Vec<(DateTime<Utc>, Natural<'_>, Vec<String>)> = ready
         .iter()
-        .filter_map(|task| Some((task.waits_since?, &task.id, keys(task))))
+        .filter_map(|task| Some((task.waits_since?, Natural(task.id.as_str()), keys(task))))
         .collect();
     ready.retain(|task| {
         let files = keys(task);
         !elders.iter().any(|(since, elder, theirs)| {
+            let id = Natural(task.id.as_str());
             let goes_first = task
                 .waits_since
-                .is_none_or(|own| (*since, *elder) < (own, &task.id));
-            **elder != task.id && goes_first && theirs.iter().any(|file| files.contains(file))
+                .is_none_or(|own| (*since, *elder) < (own, id));
+            *elder != id && goes_first && theirs.iter().any(|file| files.contains(file))
         })
     });
 }
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_by_phase_then_priority_then_weight_then_number() {
+    fn ties_are_broken_by_phase_then_priority_then_weight_then_id() {
         let mut first_phase = task("T-1", TaskState::Complete, &[]);
         first_phase.block.phase = "database".to_owned();
         let mut database = task("T-9", TaskState::Ready, &[]);
@@ -144,13 +146,14 @@ mod tests {
         urgent.block.priority = Some(1);
         let tasks = [
             first_phase,
+            task("T-10", TaskState::Ready, &[]),
             task("T-2", TaskState::Ready, &[]),
             task("T-3", TaskState::Ready, &[]),
             task("T-4", TaskState::Pending, &["T-3"]),
             urgent,
             database,
         ];
-        assert_eq!(names(&tasks), ["T-9", "T-8", "T-3", "T-2"]);
+        assert_eq!(names(&tasks), ["T-9", "T-8", "T-3", "T-2", "T-10"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{TaskBlock, TaskState};
-use ropewalk_schemas::{BuildId, Payload, Slug, SpecId, Subject, UserSlug};
+use ropewalk_schemas::{BuildId, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
@@ -58,6 +58,7 @@ async fn amend(open: &Open, spec: SpecId, tasks: Value) {
             revision: 2,
             hash,
             approved_by: UserSlug::parse("ada").unwrap(),
+            priority: Priority::DEFAULT,
             price: None,
         }),
     ));

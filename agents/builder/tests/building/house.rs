@@ -342,7 +342,9 @@ impl Open {
         let mut changes = ChangeSet::new();
         changes.insert(&revision);
         let mut approval = self.approval(spec, other.unwrap_or(hash));
-        approval.priority = priority;
+        if let Payload::SpecApproved(approved) = &mut approval.payload {
+            approved.priority = priority;
+        }
         changes.emit(approval);
         self.services.store.commit(changes).await.unwrap();
         spec
@@ -358,6 +360,7 @@ impl Open {
                 revision: 1,
                 hash,
                 approved_by: UserSlug::parse("ada").unwrap(),
+                priority: Priority::DEFAULT,
                 price: None,
             }),
         )
@@ -529,12 +532,8 @@ impl Open {
 
     /// Lists the event types about a build and its tasks, in commit order.
     pub(crate) async fn events(&self) -> Vec<(String, Value)> {
-        let events = self
-            .services
-            .store
-            .events(&EventFilter::default())
-            .await
-            .unwrap();
+        let all = EventFilter::default();
+        let events = self.services.store.events(&all).await.unwrap();
         events
             .into_iter()
             .map(|stored| (stored.event.event_type.clone(), stored.event.data.clone()))

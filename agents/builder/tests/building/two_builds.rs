@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::attempt::Attempt;
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::lease::Ownership;
-use ropewalk_schemas::payload::{BuildMerged, ChangeDecided};
+use ropewalk_schemas::payload::{BuildMerged, BuildPriority, ChangeDecided, IdeaAbandoned};
 use ropewalk_schemas::task::{ChangeRequestState, Task, TaskState, WaitReason};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, CommitId, Payload, Priority, RepoPath, Subject, TaskId};
@@ -51,23 +51,14 @@ async fn waits_of(open: &Open, build: BuildId, id: &str) -> Vec<Wait> {
 }
 
 async fn all_waits(open: &Open) -> Vec<Wait> {
-    let found = open
-        .services
-        .store
-        .list::<Wait>(Query::new())
-        .await
-        .unwrap();
-    found.into_iter().map(Versioned::into_inner).collect()
+    let found = open.services.store.list::<Wait>(Query::new()).await;
+    let found = found.unwrap().into_iter();
+    found.map(Versioned::into_inner).collect()
 }
 
 async fn owner(open: &Open, file: &str) -> Option<Ownership> {
-    let rows = open
-        .services
-        .store
-        .list::<Ownership>(Query::new())
-        .await
-        .unwrap();
-    let mut rows = rows.into_iter().map(Versioned::into_inner);
+    let rows = open.services.store.list::<Ownership>(Query::new()).await;
+    let mut rows = rows.unwrap().into_iter().map(Versioned::into_inner);
     rows.find(|row| row.path.as_str() == file && !row.ended)
 }
 
@@ -259,11 +250,11 @@ async fn a_loop_does_other_work_while_a_task_waits_for_the_file_of_an_urgent_bui
         .await;
     let (build, tasks) = open
         .until(streaks, |_, tasks| {
-            task(tasks, "HABITS").state == TaskState::Waiting
-                && task(tasks, "BADGE").state == TaskState::Complete
+            let done = |id| task(tasks, id).state == TaskState::Complete;
+            task(tasks, "HABITS").state == TaskState::Waiting && done("BADGE") && done("STREAKS")
         })
         .await;
-    assert_eq!(task(&tasks, "STREAKS").state, TaskState::Complete);
+    assert_eq!(task(&tasks, "HABITS").attempts, 0);
     let fix = open.build(fixing).await.unwrap();
     let waits = waits_of(&open, build.id, "HABITS").await;
     let lock = waits
@@ -496,29 +487,44 @@ async fn an_abandoned_build_gives_its_files_back_and_ends_the_waits_for_them() {
     let signals = tempfile::tempdir().unwrap();
     let contest = Contest::new(signals.path());
     let open = contest.house.open().await;
-    let (one, _, second) = contest.begin(&open).await;
+    let (one, first, second) = contest.begin(&open).await;
     let stop = crate::house::request(one.id);
     open.emit(Subject::build(one.id), Payload::BuildStop(stop))
         .await;
-    // Without what the other build made, the change is one of its own.
-    let (two, tasks) = open
-        .until(second, |_, tasks| task(tasks, "SESSION").attempts > 0)
+    // It may come back, so what it owns stays its own.
+    open.ended(first).await;
+    open.settled().await;
+    let (_, tasks) = open
+        .until(second, |_, tasks| {
+            task(tasks, "SESSION").state == TaskState::Waiting
+        })
         .await;
-    let [request] = &task(&tasks, "SESSION").change_requests[..] else {
-        panic!("one request")
-    };
-    assert_eq!(request.state, ChangeRequestState::Needless);
-    assert!(waits_of(&open, two.id, "SESSION").await.is_empty());
-    assert!(
-        open.open_question("SESSION").await.is_none(),
-        "nobody is asked in vain"
-    );
+    assert_eq!(task(&tasks, "SESSION").attempts, 0);
     assert_eq!(
         owner(&open, "types/session.ts").await.unwrap().build,
-        two.id
+        one.id
     );
-    let two = open.build(second).await.unwrap();
-    assert!(two.follows.is_empty(), "what was given up is not built on");
+    let given_up = IdeaAbandoned {
+        idea_slug: one.idea.clone(),
+        abandoned_by: one.user.clone(),
+        reason: None,
+    };
+    let subject = Subject::idea(&one.idea);
+    open.emit(subject, Payload::IdeaAbandoned(given_up)).await;
+    for spec in [first, second] {
+        let abandoned = Some(StopCause::Abandoned);
+        let (build, _) = open
+            .until(spec, |build, _| {
+                build.stop == abandoned && build.completed_at.is_some()
+            })
+            .await;
+        assert_eq!(build.state, BuildState::Stopped);
+    }
+    for file in ["types/session.ts", "utils/new.ts"] {
+        assert!(owner(&open, file).await.is_none(), "{file}");
+    }
+    assert!(all_waits(&open).await.is_empty());
+    assert!(open.open_question("SESSION").await.is_none());
     open.close().await;
 }
 
@@ -561,6 +567,31 @@ async fn who_no_longer_owns_a_file_decides_nothing_about_it() {
         );
     }
     assert_eq!(open.attempts(two.id, "SESSION").await.len(), 0);
+    contest.let_go();
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_that_becomes_more_urgent_than_the_owner_goes_first() {
+    let signals = tempfile::tempdir().unwrap();
+    let contest = Contest::new(signals.path());
+    let open = contest.house.open().await;
+    let (one, _, second) = contest.begin(&open).await;
+    let build_id = open.build(second).await.unwrap().id;
+    let wish = Payload::BuildPriority(BuildPriority {
+        build_id,
+        priority: Priority::URGENT,
+        requested_by: "ada".to_owned(),
+    });
+    open.emit(Subject::build(build_id), wish).await;
+    let (two, _) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Succeeded, "{:?}", two.reason);
+    let decided = open.events().await;
+    let preempts = |data: &Value| data["verdict"] == "preempt";
+    assert!(decided.iter().any(|(_, data)| preempts(data)));
+    let file = owner(&open, "types/session.ts").await.unwrap();
+    assert_eq!(file.build, two.id);
+    check_follows(&open, &contest.house, two.id, &one).await;
     contest.let_go();
     open.close().await;
 }

@@ -303,6 +303,10 @@ fn build_inputs() -> Vec<(&'static str, build::Input)> {
             build::Input::Fail { why: text() },
         ),
         ("stop, or a limit", stop),
+        (
+            "its idea is abandoned",
+            build::Input::Abandon { told: text() },
+        ),
         ("its last attempt ended", build::Input::Conclude),
         ("a later revision is built", amend),
         ("there is budget again", build::Input::Fund { left: None }),

@@ -5,7 +5,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, Validation};
 use ropewalk_schemas::{
-    BuildId, ContentHash, CorrelationId, RepoPath, Slug, SpecId, TaskId, UserSlug,
+    BuildId, ContentHash, CorrelationId, Priority, RepoPath, Slug, SpecId, TaskId, UserSlug,
 };
 use uuid::Uuid;
 
@@ -39,6 +39,7 @@ pub(crate) fn build() -> Build {
         revision: 1,
         hash: ContentHash::of(b"spec"),
         approved_by: UserSlug::parse("ada").unwrap(),
+        priority: Priority::DEFAULT,
         price: None,
     };
     let correlation = CorrelationId(Uuid::nil());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::BuildRequest;
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject};
@@ -82,6 +82,13 @@ pub(super) async fn steer(
         let text = format!(
             "build `{}` was amended; build `{next}` goes on with its work",
             build.id
+        );
+        return Err(CliError::refused("build-state", text));
+    }
+    if build.stop == Some(StopCause::Abandoned) {
+        let text = format!(
+            "build `{}` has ended for good: the idea `{}` was abandoned",
+            build.id, build.idea
         );
         return Err(CliError::refused("build-state", text));
     }

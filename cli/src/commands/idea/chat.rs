@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use ropewalk_bus::LiveEvents;
-use ropewalk_desk::ideas;
-use ropewalk_schemas::idea::{Author, Idea, Message, Phase, Session};
+use ropewalk_desk::ideas::{self, ChatError};
+use ropewalk_schemas::idea::{Author, Idea, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::{MessageId, QuestionId, SessionId, Slug, Subject};
 use ropewalk_store::Query;
 use serde::Serialize;
@@ -106,6 +106,9 @@ impl<'a> Conversation<'a> {
             .get::<Idea>(slug.as_str())
             .await?
             .ok_or_else(|| CliError::unknown("idea", slug, "idea list"))?;
+        if idea.state == IdeaState::Abandoned {
+            return Err(ChatError::Abandoned(slug.clone()).into());
+        }
         Ok(Self {
             live: reach.live(),
             terminal: std::io::stdin().is_terminal() && !output.is_json(),

@@ -6,7 +6,7 @@ use clap::Args;
 use ropewalk_desk::specifications::{self, Approved};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
-use ropewalk_schemas::{BuildId, ContentHash, SpecId};
+use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId};
 use ropewalk_store::Query;
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ pub struct Approve {
     /// The hash of the revision that was read, as `spec show` shows it.
     #[arg(long)]
     hash: Option<ContentHash>,
+    /// How urgent its build is: 1 (highest) to 10.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = crate::values::priority)]
+    priority: Priority,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,7 +59,8 @@ impl Approve {
             revision,
             hash,
             price,
-        } = specifications::approve(&desk.context(), spec.id, &hash, desk.user()).await?;
+        } = specifications::approve(&desk.context(), spec.id, &hash, desk.user(), self.priority)
+            .await?;
         let build = if desk.poke_or_say(&app.output)? {
             build_of(&desk, spec, revision).await?
         } else {

@@ -35,6 +35,7 @@ pub fn apply(
         Input::Resume | Input::Revive { .. } | Input::AcceptRisk { .. } => transition.resume(input),
         Input::ExhaustBudget { .. } | Input::Fund { .. } => transition.budget(input),
         Input::Land { .. } | Input::RefuseLanding { .. } => transition.landing(input),
+        Input::Abandon { told } => transition.abandon(told),
         _ => transition.course(input),
     }?;
     Ok((transition.build, transition.effects))
@@ -94,6 +95,9 @@ impl Transition {
                 self.build.pause_requested = false;
                 self.build.question = None;
             }
+            (_, Input::Rank { priority }) if !self.is_over_for_good() => {
+                self.build.priority = priority;
+            }
             (State::Stopped { why, at: None }, Input::Conclude) => {
                 let (why, at, reason) = (*why, Some(at), self.build.reason.take());
                 self.go(State::Stopped { why, at }, reason);
@@ -120,6 +124,31 @@ impl Transition {
             }
             (_, input) => return self.refuse(&input),
         }
+        Ok(())
+    }
+
+    /// Returns whether nothing that a person wishes makes it move again.
+    fn is_over_for_good(&self) -> bool {
+        let abandoned = matches!(
+            self.from,
+            State::Stopped {
+                why: StopCause::Abandoned,
+                ..
+            }
+        );
+        abandoned || self.build.merged.is_some() || self.build.continued_by.is_some()
+    }
+
+    /// Ends it for good; what had ended before ends no second time.
+    fn abandon(&mut self, told: String) -> Arm {
+        if self.is_over_for_good() {
+            return self.refuse(&Input::Abandon { told });
+        }
+        let at = self.build.completed_at;
+        let why = StopCause::Abandoned;
+        self.go(State::Stopped { why, at }, Some(told));
+        self.build.pause_requested = false;
+        self.build.question = None;
         Ok(())
     }
 
@@ -178,6 +207,16 @@ impl Transition {
             return self.illegal(input.wish(), Some(instead));
         }
         match (&self.from, input) {
+            (
+                State::Stopped {
+                    why: StopCause::Abandoned,
+                    ..
+                },
+                input,
+            ) => {
+                let instead = format!("the idea `{}` was abandoned", self.build.idea);
+                return self.illegal(input.wish(), Some(instead));
+            }
             (State::Stopped { why, .. }, Input::Revive { express })
                 if !express && *why == StopCause::Person => {}
             (State::Succeeded { .. }, input @ Input::Revive { .. })

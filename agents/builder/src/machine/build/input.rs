@@ -1,7 +1,7 @@
 //! Names what can happen to a build.
 
 use ropewalk_schemas::build::{PauseReason, StopCause};
-use ropewalk_schemas::{BuildId, CommitId, QuestionId};
+use ropewalk_schemas::{BuildId, CommitId, Priority, QuestionId};
 
 /// What can happen to a build.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,16 @@ pub enum Input {
         /// Why, for people.
         told: String,
     },
+    /// Its idea is given up: nothing of it goes on.
+    Abandon {
+        /// Who gave it up and why, for people.
+        told: String,
+    },
+    /// A person says how urgent it is.
+    Rank {
+        /// From now on.
+        priority: Priority,
+    },
     /// Its last attempt has ended.
     Conclude,
     /// A later revision goes on from here.
@@ -129,6 +139,8 @@ impl Input {
             Self::Pass { .. } => "succeed",
             Self::Fail { .. } => "fail",
             Self::Stop { .. } => "be stopped",
+            Self::Abandon { .. } => "be abandoned",
+            Self::Rank { .. } => "be given a priority",
             Self::Conclude => "be concluded",
             Self::Amend { .. } => "be amended",
             Self::ExhaustBudget { .. } => "use up a budget",

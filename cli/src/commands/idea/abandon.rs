@@ -1,0 +1,38 @@
+//! Verb `idea abandon`: gives an idea up; what of it is not landed ends, and its files are free.
+
+use clap::Args;
+use ropewalk_desk::ideas;
+use ropewalk_schemas::Slug;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// The idea and the reason.
+#[derive(Debug, Args)]
+pub struct Abandon {
+    /// Its name, as `idea list` shows it.
+    slug: Slug,
+    /// Why.
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    idea: Slug,
+}
+
+impl Abandon {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        ideas::abandon(&desk.context(), &self.slug, desk.user(), self.reason)
+            .await
+            .map_err(|refused| CliError::refused("idea-state", refused.to_string()))?;
+        desk.poke_or_say(&app.output)?;
+        let done = Done { idea: self.slug };
+        app.output
+            .show(&done, |done| format!("abandoned {}", done.idea))
+    }
+}

@@ -1,0 +1,84 @@
+//! A person gives an idea up (V30.5), and says how urgent a build is.
+
+use crate::approvals::{text, until};
+use crate::landing::{built, open_questions};
+use crate::world::World;
+
+#[test]
+fn an_abandoned_idea_is_over_for_every_verb() {
+    let world = World::scripted();
+    let build = built(&world);
+    assert_ne!(world.json("idea list")[0]["state"], "abandoned");
+    assert_eq!(open_questions(&world), 1);
+    let up = world.up();
+    let done = world.json("idea abandon walks --reason rain");
+    assert_eq!(done["idea"], "walks");
+    assert_eq!(world.json("idea list")[0]["state"], "abandoned");
+    assert_eq!(world.json("idea show walks")["state"], "abandoned");
+    assert_eq!(open_questions(&world), 0);
+    let ended = until(&world, &format!("build show {build}"), |build| {
+        build["state"] == "stopped"
+    });
+    assert!(
+        text(&ended["reason"]).contains("abandoned by") && text(&ended["reason"]).contains("rain"),
+        "{ended}"
+    );
+    drop(up);
+    let spec = world.json("spec list");
+    let (id, hash) = (text(&spec[0]["id"]), text(&spec[0]["hash"]));
+    for line in [
+        "idea abandon walks".to_owned(),
+        "idea chat walks".to_owned(),
+        "spec generate walks --complexity simple".to_owned(),
+        format!("spec revise {id} more"),
+        format!("spec approve {id} --hash {hash}"),
+        format!("build resume {build}"),
+    ] {
+        let said = world.refused(&line, 1);
+        assert!(
+            said.contains("the idea `walks` was abandoned"),
+            "{line}: {said}"
+        );
+    }
+    for line in [
+        format!("build priority {build} 1"),
+        format!("build land {build}"),
+    ] {
+        let said = world.refused(&line, 1);
+        assert!(
+            said.contains(&build) && said.contains("stopped"),
+            "{line}: {said}"
+        );
+    }
+    let said = world.refused("idea abandon nowhere", 1);
+    assert!(said.contains("idea list"), "{said}");
+}
+
+#[test]
+fn a_landed_idea_says_so_and_cannot_be_abandoned() {
+    let world = World::scripted();
+    let build = built(&world);
+    world.run(&format!("build land {build}"));
+    assert_eq!(world.json("idea list")[0]["state"], "landed");
+    assert_eq!(world.json("idea show walks")["state"], "landed");
+    let said = world.refused("idea abandon walks", 1);
+    assert!(said.contains("the idea `walks` is landed"), "{said}");
+}
+
+#[test]
+fn a_build_gets_the_priority_that_a_person_says() {
+    let world = World::scripted();
+    let build = built(&world);
+    let up = world.up();
+    let done = world.json(&format!("build priority {build} 2"));
+    assert_eq!(
+        (text(&done["build"]), &done["priority"]),
+        (build.as_str(), &2.into())
+    );
+    until(&world, &format!("build show {build}"), |build| {
+        build["priority"] == 2
+    });
+    drop(up);
+    let said = world.refused(&format!("build priority {build} 11"), 3);
+    assert!(said.contains("11"), "{said}");
+}
