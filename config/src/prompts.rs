@@ -193,6 +193,7 @@ mod tests {
                 },
                 "gotchas": [{"text": "mind the gap"}], "idea_context": "Habits.",
                 "failures": failures, "guidance": ["try less"], "resumed": true, "packages": "`npm ci` was run.",
+                "earlier": {"summary": "half of it is done", "difference": "+ line"},
             }),
             Prompt::Improvement => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",

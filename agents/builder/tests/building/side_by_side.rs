@@ -190,7 +190,7 @@ async fn another_build_waits_for_the_owner_of_a_file() {
     for wanted in ["change.requested", "conflict.detected"] {
         assert!(types.iter().any(|found| found == wanted), "{wanted}");
     }
-    open.answer_about_build("leave").await;
+    open.answer_about_build("merge").await;
     let (build, tasks) = open.ended(second).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert!(

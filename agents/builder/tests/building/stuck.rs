@@ -8,6 +8,8 @@ use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::timer::Timer;
+use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use crate::house::{House, Open, task, writes};
@@ -93,10 +95,24 @@ impl Case {
             for _ in 0..4 {
                 self.clock.advance(Duration::from_secs(15));
                 // The schedule wakes, then whoever takes what it says.
-                tokio::time::sleep(Duration::from_millis(15)).await;
+                self.rung().await;
                 self.open.settled().await;
             }
             self.minutes += 1;
+        }
+    }
+
+    /// Waits until every timer that is due has fired; a schedule that began to rest after the clock was advanced fires
+    /// it at the next step.
+    async fn rung(&self) {
+        for _ in 0..50 {
+            let timers = self.open.services.store.list::<Timer>(Query::new());
+            let timers = timers.await.unwrap();
+            let now = self.clock.now();
+            if timers.iter().all(|timer| timer.due > now) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
