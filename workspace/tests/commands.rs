@@ -269,16 +269,15 @@ async fn a_command_that_ends_leaves_the_daemons_of_others_alone() -> anyhow::Res
 
 #[tokio::test]
 async fn what_a_killed_owner_left_is_ended_and_nothing_else() -> anyhow::Result<()> {
-    let mut left = Vec::new();
     for (owner, seconds) in [("gone/state#1", "98771"), ("other/state#1", "98772")] {
-        // As a runner that was killed leaves it.
-        left.push(
-            std::process::Command::new("setsid")
-                .args(["sh", "-c", &format!("sleep {seconds} & sleep {seconds}; :")])
-                .env("ROPEWALK_OWNER", owner)
-                .env("ROPEWALK_COMMAND", owner)
-                .spawn()?,
-        );
+        // As a runner that was killed leaves it: whoever started it is gone.
+        let left = format!("setsid sh -c 'sleep {seconds} & sleep {seconds}; :' &");
+        let starter = std::process::Command::new("sh")
+            .args(["-c", &left])
+            .env("ROPEWALK_OWNER", owner)
+            .env("ROPEWALK_COMMAND", owner)
+            .status()?;
+        assert!(starter.success());
         while alive(seconds)? < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -290,8 +289,5 @@ async fn what_a_killed_owner_left_is_ended_and_nothing_else() -> anyhow::Result<
     assert_eq!(alive("98772")?, 2);
     assert!(end_orphans(|owner| owner == "other/state#1").await >= 2);
     assert!(all_gone("98772").await?);
-    for mut child in left {
-        child.wait()?;
-    }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -21,8 +21,9 @@ use super::orphans::variable_of;
 /// Names the command in the environment of a child.
 const COMMAND: &str = "ROPEWALK_COMMAND";
 
-/// How often the table of processes is gone through: one that was just forked is seen the next time.
-const ROUNDS: u32 = 50;
+/// How long the table of processes is gone through: one that was just forked is seen the next time, one that waits for
+/// a slow disk goes when it has what it waits for.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a killed process has to go away before the next round.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -122,16 +123,20 @@ impl ProcessTree {
             self.signal(Signal::SIGKILL);
             return;
         };
-        for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
             // Looked at before the group dies: a child of a dead parent no longer says whose it is.
             let table = Table::read();
-            let found = table.of(self.leader.as_raw(), mark);
+            let Found {
+                processes: found,
+                is_all,
+            } = table.of(self.leader.as_raw(), mark);
             self.signal(Signal::SIGKILL);
             for process in &found {
                 // One that ended by itself meanwhile is what we want.
                 kill(Pid::from_raw(process.id), Signal::SIGKILL).ok();
             }
-            let mut left = false;
+            let mut left = !is_all;
             for process in found {
                 // What was adopted has nobody else who waits for it; the leader has.
                 if process.parent == table.ours && process.id != self.leader.as_raw() {
@@ -188,6 +193,19 @@ impl Process {
             ended: matches!(fields.first(), Some(&("Z" | "X"))),
         })
     }
+
+    /// Says that it changes its program at this moment: it has neither arguments nor variables then.
+    fn is_changing(&self) -> bool {
+        let arguments = fs::read(format!("/proc/{}/cmdline", self.id));
+        !self.ended && arguments.is_ok_and(|arguments| arguments.is_empty())
+    }
+}
+
+/// What belongs to a command at one moment.
+struct Found {
+    processes: Vec<Process>,
+    /// There may be more, where a process could not be told at that moment.
+    is_all: bool,
 }
 
 /// All processes of the machine at one moment.
@@ -211,16 +229,23 @@ impl Table {
     }
 
     /// Finds what belongs to a command: its group, its daemons, and all below them.
-    fn of(&self, leader: i32, mark: &Mark) -> Vec<Process> {
+    fn of(&self, leader: i32, mark: &Mark) -> Found {
         let running = running().clone();
-        let mut found: HashSet<i32> = self
-            .processes
-            .iter()
-            .filter(|process| {
-                process.group == leader || self.is_daemon(process, leader, mark, &running)
-            })
-            .map(|process| process.id)
-            .collect();
+        let mut is_all = true;
+        let mut found = HashSet::new();
+        for process in &self.processes {
+            let is_its = match self.is_daemon(process, leader, mark, &running) {
+                _ if process.group == leader => true,
+                Some(is_its) => is_its,
+                None => {
+                    is_all = false;
+                    false
+                }
+            };
+            if is_its {
+                found.insert(process.id);
+            }
+        }
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         for process in &self.processes {
             children.entry(process.parent).or_default().push(process.id);
@@ -234,29 +259,39 @@ impl Table {
             }
         }
         let is_found = |process: &&Process| found.contains(&process.id);
-        self.processes.iter().filter(is_found).cloned().collect()
+        Found {
+            processes: self.processes.iter().filter(is_found).cloned().collect(),
+            is_all,
+        }
     }
 
-    /// Says that a child of ours is what the command left behind.
+    /// Says whether a child of ours is what the command left behind; none where only a later look can tell.
     fn is_daemon(
         &self,
         process: &Process,
         leader: i32,
         mark: &Mark,
         running: &BTreeMap<i32, Running>,
-    ) -> bool {
+    ) -> Option<bool> {
         if process.parent != self.ours || running.contains_key(&process.id) {
-            return false;
+            return Some(false);
         }
-        match variable_of(process.id, COMMAND) {
-            Some(found) => *found == *mark.0,
-            // A child of our own that is no command stays in our session.
-            None if process.session == self.session => false,
-            None => {
-                let place = fs::read_link(format!("/proc/{}/cwd", process.id)).ok();
-                suspects(running, process.began, place.as_deref()) == [leader]
-            }
+        let is_its = || variable_of(process.id, COMMAND).map(|found| *found == *mark.0);
+        // A child of our own that is no command stays in our session.
+        if process.session == self.session {
+            return Some(is_its().unwrap_or_default());
         }
+        if let Some(told) = is_its() {
+            return Some(told);
+        }
+        if process.is_changing() {
+            return None;
+        }
+        // Asked again: it may have had none for that moment alone.
+        Some(is_its().unwrap_or_else(|| {
+            let place = fs::read_link(format!("/proc/{}/cwd", process.id)).ok();
+            suspects(running, process.began, place.as_deref()) == [leader]
+        }))
     }
 }
 
