@@ -169,7 +169,7 @@ impl CommandRunner {
         self
     }
 
-    /// Names whose commands these are, so that [`end_orphans`] finds them when this process was killed.
+    /// Names whose commands these are, so that [`crate::end_orphans`] finds them when this process was killed.
     pub fn owned_by(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
