@@ -2,16 +2,24 @@
 
 mod candidate;
 mod earlier;
+pub(crate) mod ending;
+mod gating;
 mod grants;
+mod join;
 mod keeper;
+mod landing;
+mod lessons;
 mod mending;
 mod packages;
+mod prompt;
 mod regate;
+pub(crate) mod report;
+pub(crate) mod rows;
+mod work;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ropewalk_engine::llm::ModelError;
 use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions};
@@ -21,33 +29,32 @@ use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::Action;
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, Payload, RepoPath, Subject, TaskId};
+use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::{PreserveKey, Slot};
-use tokio_util::sync::CancellationToken;
+use ropewalk_workspace::Slot;
 use tracing::{info, warn};
 
 use super::Shared;
 use super::budget;
 use super::claim::Claim;
 use super::context::{of_build, retry_on_conflict};
-use super::effects::Report;
-use super::ending::{self, Cut, Fault, Rows};
 use super::error::BuilderError;
-use super::gating;
 use super::isolation;
-use super::join::{self, Joined};
-use super::landing::{self, Landing};
 use super::machine::task::{Input, Phase, apply};
 use super::outages;
-use super::prompt::{Background, Finished};
+use ending::{Cut, Fault};
+use join::Joined;
+use landing::Landing;
+use prompt::Background;
+use report::{Finished, Report};
 use ropewalk_gate::candidate::Seen;
 use ropewalk_gate::runner;
+use work::{Work, held_now};
 
 use candidate::lay_out;
 use grants::Grants;
-use keeper::Pulse;
 use packages::Packages;
+use work::Pulse;
 
 /// How far an attempt has come that shows its work to the gate; before that each turn of the model is a step.
 const GATE_STEP: u32 = 10_000;
@@ -66,59 +73,6 @@ pub(crate) enum Ending {
     OutOfBudget(Box<Exceeded>),
     /// The provider of its model is away.
     Away(Box<Outage>),
-}
-
-/// The locks of an attempt with their tokens, shared with whoever renews or extends them.
-pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
-
-/// Copies the locks as they are now.
-pub(crate) fn held_now(locks: &Locks) -> BTreeMap<RepoPath, i64> {
-    guard(locks).clone()
-}
-
-fn guard(locks: &Locks) -> MutexGuard<'_, BTreeMap<RepoPath, i64>> {
-    locks.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// An attempt under way.
-pub(crate) struct Work<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
-    pub(crate) context: Context,
-    pub(crate) claim: &'a Claim,
-    pub(crate) locks: Locks,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) pulse: Pulse,
-    /// The head after the heads of other builds were joined into it.
-    joined: OnceLock<CommitId>,
-}
-
-impl Work<'_> {
-    /// Names the rows of the attempt.
-    pub(crate) fn ids(&self) -> (BuildId, &TaskId, AttemptId) {
-        let attempt = &self.claim.attempt;
-        (attempt.build, &attempt.task, attempt.id)
-    }
-
-    /// Names the place where the work of the attempt is kept.
-    pub(crate) fn key(&self) -> PreserveKey {
-        let (build, task, _) = self.ids();
-        PreserveKey {
-            build,
-            task: task.clone(),
-            attempt: self.claim.attempt.number,
-        }
-    }
-
-    /// Returns the commit that the attempt works from.
-    pub(crate) fn base(&self) -> &CommitId {
-        self.joined.get().unwrap_or(&self.claim.base)
-    }
-
-    /// Loads the rows, if the task is still this attempt's.
-    pub(crate) async fn rows(&self) -> Result<Option<Rows>, BuilderError> {
-        let (build, task, attempt) = self.ids();
-        Rows::load(&self.context, build, task, attempt).await
-    }
 }
 
 /// Runs a claimed task to an end and records it.
@@ -341,7 +295,7 @@ async fn check_and_land(
         ));
     };
     if seen.evidence.verdict != Verdict::Passed {
-        return Ok(Ending::Failed(Box::new(fault_of(seen))));
+        return Ok(Ending::Failed(Box::new(Fault::seen(seen))));
     }
     let allowed = allowed.to_vec();
     land(work, Passed { seen, allowed }, report).await
@@ -363,19 +317,6 @@ async fn land(
         Landing::Failed(fault) => Ending::Failed(fault),
         Landing::Lost(reason) => Ending::Interrupted(reason),
     })
-}
-
-/// Turns what the gate saw into a fault.
-pub(crate) fn fault_of(seen: Seen) -> Fault {
-    Fault {
-        class: seen.evidence.class.unwrap_or(FailureClass::Unknown),
-        error: seen.error,
-        changed: seen.changed,
-        protected: seen.protected,
-        quota_back: None,
-        installable: seen.installable,
-        evidence: Some(seen.evidence),
-    }
 }
 
 /// Runs a task that only verifies: no model, no slot, the gate alone on the head.

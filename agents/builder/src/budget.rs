@@ -14,10 +14,11 @@ use ropewalk_store::{ChangeSet, Versioned};
 
 use super::Shared;
 use super::ask;
+use super::attempt::report::Report;
+use super::attempt::rows::Rows;
 use super::context::{Plan, of_build, retry_on_conflict};
 use super::decide::budget::is_over;
-use super::effects::{Report, Scene, party};
-use super::ending::Rows;
+use super::effects::{Scene, party};
 use super::error::BuilderError;
 use super::machine::{build, task};
 

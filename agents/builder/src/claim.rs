@@ -1,5 +1,8 @@
 //! Claims a task: its locks, its files, its attempt and its new state in one transaction, or nothing.
 
+pub(crate) mod obstacles;
+pub(crate) mod waiting;
+
 use std::collections::BTreeMap;
 
 use ropewalk_coordination::locks::{self, LockRequest};
@@ -18,9 +21,9 @@ use super::decide::step::stop_reason;
 use super::effects::{Scene, party};
 use super::error::BuilderError;
 use super::machine::task::{Input, apply};
-use super::obstacles::{Obstacles, change_request, conflict, is_asked};
 use super::outages;
-use super::waiting::{self, Waited};
+use obstacles::{Obstacles, change_request, conflict, is_asked};
+use waiting::Waited;
 
 /// A claimed task.
 pub(crate) struct Claim {

@@ -9,39 +9,18 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure};
 use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
 use ropewalk_schemas::payload::{BuildPaused, LockReleased, TaskSkipped};
-use ropewalk_schemas::task::{KeptWork, Task};
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{AttemptId, CommitId, KnowledgeId, Payload, QuestionId, RepoPath, Subject};
+use ropewalk_schemas::{AttemptId, Payload, QuestionId, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, Versioned, attempt_key};
 
 use super::Shared;
 use super::ask;
+use super::attempt::report::Report;
 use super::context::{Plan, standing_of};
 use super::decide::counts::count;
 use super::error::BuilderError;
 use super::machine::{self, Ask, Effect};
-
-/// What an attempt has learned about itself so far.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Report {
-    pub(crate) summary: Option<String>,
-    pub(crate) tokens: u64,
-    pub(crate) candidate: Option<CommitId>,
-    pub(crate) preserve_ref: Option<String>,
-    pub(crate) granted: Vec<RepoPath>,
-    pub(crate) gotchas: Vec<KnowledgeId>,
-    pub(crate) lesson: Option<super::prompt::Lesson>,
-}
-
-impl Report {
-    /// Returns the candidate with what it was allowed, once there is one.
-    pub(crate) fn kept(&self) -> Option<KeptWork> {
-        self.candidate.clone().map(|candidate| KeptWork {
-            candidate,
-            granted: self.granted.clone(),
-        })
-    }
-}
 
 /// Where a transition takes place.
 pub(crate) struct Scene<'a> {

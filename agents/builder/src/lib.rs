@@ -2,40 +2,26 @@
 //!
 //! The handler only moves records and wakes the workers. One scheduler settles builds (readiness, pauses, ends), primes
 //! and checks them as a whole; the loops claim tasks and run attempts.
+//!
+//! Rooms: `scheduler` (what is done for builds), `loops` and `claim` (who works at what), `attempt` (one try and its ending),
+//! `act` (what handlers do), `effects` (a transition as a change set), `ask`; `machine` and `decide` are pure. One more thing
+//! that a build can meet is an input of `machine`, its effects, and whoever sends it.
 
 mod act;
 mod ask;
 mod attempt;
-mod branch;
 mod budget;
 mod claim;
 mod context;
 mod effects;
-mod ending;
 mod error;
-mod gating;
 mod isolation;
-mod join;
-mod landing;
-mod lease_reaper;
-mod lessons;
 mod loops;
 mod milestones;
-mod obstacles;
 mod outages;
-mod prime;
 mod processes;
-mod prompt;
-mod publish;
-mod recover;
-mod retirements;
 mod scheduler;
-mod settle;
 mod signals;
-mod tasks_file;
-mod verdicts;
-mod verify;
-mod waiting;
 
 pub mod decide;
 pub mod land;
@@ -49,6 +35,7 @@ use async_trait::async_trait;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Worker};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{CommandRunner, LocalClone, SlotPool};
@@ -126,6 +113,14 @@ pub(crate) struct Shared {
     isolation: Isolation,
 }
 
+impl Shared {
+    /// Returns the folder of a build's idea in the state directory.
+    fn idea_folder(&self, build: &Build) -> PathBuf {
+        let user = self.state.join("users").join(build.user.as_str());
+        user.join("ideas").join(build.idea.as_str())
+    }
+}
+
 impl BuildAgent {
     /// Makes the agent.
     pub fn new(parts: BuildParts) -> Result<Self, InvalidId> {
@@ -187,7 +182,7 @@ impl Agent for BuildAgent {
     }
 
     async fn recover(&self, context: &Context) -> Result<(), AgentError> {
-        Box::pin(recover::run(&self.shared, context)).await?;
+        Box::pin(scheduler::recover::run(&self.shared, context)).await?;
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! Runs one build loop: claims the most fitting task, runs its attempt, looks again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::agent::AgentState;
@@ -9,10 +8,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Shared;
+use super::signals::LOOK_EVERY;
 use super::{attempt, claim};
-
-/// How often a loop looks without being called, for tasks that come due and for work of other processes.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Works until `ending`; an attempt in hand is finished after that.
 pub(crate) async fn run(shared: Arc<Shared>, context: Context, ending: CancellationToken) {

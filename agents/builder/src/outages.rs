@@ -9,9 +9,10 @@ use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::{ChangeSet, ReadError};
 
 use super::Shared;
+use super::attempt::report::{self, Report};
+use super::attempt::rows::Rows;
 use super::context::{of_build, retry_on_conflict};
-use super::effects::{Report, Scene, party};
-use super::ending::{self, Rows};
+use super::effects::{Scene, party};
 use super::error::BuilderError;
 use super::machine::task::Input;
 use ropewalk_coordination::locks;
@@ -35,7 +36,7 @@ pub(crate) async fn met(
 ) -> Result<(), BuilderError> {
     retry_on_conflict!(ids.1, {
         let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
-            return ending::kept(context, ids.2, report).await.map(Some);
+            return report::kept(context, ids.2, report).await.map(Some);
         };
         let context = of_build(context, &rows.build).because_of(rows.task.cause);
         let input = Input::LoseProvider {

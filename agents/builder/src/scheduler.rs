@@ -1,6 +1,17 @@
 //! Looks after builds: does what people want of their branches, settles them, lays their ground, checks them as a whole,
 //! publishes what is not published.
 
+mod branch;
+mod lease_reaper;
+mod prime;
+pub(crate) mod publish;
+pub(crate) mod recover;
+mod retirements;
+mod settle;
+pub(crate) mod tasks_file;
+pub(crate) mod verdicts;
+mod verify;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +28,8 @@ use tracing::warn;
 use super::Shared;
 use super::context::{self, builds_in};
 use super::error::BuilderError;
-use super::lease_reaper::Court;
 use super::processes::Duty;
-use super::{branch, prime, publish, retirements, settle, verify};
+use lease_reaper::Court;
 
 /// The first pause after a call. A call may come just before the commit that it speaks of, so the next look is soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);

@@ -2,10 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// How often a loop looks without being called, for tasks that come due and for work of other processes.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Counts bells; whoever holds a receiver misses none.
 pub(crate) struct Signals {

@@ -15,15 +15,8 @@ use crate::house::Member;
 /// A module by the parts of its path; the crate root has none.
 type Module = Vec<String>;
 
-/// Crates whose rings still wait for the work that breaks them: in the build agent, what `settle`, `ending` and `attempt`
-/// do to each other's records.
-const AWAITED: &[&str] = &["agents/builder"];
-
 /// The rings of a member, each as one line.
 pub(crate) fn violations(member: &Member) -> Result<Vec<String>> {
-    if AWAITED.contains(&member.directory.as_str()) {
-        return Ok(Vec::new());
-    }
     let sources = member
         .files
         .iter()

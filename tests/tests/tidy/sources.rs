@@ -145,7 +145,7 @@ mod tests {
         let slow = "async fn merge() { if shared.clone.fetch().await { land::land(&shared.gate).await; } shared.signals.cancel(1) }";
         assert_eq!(slow_handlers(handler, slow)?.len(), 4);
         assert_eq!(
-            slow_handlers("agents/builder/src/branch.rs", slow)?.len(),
+            slow_handlers("agents/builder/src/scheduler/branch.rs", slow)?.len(),
             0
         );
         let swift =

@@ -23,7 +23,7 @@ use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::Input;
-use crate::verdicts;
+use crate::scheduler::verdicts;
 
 /// What the next attempt is told of a task whose approach a person wants to be thought through anew.
 const RETHINK: &str = "The approach so far does not work. Read what failed, think it through anew and take a different one.";

@@ -8,14 +8,16 @@ use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
 use crate::Shared;
+use crate::attempt::ending;
+use crate::attempt::report::Report;
+use crate::attempt::rows::Rows;
+use crate::claim::obstacles::conflict;
 use crate::context::{self, Plan, of_build};
 use crate::decide::counts::{ended_by_stop, pausing};
-use crate::effects::{Report, Scene};
-use crate::ending::{self, Rows};
+use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::{Input, On, State};
-use crate::obstacles::conflict;
 
 /// Asks for a pause: running tasks finish, nothing new begins.
 pub(super) async fn pause(

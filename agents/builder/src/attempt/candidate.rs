@@ -6,8 +6,8 @@ use ropewalk_schemas::{BuildId, CommitId, RepoPath};
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot};
 use tracing::info;
 
-use super::Work;
-use crate::effects::Report;
+use super::report::Report;
+use super::work::Work;
 use crate::error::BuilderError;
 use ropewalk_gate::scope;
 

@@ -5,9 +5,9 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_store::Query;
 
-use super::Work;
+use super::prompt::Earlier;
+use super::work::Work;
 use crate::error::BuilderError;
-use crate::prompt::Earlier;
 
 /// So much of a difference is told.
 const DIFFERENCE_BYTES: usize = 24 * 1024;

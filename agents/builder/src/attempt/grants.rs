@@ -11,15 +11,15 @@ use ropewalk_schemas::lease::{Holder, Lease};
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
-use super::{Locks, Work, guard, held_now};
+use super::rows::Rows;
+use super::work::{Locks, Work, guard, held_now};
 use crate::Shared;
+use crate::claim::obstacles::{give_all, locked, owners};
+use crate::claim::waiting::{self, FreedLocks, Waited};
 use crate::context::{CONFLICTS, of_build};
 use crate::effects::Scene;
-use crate::ending::Rows;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
-use crate::obstacles::{give_all, locked, owners};
-use crate::waiting::{self, FreedLocks, Waited};
 use ropewalk_gate::protected::is_test;
 
 /// Grants files to one attempt.

@@ -1,35 +1,14 @@
 //! Keeps an attempt alive: renews its locks, writes down its progress, and notices when it was taken away.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use ropewalk_engine::Observer;
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_store::{ChangeSet, CommitError};
 use tracing::warn;
 
-use super::{Work, held_now};
+use super::work::{Work, held_now};
 use crate::error::BuilderError;
 use crate::isolation;
 use crate::machine::task::{Input, apply};
-
-/// Whether something moved since the keeper last looked.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Pulse(Arc<AtomicBool>);
-
-impl Pulse {
-    /// Says whether something moved since the last call.
-    fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
-    }
-}
-
-impl Observer for Pulse {
-    fn progress(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Renews the locks at a third of their time to live; returns why the attempt must end.
 pub(super) async fn keep(work: &Work<'_>) -> String {

@@ -8,13 +8,14 @@ use ropewalk_workspace::Slot;
 use tracing::info;
 
 use super::candidate::propose;
-use super::{Ending, GATE_STEP, Made, Passed, Work, advance, ending_of, fault_of, held_now, note};
-use crate::effects::Report;
-use crate::ending::{self, Refusal};
+use super::ending::{self, Fault, Refusal};
+use super::prompt::{self, Background};
+use super::report::Report;
+use super::work::{Work, held_now};
+use super::{Ending, GATE_STEP, Made, Passed, advance, ending_of, note};
+use super::{gating, lessons};
 use crate::error::BuilderError;
 use crate::machine::task::Phase;
-use crate::prompt::{self, Background};
-use crate::{gating, lessons};
 
 /// Asks the model, shows what it hands in to the gate, and tells it what failed, as the result of the call that
 /// handed it in.
@@ -110,7 +111,7 @@ async fn judge(
     if seen.evidence.verdict == Verdict::Passed {
         return Ok(Judged::Passed(Box::new(Passed { seen, allowed })));
     }
-    let fault = fault_of(seen);
+    let fault = Fault::seen(seen);
     let task = &work.claim.task.id;
     let refusal = ending::refused(
         work.shared,

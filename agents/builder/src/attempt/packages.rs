@@ -8,7 +8,8 @@ use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_workspace::Slot;
 use tracing::info;
 
-use super::{Work, target_directory};
+use super::target_directory;
+use super::work::Work;
 use crate::error::BuilderError;
 use ropewalk_gate::install;
 use ropewalk_gate::output::bounded;

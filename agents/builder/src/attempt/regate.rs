@@ -4,10 +4,11 @@ use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_workspace::Rebase;
 
-use super::{Ending, Proposal, Work, check_proposal, held_now, start};
-use crate::effects::Report;
+use super::landing;
+use super::report::Report;
+use super::work::{Work, held_now};
+use super::{Ending, Proposal, check_proposal, start};
 use crate::error::BuilderError;
-use crate::landing;
 
 /// Puts kept work onto the head and checks it there: what a person allowed, or what no check could look at before.
 ///

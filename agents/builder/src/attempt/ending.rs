@@ -1,0 +1,236 @@
+//! Records how an attempt ended without landing: failed, held, or interrupted.
+
+mod refusal;
+mod telling;
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Evidence, Failure, FailureClass};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
+use ropewalk_store::ChangeSet;
+
+use ropewalk_gate::candidate::Seen;
+use ropewalk_gate::output::bounded;
+use ropewalk_gate::protected::Protected;
+
+use super::lessons;
+use super::report::{self, Report};
+use super::rows::Rows;
+use crate::Shared;
+use crate::context::{of_build, retry_on_conflict, standing_of};
+use crate::decide::failure::{self, Answer, Happened};
+use crate::effects::Scene;
+use crate::error::BuilderError;
+use crate::machine::task::{FailedAttempt, Input};
+use crate::milestones;
+pub(crate) use refusal::{Refusal, refused, told_refused, told_with};
+use telling::{End, told_failed};
+
+/// So much of an error is kept with the task; the evidence holds more.
+const ERROR_BYTES: usize = 8 * 1024;
+/// So much of an error travels with `task.failed`.
+const EVENT_ERROR_BYTES: usize = 2 * 1024;
+
+/// Why an attempt failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) class: FailureClass,
+    /// The actual output.
+    pub(crate) error: String,
+    /// The changed files, each with what tells its content from any other.
+    pub(crate) changed: Vec<String>,
+    /// What a person would have to accept.
+    pub(crate) protected: Vec<Protected>,
+    /// When the provider said its quota is back.
+    pub(crate) quota_back: Option<DateTime<Utc>>,
+    /// Whether packages can be installed for what was checked.
+    pub(crate) installable: bool,
+    /// What the gate saw, if it came so far.
+    pub(crate) evidence: Option<Evidence>,
+}
+
+impl Fault {
+    /// A fault that the gate has not seen.
+    pub(crate) fn new(class: FailureClass, error: impl Into<String>) -> Self {
+        Self {
+            class,
+            error: error.into(),
+            changed: Vec::new(),
+            protected: Vec::new(),
+            quota_back: None,
+            installable: false,
+            evidence: None,
+        }
+    }
+
+    /// What the gate saw, where that was no pass.
+    pub(crate) fn seen(seen: Seen) -> Self {
+        Self {
+            class: seen.evidence.class.unwrap_or(FailureClass::Unknown),
+            error: seen.error,
+            changed: seen.changed,
+            protected: seen.protected,
+            quota_back: None,
+            installable: seen.installable,
+            evidence: Some(seen.evidence),
+        }
+    }
+}
+
+/// Records a failure with everything that follows from it.
+pub(crate) async fn failed(
+    shared: &Shared,
+    context: &Context,
+    ids: (BuildId, &TaskId, AttemptId),
+    fault: &Fault,
+    report: &Report,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(ids.1, {
+        if let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? {
+            let changes = failure_changes(shared, context, &rows, fault, report).await?;
+            context.store.commit(changes).await?;
+        }
+        Ok(Some(()))
+    })
+}
+
+/// Names a failure, and decides what follows from it.
+fn judged(shared: &Shared, context: &Context, rows: &Rows, fault: &Fault) -> (Failure, Answer) {
+    let error = bounded(&fault.error, ERROR_BYTES);
+    let failure = Failure {
+        class: fault.class,
+        fingerprint: failure::fingerprint(fault.class, &error, &fault.changed),
+        error,
+        attempt: rows.task.attempts,
+    };
+    let happened = Happened {
+        failure: &failure,
+        quota_back: fault.quota_back,
+        installable: fault.installable,
+        now: context.now(),
+        jitter: context.ids.fraction(),
+    };
+    let answer = failure::answer(&rows.task, &happened, &shared.options.tries);
+    (failure, answer)
+}
+
+async fn failure_changes(
+    shared: &Shared,
+    context: &Context,
+    rows: &Rows,
+    fault: &Fault,
+    report: &Report,
+) -> Result<ChangeSet, BuilderError> {
+    let context = of_build(context, &rows.build).because_of(rows.task.cause);
+    let (failure, answer) = judged(shared, &context, rows, fault);
+    let ends = match answer {
+        Answer::Fail { class } => Some(class),
+        _ => None,
+    };
+    let counts = !matches!(answer, Answer::Hold | Answer::WaitQuota { .. });
+    let will_retry = answer.will_retry();
+    let failed = FailedAttempt {
+        failure,
+        answer,
+        kept: report.kept(),
+        shown: fault.evidence.as_ref().map(|seen| seen.commit.clone()),
+        protected: fault.protected.clone(),
+        provider: shared.engine.models().build.model.name().to_owned(),
+    };
+    let mut changes = ChangeSet::new();
+    let scene = Scene::new(shared, &context, &rows.build).with(report);
+    let input = Input::Fail(Box::new(failed));
+    let task = scene.task(&mut changes, &rows.task, input).await?;
+    changes.update(&rows.task, &task);
+    if let Some(evidence) = &fault.evidence {
+        changes.put(evidence);
+    }
+    if ends.is_some() {
+        // A claim that was decided before this failure must not go through: the build may have to stop.
+        changes.update(&rows.build, &rows.build.record);
+        lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
+    }
+    if counts && will_retry {
+        milestones::takes_long(shared, &context, &mut changes, &rows.build, &task).await?;
+    }
+    if let Some(failure) = task.failures.last().filter(|_| counts) {
+        let end = match ends {
+            Some(class) => Some(End {
+                class,
+                standing: standing_of(&context, &task).await?,
+            }),
+            None => None,
+        };
+        let told = told_failed(rows, &task, failure, will_retry, end.as_ref());
+        changes.emit(context.event(Subject::task(task.build, &task.id), told));
+    }
+    Ok(changes)
+}
+
+/// So many attempts in a row may be cut off before a person is asked.
+const CUT_OFFS: u32 = 5;
+
+/// What follows an attempt that could not go on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    /// How long the next one waits, since whatever kept it from its work may still be there.
+    pub(crate) pause: Duration,
+    /// Whether it counts: the work itself may be the reason.
+    pub(crate) counts: bool,
+}
+
+/// Returns whether one more attempt that could not go on is the last that is run unasked.
+pub(crate) const fn was_cut_off_enough(task: &Task) -> bool {
+    task.cut_off + 1 >= CUT_OFFS
+}
+
+/// Says why a task is not run again that was cut off too often.
+pub(crate) fn told_cut_off(error: &BuilderError) -> String {
+    format!("{CUT_OFFS} attempts in a row could not go on; the last one: {error}")
+}
+
+/// Records that an attempt was ended from outside; its try is not counted and its work is kept.
+pub(crate) async fn interrupted(
+    shared: &Shared,
+    context: &Context,
+    ids: (BuildId, &TaskId, AttemptId),
+    reason: &str,
+    cut: Option<Cut>,
+    report: &Report,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(ids.1, {
+        let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
+            return report::kept(context, ids.2, report).await.map(Some);
+        };
+        let mut changes = ChangeSet::new();
+        requeue(shared, context, &mut changes, &rows, reason, cut, report).await?;
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
+}
+
+/// Puts the task of an attempt back that was cut off, with its attempts kept and its locks free.
+pub(crate) async fn requeue(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    rows: &Rows,
+    reason: &str,
+    cut: Option<Cut>,
+    report: &Report,
+) -> Result<(), BuilderError> {
+    let context = of_build(context, &rows.build).because_of(rows.task.cause);
+    let pause = cut.and_then(|cut| chrono::TimeDelta::from_std(cut.pause).ok());
+    let input = Input::CutOff {
+        why: reason.to_owned(),
+        not_before: pause.map(|pause| context.now() + pause),
+        counts: cut.is_some_and(|cut| cut.counts),
+    };
+    let scene = Scene::new(shared, &context, &rows.build).with(report);
+    let task = scene.task(changes, &rows.task, input).await?;
+    changes.update(&rows.task, &task);
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Shows candidates of an attempt to the gate, with what was seen and said before.
+
+use ropewalk_config::Trigger;
+use ropewalk_config::questions::choice::ProtectedFiles;
+use ropewalk_gate::candidate::{self, Candidate, Precedents, Seen};
+use ropewalk_schemas::attempt::Evidence;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_store::{Query, ReadError, Store, Versioned};
+
+use super::work::Work;
+use crate::error::BuilderError;
+
+/// Checks `commit`, which stands on `parent`; none when it was ended from outside.
+pub(crate) async fn check(
+    work: &Work<'_>,
+    commit: &CommitId,
+    parent: &CommitId,
+    allowed: &[RepoPath],
+) -> Result<Option<Seen>, BuilderError> {
+    let task = &work.claim.task;
+    let precedents = precedents(&work.context.store, task).await?;
+    let candidate = Candidate {
+        task,
+        attempt: work.claim.attempt.id,
+        commit,
+        parent,
+        base: work.claim.build.base.as_ref(),
+        allowed,
+        precedents: &precedents,
+        now: work.context.now(),
+    };
+    Ok(candidate::check(&work.shared.gate, &candidate, &work.cancel).await?)
+}
+
+async fn precedents(store: &Store, task: &Task) -> Result<Precedents, ReadError> {
+    let passed = Query::new()
+        .equal("build", task.build.to_string())
+        .equal("verdict", "passed");
+    let passed = store.list::<Evidence>(passed).await?;
+    let asked = Query::new()
+        .equal("build", task.build.to_string())
+        .equal("state", QuestionState::Answered.as_str())
+        .equal("trigger", Trigger::ProtectedFiles.as_str());
+    let asked = store.list::<Question>(asked).await?;
+    Ok(Precedents {
+        passed: passed.into_iter().map(Versioned::into_inner).collect(),
+        consents: asked
+            .into_iter()
+            .filter(|question| is_consent(question, task))
+            .filter_map(|question| question.into_inner().content)
+            .collect(),
+    })
+}
+
+fn is_consent(question: &Question, task: &Task) -> bool {
+    let about = matches!(&question.about, About::Task { task: about, .. } if *about == task.id);
+    about
+        && question.answer.as_ref().is_some_and(|answer| {
+            ProtectedFiles::of(answer.choice.as_ref()) == Some(ProtectedFiles::Allow)
+        })
+}

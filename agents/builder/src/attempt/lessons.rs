@@ -1,0 +1,234 @@
+//! Puts lessons into attempts, and takes lessons from them.
+
+use ropewalk_knowledge::{
+    Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle,
+};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, Failure};
+use ropewalk_schemas::knowledge::KnowledgeKind;
+use ropewalk_schemas::task::{Action, Task};
+use ropewalk_schemas::{ComponentName, KnowledgeId, SpecId, Subject};
+use ropewalk_store::{ChangeSet, CommitError, Query};
+use tracing::debug;
+
+use super::report::Report;
+use super::rows::Rows;
+use super::work::Work;
+use crate::error::BuilderError;
+
+/// The confidence of a lesson that one self-correction taught.
+const CANDIDATE: f64 = 0.7;
+/// So much of an error becomes a lesson when the model tells none.
+const ERROR_LETTERS: usize = 300;
+
+/// Gathers the lessons for the task's prompt: those that its specification carries, then what was learned since.
+pub(crate) async fn gather(
+    work: &Work<'_>,
+    report: &mut Report,
+) -> Result<Vec<String>, BuilderError> {
+    let block = &work.claim.task.block;
+    let mut ids: Vec<KnowledgeId> = block
+        .gotchas
+        .iter()
+        .filter_map(|gotcha| gotcha.id)
+        .collect();
+    let mut texts: Vec<String> = block
+        .gotchas
+        .iter()
+        .map(|gotcha| gotcha.text.clone())
+        .collect();
+    let room = work.shared.options.lessons.saturating_sub(texts.len());
+    for (id, text) in learned_since(work, &ids, room).await? {
+        if !texts.contains(&text) {
+            ids.push(id);
+            texts.push(text);
+        }
+    }
+    report.gotchas = ids;
+    Ok(texts)
+}
+
+async fn learned_since(
+    work: &Work<'_>,
+    known: &[KnowledgeId],
+    room: usize,
+) -> Result<Vec<(KnowledgeId, String)>, BuilderError> {
+    let options = &work.shared.options;
+    let context = &work.context;
+    let task = &work.claim.task;
+    let mut plan: Vec<PlannedInjection> = Vec::new();
+    for file in task.block.files() {
+        let (action, minimum) = (task.block.action, options.knowledge_minimum);
+        let found = retrieve(&context.store, file, action, minimum, options.lessons).await?;
+        for item in found {
+            let seen = known.contains(&item.id) || plan.iter().any(|one| one.item.id == item.id);
+            if !seen && plan.len() < room {
+                plan.push(PlannedInjection {
+                    item,
+                    task: task.id.clone(),
+                });
+            }
+        }
+    }
+    if plan.is_empty() {
+        return Ok(Vec::new());
+    }
+    let spec = work.claim.build.spec;
+    let injected = inject(&context.store, spec, &plan, options.hold_out, context.now()).await?;
+    match context.store.commit(injected.changes).await {
+        Ok(_) => {}
+        // Another task uses the same lesson at the same time; a use that is not written down is not made.
+        Err(CommitError::Conflict { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(plan
+        .into_iter()
+        .filter(|one| injected.carried.contains(&(task.id.clone(), one.item.id)))
+        .map(|one| (one.item.id, one.item.content.clone()))
+        .collect())
+}
+
+/// Adds what a landing taught to its change set: whether the lessons helped, and what a correction taught.
+pub(crate) async fn learn(
+    work: &Work<'_>,
+    rows: &Rows,
+    report: &Report,
+    changes: &mut ChangeSet,
+) -> Result<(), BuilderError> {
+    let task = &rows.task;
+    let first_try = task.failures.is_empty() && task.guidance.is_empty();
+    weigh(&work.context, changes, rows.build.spec, task, first_try).await?;
+    let mended = task
+        .failures
+        .iter()
+        .rev()
+        .find(|failure| is_lesson(failure.class));
+    let Some(failure) = mended.filter(|_| task.block.action != Action::Verify) else {
+        return Ok(());
+    };
+    let draft = draft(&work.context, rows, report, failure).await?;
+    let context = &work.context;
+    let id = KnowledgeId(context.ids.next());
+    let recorded = record(&context.store, draft, id, context.now()).await?;
+    debug!(task.id = %task.id, "lesson of `{}`: {:?}", task.id, recorded.outcome);
+    changes.merge(recorded.changes);
+    for payload in recorded.payloads {
+        changes.emit(context.event(Subject::idea(&rows.build.idea), payload));
+    }
+    Ok(())
+}
+
+/// Writes down whether a task with lessons passed at its first try.
+pub(crate) async fn weigh(
+    context: &Context,
+    changes: &mut ChangeSet,
+    spec: SpecId,
+    task: &Task,
+    first_try: bool,
+) -> Result<(), BuilderError> {
+    let settled = settle(&context.store, spec, &task.id, task.build, first_try).await?;
+    changes.merge(settled);
+    Ok(())
+}
+
+async fn draft(
+    context: &Context,
+    rows: &Rows,
+    report: &Report,
+    failure: &Failure,
+) -> Result<Draft, BuilderError> {
+    let block = &rows.task.block;
+    let told = report.lesson.clone();
+    let said = told
+        .as_ref()
+        .map_or_else(|| lesson_of(&failure.error), |lesson| lesson.text.clone());
+    let globs = told
+        .map(|lesson| lesson.globs)
+        .filter(|globs| !globs.is_empty())
+        .unwrap_or_else(|| vec![generalise(&block.file)]);
+    let query = Query::new()
+        .equal("build", rows.task.build.to_string())
+        .equal("task", rows.task.id.as_str());
+    let evidence = context
+        .store
+        .list::<Attempt>(query)
+        .await?
+        .iter()
+        .filter(|attempt| attempt.failures().any(|one| one.attempt == failure.attempt))
+        .map(|attempt| format!("attempt/{}", attempt.id))
+        .collect();
+    Ok(Draft {
+        kind: KnowledgeKind::Gotcha,
+        content: said.chars().take(2_000).collect(),
+        globs,
+        action: Some(block.action),
+        topics: vec![block.phase.clone()],
+        confidence: CANDIDATE,
+        execution: rows.task.build.to_string(),
+        idea: Some(rows.build.idea.clone()),
+        evidence,
+        discovered_by: ComponentName::parse("build")
+            .map_err(|error| BuilderError::Missing(error.to_string()))?,
+        from_person: false,
+    })
+}
+
+/// Picks the line of an error that says most: a diagnosis before a symptom, and never what a runner always says.
+fn lesson_of(error: &str) -> String {
+    const TELLING: [&str; 8] = [
+        "error[",
+        "error TS",
+        "assert",
+        "panicked at",
+        "Error:",
+        "error",
+        "FAILED",
+        "failed",
+    ];
+    const NOISE: [&str; 6] = [
+        "error: test failed",
+        "error: could not compile",
+        "test result:",
+        "failures:",
+        "running ",
+        "Compiling ",
+    ];
+    let lines: Vec<&str> = error
+        .lines()
+        .skip(1)
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !NOISE.iter().any(|noise| line.starts_with(noise)))
+        .collect();
+    let telling = TELLING
+        .iter()
+        .find_map(|word| lines.iter().find(|line| line.contains(word)))
+        .or(lines.first())
+        .copied();
+    let line = telling.or_else(|| error.lines().next()).unwrap_or_default();
+    line.chars().take(ERROR_LETTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_says_most_becomes_the_lesson() {
+        let rows = [
+            (
+                "`validation` ended with exit code 1: sqlite3\n\nnote\nParse error near line 1: near \"DATEE\"",
+                "Parse error near line 1: near \"DATEE\"",
+            ),
+            (
+                "`validation` ended\n\n   Compiling x\nerror: test failed, to rerun pass `--lib`\nrunning 1 test\ntest leap ... FAILED\n\
+                 thread 'leap' panicked at src/lib.rs:3:\nassertion `left == right` failed: 1900\ntest result: FAILED.",
+                "assertion `left == right` failed: 1900",
+            ),
+            ("nothing was changed", "nothing was changed"),
+            ("`x` failed\n\nfirst\nsecond", "first"),
+        ];
+        for (error, lesson) in rows {
+            assert_eq!(lesson_of(error), lesson);
+        }
+    }
+}

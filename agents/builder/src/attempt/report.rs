@@ -1,0 +1,77 @@
+//! What an attempt says of itself: to its rows, and in its model's own words.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::task::KeptWork;
+use ropewalk_schemas::{AttemptId, CommitId, KnowledgeId, RepoPath};
+use ropewalk_store::{ChangeSet, attempt_key};
+use serde::Deserialize;
+
+use crate::context::retry_on_conflict;
+use crate::error::BuilderError;
+
+/// What an attempt has learned about itself so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Report {
+    pub(crate) summary: Option<String>,
+    pub(crate) tokens: u64,
+    pub(crate) candidate: Option<CommitId>,
+    pub(crate) preserve_ref: Option<String>,
+    pub(crate) granted: Vec<RepoPath>,
+    pub(crate) gotchas: Vec<KnowledgeId>,
+    pub(crate) lesson: Option<Lesson>,
+}
+
+impl Report {
+    /// Returns the candidate with what it was allowed, once there is one.
+    pub(crate) fn kept(&self) -> Option<KeptWork> {
+        self.candidate.clone().map(|candidate| KeptWork {
+            candidate,
+            granted: self.granted.clone(),
+        })
+    }
+}
+
+/// Writes down where the work of an attempt is kept that somebody else ended meanwhile.
+pub(crate) async fn kept(
+    context: &Context,
+    attempt: AttemptId,
+    report: &Report,
+) -> Result<(), BuilderError> {
+    let Some(reference) = &report.preserve_ref else {
+        return Ok(());
+    };
+    retry_on_conflict!(attempt, {
+        let row = context.store.get::<Attempt>(&attempt_key(attempt)).await?;
+        if let Some(row) = row.filter(|row| row.preserve_ref.is_none()) {
+            let after = Attempt {
+                preserve_ref: Some(reference.clone()),
+                ..row.record.clone()
+            };
+            let mut changes = ChangeSet::new();
+            changes.update(&row, &after);
+            context.store.commit(changes).await?;
+        }
+        Ok(Some(()))
+    })
+}
+
+/// A result as the model hands it in.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Finished {
+    /// What it did.
+    pub(crate) summary: String,
+    /// What the next task should know.
+    #[serde(default)]
+    pub(crate) lesson: Option<Lesson>,
+}
+
+/// Something learned, as the model tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Lesson {
+    /// What to heed.
+    pub(crate) text: String,
+    /// The files that it applies to.
+    #[serde(default)]
+    pub(crate) globs: Vec<String>,
+}

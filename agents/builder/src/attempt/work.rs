@@ -1,0 +1,86 @@
+//! An attempt under way: what its steps share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use ropewalk_engine::Observer;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath, TaskId};
+use ropewalk_workspace::PreserveKey;
+use tokio_util::sync::CancellationToken;
+
+use super::rows::Rows;
+use crate::Shared;
+use crate::claim::Claim;
+use crate::error::BuilderError;
+
+/// The locks of an attempt with their tokens, shared with whoever renews or extends them.
+pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
+
+/// Copies the locks as they are now.
+pub(crate) fn held_now(locks: &Locks) -> BTreeMap<RepoPath, i64> {
+    guard(locks).clone()
+}
+
+pub(super) fn guard(locks: &Locks) -> MutexGuard<'_, BTreeMap<RepoPath, i64>> {
+    locks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An attempt under way.
+pub(crate) struct Work<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) context: Context,
+    pub(crate) claim: &'a Claim,
+    pub(crate) locks: Locks,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) pulse: Pulse,
+    /// The head after the heads of other builds were joined into it.
+    pub(super) joined: OnceLock<CommitId>,
+}
+
+impl Work<'_> {
+    /// Names the rows of the attempt.
+    pub(crate) fn ids(&self) -> (BuildId, &TaskId, AttemptId) {
+        let attempt = &self.claim.attempt;
+        (attempt.build, &attempt.task, attempt.id)
+    }
+
+    /// Names the place where the work of the attempt is kept.
+    pub(crate) fn key(&self) -> PreserveKey {
+        let (build, task, _) = self.ids();
+        PreserveKey {
+            build,
+            task: task.clone(),
+            attempt: self.claim.attempt.number,
+        }
+    }
+
+    /// Returns the commit that the attempt works from.
+    pub(crate) fn base(&self) -> &CommitId {
+        self.joined.get().unwrap_or(&self.claim.base)
+    }
+
+    /// Loads the rows, if the task is still this attempt's.
+    pub(crate) async fn rows(&self) -> Result<Option<Rows>, BuilderError> {
+        let (build, task, attempt) = self.ids();
+        Rows::load(&self.context, build, task, attempt).await
+    }
+}
+
+/// Whether something moved since the keeper last looked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pulse(Arc<AtomicBool>);
+
+impl Pulse {
+    /// Says whether something moved since the last call.
+    pub(super) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Observer for Pulse {
+    fn progress(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

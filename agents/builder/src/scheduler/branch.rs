@@ -1,0 +1,188 @@
+//! Does what people want of the branch of a build: merge it, build on what somebody else put there, or leave it to them.
+//!
+//! A handler only notes the wish. Git and the gate take their time, and a crash on the way leaves the wish in its row.
+
+use std::time::Duration;
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::BuildId;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+use tracing::{info, warn};
+
+use crate::Shared;
+use crate::ask;
+use crate::context::{self, of_build, retry_on_conflict};
+use crate::effects::Scene;
+use crate::error::BuilderError;
+use crate::land::{self, LandError, LandRequest, Landed};
+use crate::machine::build::Input;
+
+/// How often a landing is tried that failed by what may pass, before a person is asked.
+const TRIES: u32 = 5;
+/// The pause before each other try.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Lists what people want, the oldest first.
+pub(crate) async fn wishes(context: &Context) -> Result<Vec<Versioned<Wish>>, ReadError> {
+    let oldest = Query::new().order_by("at");
+    context.store.list::<Wish>(oldest).await
+}
+
+/// Does what a person wants of the branch of a build; one that is gone wants nothing any more.
+pub(crate) async fn fulfil(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+) -> Result<(), BuilderError> {
+    let Some(wish) = wish_of(context, id).await? else {
+        return Ok(());
+    };
+    let context = context.because_of(wish.cause);
+    match wish.what {
+        BranchWish::BuildOnTop | BranchWish::OwnBranch => settle(shared, &context, id).await,
+        BranchWish::Merge => merge(shared, &context, id, &wish.by).await,
+    }
+}
+
+async fn wish_of(context: &Context, id: BuildId) -> Result<Option<Versioned<Wish>>, ReadError> {
+    context.store.get::<Wish>(&id.to_string()).await
+}
+
+/// Lets a build go on whose branch somebody moved.
+async fn settle(shared: &Shared, context: &Context, id: BuildId) -> Result<(), BuilderError> {
+    retry_on_conflict!(id, {
+        let Some(wish) = wish_of(context, id).await? else {
+            return Ok(Some(()));
+        };
+        let mut changes = ChangeSet::new();
+        changes.delete(&wish);
+        if let Some(build) = context::build(&context.store, id).await? {
+            let context = of_build(context, &build);
+            let after = settled(shared, &context, &mut changes, &build, wish.what).await?;
+            changes.update(&build, &after);
+        }
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
+}
+
+async fn settled(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    what: BranchWish,
+) -> Result<Build, BuilderError> {
+    let adopted = match what {
+        BranchWish::BuildOnTop => ask::adoptable(shared, build).await?,
+        BranchWish::OwnBranch | BranchWish::Merge => None,
+    };
+    if what == BranchWish::BuildOnTop && adopted.is_none() {
+        // It moved again, and no longer leads on from what landed: that is another question.
+        let found = shared.clone.user_branch(&build.branch).await?;
+        let question = ask::branch_moved(shared, context, changes, build, found.as_ref()).await?;
+        return Ok(Build {
+            question,
+            ..build.clone()
+        });
+    }
+    let scene = Scene::new(shared, context, build);
+    let mut after = scene.build(changes, Input::SettleBranch).await?;
+    if let Some(actual) = adopted {
+        after.head = Some(actual.clone());
+        after.published = Some(actual);
+    } else {
+        // What others put on the branch stays theirs; the landed commits go on under a free name.
+        after.branch = free_name(shared, build).await?;
+        after.published = None;
+    }
+    Ok(after)
+}
+
+async fn free_name(shared: &Shared, build: &Build) -> Result<String, BuilderError> {
+    let mut number = 2_u32;
+    loop {
+        let branch = format!("build/{}-{number}", build.idea);
+        if branch != build.branch && shared.clone.user_branch(&branch).await?.is_none() {
+            return Ok(branch);
+        }
+        number += 1;
+    }
+}
+
+/// Merges the branch; what is asked for and cannot be done is asked about again.
+async fn merge(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+    by: &str,
+) -> Result<(), BuilderError> {
+    let request = LandRequest {
+        build: id,
+        into: None,
+        push: None,
+        by: by.to_owned(),
+    };
+    // A landing is written down at once and not with the end of the wish: whatever changes while the gate runs, what
+    // the gate saw must not get lost.
+    let refusal = land(shared, context, &request).await.err();
+    retry_on_conflict!(id, {
+        let Some(wish) = wish_of(context, id).await? else {
+            return Ok(Some(()));
+        };
+        let mut changes = ChangeSet::new();
+        changes.delete(&wish);
+        if let (Some(refusal), Some(build)) = (&refusal, context::build(&context.store, id).await?)
+        {
+            refuse(shared, context, &mut changes, &build, refusal).await?;
+        }
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
+}
+
+/// Lands a build, again where what stood against it may have passed.
+async fn land(
+    shared: &Shared,
+    context: &Context,
+    request: &LandRequest,
+) -> Result<Landed, LandError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match land::land(&shared.gate, context, request).await {
+            Err(error) if !error.is_for_people() && tries < TRIES => {
+                warn!(build.id = %request.build, "build `{}` is landed again: {error}", request.build);
+                tokio::time::sleep(PAUSE).await;
+            }
+            landed => return landed,
+        }
+    }
+}
+
+async fn refuse(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Versioned<Build>,
+    refusal: &LandError,
+) -> Result<(), BuilderError> {
+    let context = of_build(context, build);
+    let input = Input::RefuseLanding {
+        why: refusal.to_string(),
+    };
+    let scene = Scene::new(shared, &context, build);
+    let mut after = match scene.build(changes, input).await {
+        Ok(after) => after,
+        Err(BuilderError::Illegal(refused)) => {
+            info!(build.id = %build.id, "the wish to land build `{}` came too late: {refused}", build.id);
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    after.question = ask::landing_refused(shared, &context, changes, build, refusal).await?;
+    changes.update(build, &after);
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! Lays the ground of a build: base, branch, the idea folder as its first commit.
+
+use std::path::Path;
+
+use ropewalk_gate::GateError;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::BuildStarted;
+use ropewalk_schemas::{BuildId, CommitId, Payload, RepoPath, Subject};
+use ropewalk_store::{ChangeSet, Versioned};
+use ropewalk_workspace::clone::FileChange;
+use ropewalk_workspace::commit::NewCommit;
+use ropewalk_workspace::{CommitMessage, GitError};
+use tracing::{info, warn};
+
+use super::settle::{self, settle};
+use super::{publish, verdicts};
+use crate::Shared;
+use crate::context::{self, Plan, builds_in, of_build, retry_on_conflict};
+use crate::error::BuilderError;
+use crate::machine::build::{Input, apply};
+
+/// A longer file of an idea folder does not travel with the code.
+const LONGEST_FILE_BYTES: u64 = 1024 * 1024;
+/// More files of an idea folder do not travel with the code.
+const MOST_FILES: usize = 1_000;
+
+/// Lays the ground of a build and lets it run.
+pub(crate) async fn prime(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(id, {
+        let Some(build) = context::build(&context.store, id).await? else {
+            return Ok(Some(()));
+        };
+        let context = of_build(context, &build);
+        match build.state {
+            BuildState::Queued => {
+                let (priming, _) = apply(&build, Input::Prime, context.now())?;
+                let mut changes = ChangeSet::new();
+                changes.update(&build, &priming);
+                context.store.commit(changes).await?;
+                return Ok(None);
+            }
+            BuildState::Priming | BuildState::Running if build.head.is_none() => {
+                match lay(shared, &context, &build).await {
+                    Ok(ground) => begin(shared, &context, &build, ground).await?,
+                    Err(error) if is_lasting(&error) => {
+                        give_up(shared, &context, id, error.to_string()).await?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            _ => {}
+        }
+        Ok(Some(()))
+    })?;
+    settle(shared, context, id).await?;
+    publish::publish(shared, context, id).await?;
+    shared.signals.wake_loops();
+    Ok(())
+}
+
+/// What a build begins with.
+struct Ground {
+    branch: String,
+    target: String,
+    base: CommitId,
+    head: CommitId,
+    /// Where the branch is already, when it goes on from an earlier build.
+    published: Option<CommitId>,
+}
+
+async fn lay(shared: &Shared, context: &Context, build: &Build) -> Result<Ground, BuilderError> {
+    let user = shared.clone.fetch().await?;
+    if let Some(ground) = go_on(shared, context, build).await? {
+        return Ok(ground);
+    }
+    let branch = free_branch(shared, context, build).await?;
+    let base = user.commit;
+    // Read now, so that a build whose gate cannot be known does not begin.
+    shared.gate.gate_at(Some(&base)).await?;
+    let files = idea_files(&shared.idea_folder(build), build)?;
+    let head = if files.is_empty() {
+        warn!(build.id = %build.id, "there is no folder of idea `{}` to travel with its code", build.idea);
+        base.clone()
+    } else {
+        commit_files(shared, build, &base, &files).await?
+    };
+    Ok(Ground {
+        branch,
+        target: user.branch.unwrap_or_else(|| build.target.clone()),
+        base,
+        head,
+        published: None,
+    })
+}
+
+/// Goes on from the build of an earlier revision, unless that was merged and so is where every build begins.
+async fn go_on(
+    shared: &Shared,
+    context: &Context,
+    build: &Build,
+) -> Result<Option<Ground>, BuilderError> {
+    let Some(before) = build.continues else {
+        return Ok(None);
+    };
+    let before = context::build(&context.store, before).await?;
+    let Some(before) = before.filter(|before| before.merged.is_none()) else {
+        return Ok(None);
+    };
+    let (Some(base), Some(head)) = (before.base.clone(), before.head.clone()) else {
+        return Ok(None);
+    };
+    shared.gate.gate_at(Some(&base)).await?;
+    let files = idea_files(&shared.idea_folder(build), build)?;
+    let head = if files.is_empty() {
+        head
+    } else {
+        commit_files(shared, build, &head, &files).await?
+    };
+    Ok(Some(Ground {
+        branch: before.branch.clone(),
+        target: before.target.clone(),
+        base,
+        head,
+        published: before.published.clone(),
+    }))
+}
+
+async fn commit_files(
+    shared: &Shared,
+    build: &Build,
+    base: &CommitId,
+    files: &[FileChange],
+) -> Result<CommitId, BuilderError> {
+    let tree = shared.clone.create_tree(base, files).await?;
+    if tree == shared.clone.tree_of(base).await? {
+        return Ok(base.clone());
+    }
+    let message = CommitMessage::new(format!("ideas: add {}", build.idea))
+        .with_body("The idea and its specification travel with the code that is built from them.")
+        .with_trailer("Ropewalk-Execution", build.id.to_string());
+    let commit = NewCommit {
+        tree: &tree,
+        parents: std::slice::from_ref(base),
+        message: &message,
+        // The same time at every try, so that a repetition makes the same commit.
+        when: build.created_at,
+    };
+    Ok(shared.clone.create_commit(commit).await?)
+}
+
+/// Returns a branch that neither another build nor the user's repository has.
+async fn free_branch(
+    shared: &Shared,
+    context: &Context,
+    build: &Build,
+) -> Result<String, BuilderError> {
+    let others: Vec<String> = builds_in(&context.store, BuildState::ALL)
+        .await?
+        .into_iter()
+        .filter(|other| other.id != build.id)
+        .map(|other| other.branch.clone())
+        .collect();
+    let mut number = 1_u32;
+    loop {
+        let branch = match number {
+            1 => format!("build/{}", build.idea),
+            _ => format!("build/{}-{number}", build.idea),
+        };
+        let taken = others.contains(&branch) || shared.clone.user_branch(&branch).await?.is_some();
+        if !taken {
+            return Ok(branch);
+        }
+        number += 1;
+    }
+}
+
+/// Reads the idea folder; links, long files and what is no text path stay where they are.
+fn idea_files(folder: &Path, build: &Build) -> Result<Vec<FileChange>, BuilderError> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(directory) = open.pop() {
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(unusable(&directory, source)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|source| unusable(&directory, source))?;
+            let kind = entry
+                .file_type()
+                .map_err(|source| unusable(&entry.path(), source))?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    let mut files = Vec::new();
+    for path in found.into_iter().take(MOST_FILES) {
+        let size = path
+            .metadata()
+            .map_err(|source| unusable(&path, source))?
+            .len();
+        let inside = path.strip_prefix(folder).ok().and_then(Path::to_str);
+        let name = inside.map(|inside| format!("ideas/{}/{inside}", build.idea));
+        let Some(Ok(name)) = name.map(|name| RepoPath::parse(&name)) else {
+            continue;
+        };
+        if size <= LONGEST_FILE_BYTES {
+            let content = std::fs::read(&path).map_err(|source| unusable(&path, source))?;
+            files.push(FileChange::Write {
+                path: name,
+                content,
+            });
+        }
+    }
+    Ok(files)
+}
+
+fn unusable(path: &Path, source: std::io::Error) -> BuilderError {
+    BuilderError::File {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+async fn begin(
+    shared: &Shared,
+    context: &Context,
+    build: &Versioned<Build>,
+    ground: Ground,
+) -> Result<(), BuilderError> {
+    let Some(plan) = Plan::load(&context.store, build.id).await? else {
+        return Ok(());
+    };
+    let (mut running, _) = apply(build, Input::Begin, context.now())?;
+    running.branch = ground.branch;
+    running.target = ground.target;
+    running.base = Some(ground.base);
+    running.head = Some(ground.head);
+    running.published = ground.published;
+    running.started_at = Some(context.now());
+    let mut changes = ChangeSet::new();
+    let started = context.event(
+        Subject::build(build.id),
+        Payload::BuildStarted(BuildStarted {
+            build_id: build.id,
+            spec_id: build.spec,
+            idea_slug: build.idea.clone(),
+            task_count: u32::try_from(plan.tasks.len()).unwrap_or(u32::MAX),
+            branch: running.branch.clone(),
+        }),
+    );
+    running.cause = Some(started.id);
+    verdicts::ask_level(shared, context, &mut changes, &running).await?;
+    changes.update(build, &running);
+    changes.emit(started);
+    info!(build.id = %build.id, "build `{}` of `{}` runs on `{}`", build.id, build.idea, running.branch);
+    context.store.commit(changes).await?;
+    Ok(())
+}
+
+/// Trying again does not help against a repository that is not one, nor against a gate that cannot be read.
+fn is_lasting(error: &BuilderError) -> bool {
+    match error {
+        BuilderError::Gate(GateError::BaseGate(_)) => true,
+        BuilderError::Git(error) | BuilderError::Gate(GateError::Git(error)) => matches!(
+            error,
+            GitError::NoCommit(_) | GitError::NotARepository(_) | GitError::DamagedClone { .. }
+        ),
+        _ => false,
+    }
+}
+
+async fn give_up(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+    reason: String,
+) -> Result<(), BuilderError> {
+    let Some(plan) = Plan::load(&context.store, id).await? else {
+        return Ok(());
+    };
+    let mut changes = ChangeSet::new();
+    let tasks = plan.records();
+    let failed = settle::fail(shared, context, &mut changes, &plan.build, &tasks, reason).await?;
+    changes.update(&plan.build, &failed);
+    context.store.commit(changes).await?;
+    Ok(())
+}

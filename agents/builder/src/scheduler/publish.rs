@@ -1,0 +1,116 @@
+//! Lets the user's branch follow the head that SQL owns.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_runtime::failpoint;
+use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::{BuildId, CommitId};
+use ropewalk_store::{ChangeSet, Versioned};
+use ropewalk_workspace::Publication;
+use tracing::warn;
+
+use crate::Shared;
+use crate::ask;
+use crate::context::{self, of_build, retry_on_conflict};
+use crate::effects::Scene;
+use crate::error::BuilderError;
+use crate::machine::build::Input;
+
+/// Moves the branch to the head by compare-and-swap; a branch that somebody else moved holds the build and asks.
+pub(crate) async fn publish(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(build, {
+        let Some(build) = context::build(&context.store, build).await? else {
+            return Ok(Some(()));
+        };
+        let Some(head) = build.head.clone() else {
+            return Ok(Some(()));
+        };
+        if build.published.as_ref() == Some(&head) || is_contested(&build) {
+            return Ok(Some(()));
+        }
+        let before = build.published.as_ref();
+        failpoint!("build.publish.before");
+        let publication = shared.clone.publish(&build.branch, &head, before).await?;
+        failpoint!("build.publish.after");
+        let moved = match publication {
+            Publication::Published | Publication::AlreadyThere => None,
+            Publication::MovedByOther { actual } => Some(actual),
+        };
+        match moved {
+            None => follow(context, &build, head).await?,
+            Some(Some(actual)) if is_ours(shared, &build, &head, &actual).await? => {
+                // A crash came between the ref and SQL, or another loop was faster.
+                follow(context, &build, actual).await?;
+                return Ok(None);
+            }
+            Some(actual) => hold(shared, context, &build, actual.as_ref()).await?,
+        }
+        Ok(Some(()))
+    })
+}
+
+/// A build that already asks what to do about its branch publishes nothing meanwhile.
+fn is_contested(build: &Build) -> bool {
+    build.state == BuildState::Paused && build.pause_reason == Some(PauseReason::Conflict)
+}
+
+/// Writes down where the branch is, whatever else about the build changed during the push.
+async fn follow(context: &Context, before: &Build, at: CommitId) -> Result<(), BuilderError> {
+    retry_on_conflict!(before.id, {
+        let build = context::build(&context.store, before.id).await?;
+        // Another loop was faster.
+        if let Some(build) = build.filter(|build| build.published == before.published) {
+            let after = Build {
+                published: Some(at.clone()),
+                ..build.record.clone()
+            };
+            let mut changes = ChangeSet::new();
+            changes.update(&build, &after);
+            context.store.commit(changes).await?;
+        }
+        Ok(Some(()))
+    })
+}
+
+/// A branch between what was published and the head was moved by this program itself.
+async fn is_ours(
+    shared: &Shared,
+    build: &Build,
+    head: &CommitId,
+    actual: &CommitId,
+) -> Result<bool, BuilderError> {
+    // A commit of somebody else may not even be in the local clone.
+    if shared.clone.resolve(actual.as_str()).await?.is_none() {
+        return Ok(false);
+    }
+    let from = build.published.as_ref().or(build.base.as_ref());
+    let after_ours = match from {
+        Some(from) => from != actual && shared.clone.is_ancestor(from, actual).await?,
+        None => false,
+    };
+    Ok(after_ours && shared.clone.is_ancestor(actual, head).await?)
+}
+
+async fn hold(
+    shared: &Shared,
+    context: &Context,
+    build: &Versioned<Build>,
+    actual: Option<&CommitId>,
+) -> Result<(), BuilderError> {
+    let context = of_build(context, build);
+    let mut changes = ChangeSet::new();
+    let detail = format!("somebody else moved `{}`", build.branch);
+    warn!(build.id = %build.id, "{detail}");
+    let scene = Scene::new(shared, &context, build);
+    let input = Input::Contest { detail };
+    let mut after = scene.build(&mut changes, input).await?;
+    after.question = ask::branch_moved(shared, &context, &mut changes, build, actual).await?;
+    if after != build.record {
+        changes.update(build, &after);
+        context.store.commit(changes).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Lets the tasks.md in the idea folder, and the one that travels with the code, follow what SQL says about its tasks.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::document::tasks_md::{self, Progress};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath};
+use ropewalk_store::ChangeSet;
+use ropewalk_workspace::clone::FileChange;
+use ropewalk_workspace::commit::NewCommit;
+use ropewalk_workspace::{CommitMessage, FileLock};
+use tracing::warn;
+
+use crate::Shared;
+use crate::context::{Plan, retry_on_conflict};
+use crate::error::BuilderError;
+
+/// Writes states and times into tasks.md; a folder without one, or with one that cannot be read, is left alone.
+pub(crate) async fn write(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+) -> Result<(), BuilderError> {
+    // Two that write at once could leave what is older.
+    let _alone = FileLock::wait(&shared.state.join("tasks.lock")).await?;
+    let Some(plan) = Plan::load(&context.store, build).await? else {
+        return Ok(());
+    };
+    let path = shared
+        .idea_folder(&plan.build)
+        .join("build")
+        .join("tasks.md");
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(unusable(&path, source)),
+    };
+    let Some(updated) = updated(&text, &plan, &path.display()) else {
+        return Ok(());
+    };
+    // A reader sees the old file or the new one, never half of it.
+    let fresh = path.with_extension("md.new");
+    std::fs::write(&fresh, updated).map_err(|source| unusable(&fresh, source))?;
+    std::fs::rename(&fresh, &path).map_err(|source| unusable(&path, source))
+}
+
+/// Commits what became of the tasks to the tasks.md that travels with the code; returns the head that has it, and none
+/// where the build went on meanwhile.
+pub(crate) async fn commit(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+) -> Result<Option<CommitId>, BuilderError> {
+    retry_on_conflict!(id, {
+        let Some(plan) = Plan::load(&context.store, id).await? else {
+            return Ok(Some(None));
+        };
+        let build = &plan.build;
+        let (BuildState::Verifying, Some(head)) = (build.state, &build.head) else {
+            return Ok(Some(None));
+        };
+        let Some(change) = change_at(shared, &plan, head).await? else {
+            return Ok(Some(Some(head.clone())));
+        };
+        let message = CommitMessage::new(format!("ideas: note what became of {}", build.idea))
+            .with_body("The list of its tasks says which are complete, and when they were.")
+            .with_trailer("Ropewalk-Execution", id.to_string());
+        let commit = NewCommit {
+            tree: &shared.clone.create_tree(head, &[change]).await?,
+            parents: std::slice::from_ref(head),
+            message: &message,
+            // The same time at every try, so that a repetition makes the same commit.
+            when: last_landing(&plan),
+        };
+        let commit = shared.clone.create_commit(commit).await?;
+        let after = Build {
+            head: Some(commit.clone()),
+            ..build.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(build, &after);
+        context.store.commit(changes).await?;
+        Ok(Some(Some(commit)))
+    })
+}
+
+/// Returns what has to change in the tasks.md of `head`; none where there is none, or it is true already.
+async fn change_at(
+    shared: &Shared,
+    plan: &Plan,
+    head: &CommitId,
+) -> Result<Option<FileChange>, BuilderError> {
+    let name = format!("ideas/{}/build/tasks.md", plan.build.idea);
+    let Ok(path) = RepoPath::parse(&name) else {
+        return Ok(None);
+    };
+    let found = shared.clone.read_file(head, &name).await?;
+    let text = found.and_then(|content| String::from_utf8(content).ok());
+    let updated = text.and_then(|text| updated(&text, plan, &name));
+    Ok(updated.map(|text| FileChange::Write {
+        path,
+        content: text.into_bytes(),
+    }))
+}
+
+fn last_landing(plan: &Plan) -> DateTime<Utc> {
+    let landings = plan.tasks.iter().filter_map(|task| task.completed_at);
+    landings.max().unwrap_or(plan.build.created_at)
+}
+
+/// Writes the states and times of the tasks into a tasks.md; none where nothing changes, or where it cannot be read.
+fn updated(text: &str, plan: &Plan, name: &impl Display) -> Option<String> {
+    let mut document = match tasks_md::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            warn!("`{name}` is left as it is: {error}");
+            return None;
+        }
+    };
+    for task in &plan.tasks {
+        let progress = Progress {
+            status: task.state,
+            assigned_to: task.assigned_to.clone(),
+            started_at: task.claimed_at,
+            completed_at: task.completed_at,
+        };
+        if let Err(error) = document.set_status(&task.id, &progress) {
+            warn!("`{name}` does not hold task `{}`: {error}", task.id);
+        }
+    }
+    let updated = document.to_string();
+    (updated != text).then_some(updated)
+}
+
+fn unusable(path: &Path, source: std::io::Error) -> BuilderError {
+    BuilderError::File {
+        path: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,134 @@
+//! Checks a build as a whole before it is called a success: cold, on its final head.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Evidence, Verdict};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::fulfilment::Fulfilment;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, RequirementId};
+use ropewalk_store::{ChangeSet, Query, Versioned};
+use tracing::info;
+
+use super::settle;
+use super::{publish, tasks_file, verdicts};
+use crate::Shared;
+use crate::ask;
+use crate::context::{Plan, of_build, retry_on_conflict};
+use crate::decide::counts::{count, named, summed_up, unverified};
+use crate::effects::Scene;
+use crate::error::BuilderError;
+use crate::machine::build::Input;
+use ropewalk_gate::whole::{self, Whole};
+
+/// Checks the whole and ends the build.
+pub(crate) async fn verify(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+) -> Result<(), BuilderError> {
+    // What is checked is what a person gets: the code, and the word about its tasks that travels with it.
+    let Some(head) = tasks_file::commit(shared, context, id).await? else {
+        return Ok(());
+    };
+    let Some(plan) = Plan::load(&context.store, id).await? else {
+        return Ok(());
+    };
+    // What is told to be on the branch must be on the branch first.
+    publish::publish(shared, context, id).await?;
+    let context = of_build(context, &plan.build);
+    let tasks = plan.records();
+    let whole = Whole {
+        build: &plan.build,
+        tasks: &tasks,
+        commit: &head,
+        level: plan.build.level,
+        now: context.now(),
+    };
+    let evidence = whole::check_to_the_end(&shared.gate, &whole).await?;
+    retry_on_conflict!(id, {
+        conclude(shared, &context, id, &evidence).await.map(Some)
+    })?;
+    tasks_file::write(shared, &context, id).await
+}
+
+/// Judges the requirements of a build by all that its gates saw.
+async fn fulfilments(
+    context: &Context,
+    id: BuildId,
+    tasks: &[Task],
+) -> Result<Vec<(RequirementId, Fulfilment)>, BuilderError> {
+    let of_build = Query::new().equal("build", id.to_string());
+    let evidence = context.store.list::<Evidence>(of_build).await?;
+    let evidence: Vec<Evidence> = evidence.into_iter().map(Versioned::into_inner).collect();
+    Ok(Fulfilment::of_all(tasks, &evidence))
+}
+
+/// Ends the build by what was seen.
+async fn conclude(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+    evidence: &Evidence,
+) -> Result<(), BuilderError> {
+    let Some(plan) = Plan::load(&context.store, id).await? else {
+        return Ok(());
+    };
+    let checked = plan.build.head.as_ref() == Some(&evidence.commit);
+    if plan.build.state != BuildState::Verifying || !checked {
+        return Ok(());
+    }
+    let tasks = plan.records();
+    let before = &plan.build.record;
+    let mut changes = ChangeSet::new();
+    let build = match evidence.verdict {
+        Verdict::Passed => {
+            let fulfilments = fulfilments(context, id, &tasks).await?;
+            let counts = count(&tasks);
+            let skipped = named(&tasks, TaskState::Skipped)
+                .map(|names| format!("{} skipped: {names}", counts.skipped));
+            let told: Vec<String> = skipped
+                .into_iter()
+                .chain(unverified(&fulfilments))
+                .collect();
+            let input = Input::Pass {
+                told: (!told.is_empty()).then(|| told.join("; ")),
+            };
+            let mut build =
+                settle::complete(shared, context, &mut changes, before, &tasks, input).await?;
+            build.question = ask::build_finished(
+                shared,
+                context,
+                &mut changes,
+                &build,
+                &counts,
+                summed_up(&fulfilments),
+            )
+            .await?;
+            verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;
+            build
+        }
+        Verdict::Failed => {
+            let reason = format!(
+                "the whole-build check failed: {}",
+                evidence.findings.join("; ")
+            );
+            let mut build =
+                settle::fail(shared, context, &mut changes, before, &tasks, reason).await?;
+            let asked =
+                verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;
+            build.question = asked.or(build.question);
+            build
+        }
+        Verdict::Held => {
+            let detail = format!("a check could not run: {}", evidence.findings.join("; "));
+            let input = Input::Hold { detail };
+            let scene = Scene::new(shared, context, before).among(&tasks);
+            scene.build(&mut changes, input).await?
+        }
+    };
+    changes.put(evidence);
+    changes.update(&plan.build, &build);
+    info!(build.id = %id, "checked build `{id}` as a whole: {:?}", evidence.verdict);
+    context.store.commit(changes).await?;
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! One task: what its attempts do, how they fail, and what the gate takes.
+
+mod budget;
+mod crash;
+mod evidence;
+mod failures;
+mod gate;
+mod gate_rules;
+mod installs;
+mod liars;
+mod mending;
+mod outage;
+mod reach;
+mod step_by_step;
+mod stuck;

@@ -1,0 +1,140 @@
+//! The program is ended at any step, and the next one goes on to the same result.
+
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::TaskState;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, writes, writes_slowly};
+
+fn plan(id: &str, needs: &[&str]) -> Value {
+    json!({
+        "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+        "validation": { "command": format!("sleep 0.3; grep -q good {id}.txt"), "expected": "exit 0" },
+        "depends_on": needs,
+    })
+}
+
+fn house() -> House {
+    let rules = [
+        writes_slowly("T-1", "T-1.txt", "good\n", 200),
+        // The first try of T-2 fails honestly.
+        writes("T-2", "T-2.txt", "good\n", Some("exit code 1")),
+        writes("T-2", "T-2.txt", "bad\n", None),
+        writes("T-3", "T-3.txt", "good\n", None),
+    ];
+    House::new(&rules.concat()).with(|options| options.loops = 2)
+}
+
+async fn check_end(house: &House, spec: SpecId) {
+    let open = house.open().await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert!(tasks.iter().all(|task| task.state == TaskState::Complete));
+    let log = open.git(&["log", "--reverse", "--format=%s", "main..build/habits"]);
+    let mut subjects: Vec<&str> = log.lines().collect();
+    assert_eq!(subjects.remove(0), "ideas: add habits");
+    subjects.sort_unstable();
+    assert_eq!(
+        subjects,
+        [
+            "T-1: create T-1.txt",
+            "T-2: create T-2.txt",
+            "T-3: create T-3.txt"
+        ],
+        "one commit for each task"
+    );
+    assert_eq!(
+        build.head.unwrap().as_str(),
+        open.git(&["rev-parse", "build/habits"])
+    );
+    assert!(open.held_locks().await.is_empty());
+    let failed = open
+        .events()
+        .await
+        .iter()
+        .filter(|(event_type, _)| event_type == "task.failed")
+        .count();
+    assert_eq!(failed, 1, "only the honest failure counts");
+    open.close().await;
+}
+
+/// Crashes as soon as `reached` holds, and expects the same end.
+async fn crash_when(reached: impl Fn(&[TaskState], BuildState) -> bool) {
+    let house = house();
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([
+            plan("T-1", &[]),
+            plan("T-2", &[]),
+            plan("T-3", &["T-1", "T-2"])
+        ]))
+        .await;
+    open.until(spec, |build, tasks| {
+        let states: Vec<TaskState> = tasks.iter().map(|task| task.state).collect();
+        reached(&states, build.state) || build.completed_at.is_some()
+    })
+    .await;
+    open.crash().await;
+    check_end(&house, spec).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashed_before_the_first_claim() {
+    crash_when(|_, build| build == BuildState::Running).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashed_while_an_agent_works() {
+    crash_when(|tasks, _| tasks[0] == TaskState::Working).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashed_while_the_gate_runs() {
+    crash_when(|tasks, _| tasks.contains(&TaskState::Validating)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashed_after_the_first_landing() {
+    crash_when(|tasks, _| tasks.contains(&TaskState::Complete)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashed_during_the_whole_build_check() {
+    crash_when(|_, build| build == BuildState::Verifying).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashed_between_landing_and_publishing() {
+    let house = house();
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let (build, _) = open.ended(spec).await;
+    open.crash().await;
+    // The ref never moved: as if the crash had come right after the commit to SQL.
+    let repo = house.repo();
+    let head = build.head.unwrap();
+    crate::world::house::git(&repo, &["update-ref", "-d", "refs/heads/build/habits"]);
+    house.unpublish(build.id).await;
+    let open = house.open().await;
+    open.until(spec, |build, _| build.published == build.head)
+        .await;
+    assert_eq!(open.git(&["rev-parse", "build/habits"]), head.as_str());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_a_killed_push_left_is_cleared() {
+    let house = house();
+    let lock = house.repo().join(".git/refs/heads/build/habits.lock");
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let file = std::fs::File::create(&lock).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(build.published, build.head);
+    open.close().await;
+}

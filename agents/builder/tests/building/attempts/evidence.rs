@@ -1,0 +1,108 @@
+//! What a pass of the gate proves.
+
+use ropewalk_schemas::attempt::{Evidence, FailureClass, Proof, Verdict};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::TaskState;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, task, writes};
+
+/// Plans a change of `a.txt`, for a requirement.
+fn plan(validation: &str, preserves: bool) -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "a.txt", "preserves": preserves,
+        "requirements": [{ "id": "FR-1", "text": "good" }],
+        "validation": { "command": validation, "expected": "exit 0" },
+    }])
+}
+
+fn of_task(evidence: &[Evidence]) -> &Evidence {
+    evidence.iter().rfind(|seen| seen.task.is_some()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pass_is_worth_what_the_tree_before_shows() {
+    let rows = [
+        ("grep -q good a.txt", false, Proof::AssertionFailed),
+        (
+            "sh missing.sh || grep -q good a.txt",
+            false,
+            Proof::CouldNotRun,
+        ),
+        ("true", false, Proof::PassedBefore),
+        ("grep -q kept a.txt", true, Proof::Preserved),
+    ];
+    for (validation, preserves, expected) in rows {
+        let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
+            .with_files(&[("a.txt", "kept\n")]);
+        let open = house.open().await;
+        let spec = open.approve(plan(validation, preserves)).await;
+        let (build, _) = open.ended(spec).await;
+        assert_eq!(
+            build.state,
+            BuildState::Succeeded,
+            "{validation}: {:?}",
+            build.reason
+        );
+        let evidence = open.evidence(build.id).await;
+        assert_eq!(of_task(&evidence).proof, Some(expected), "{validation}");
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_to_be_preserved_has_to_pass_before() {
+    let house =
+        House::new(&writes("T-1", "a.txt", "good\n", None)).with_files(&[("a.txt", "kept\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan("grep -q good a.txt", true)).await;
+    let (build, tasks) = open
+        .until(spec, |_, tasks| tasks[0].state == TaskState::Failed)
+        .await;
+    let failed = task(&tasks, "T-1");
+    assert_eq!(failed.failures[0].class, FailureClass::Unknown);
+    assert!(
+        failed.failures[0].error.contains("preserves"),
+        "{}",
+        failed.failures[0].error
+    );
+    assert_eq!(
+        of_task(&open.evidence(build.id).await).verdict,
+        Verdict::Failed
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_whose_test_passed_before_runs_once_more_and_is_marked() {
+    // Whoever runs it a second time on the work of the task fails once; the count lies outside of any checkout.
+    let counter = tempfile::tempdir().unwrap();
+    let at = counter.path().join("count").display().to_string();
+    let script = format!(
+        "if test -e new.txt && ! test -e {at}; then\n\
+         touch {at}; echo 'not ok 1 - slow'; echo 1..1; exit 1\nfi\n\
+         echo 'ok 1 - slow'; echo 1..1\n"
+    );
+    let gate = "[[gate.commands]]\nname = \"unit\"\ncommand = \"sh unit.sh\"\n";
+    let house = House::new(&writes("T-1", "new.txt", "good\n", None))
+        .with_files(&[("ropewalk.toml", gate), ("unit.sh", &script)])
+        .with(|options| options.tries.tries = 1);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "new.txt",
+            "validation": { "command": "test -s new.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let evidence = open.evidence(build.id).await;
+    let unit = of_task(&evidence)
+        .checks
+        .iter()
+        .find(|run| run.name == "unit")
+        .unwrap();
+    assert_eq!(unit.flaky, ["slow"]);
+    assert_eq!(unit.exit_code, Some(0));
+    open.close().await;
+}

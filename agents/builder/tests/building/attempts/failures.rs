@@ -1,0 +1,226 @@
+//! Attempts that fail, questions that follow, and what answers do.
+
+use ropewalk_schemas::attempt::{AttemptState, FailureClass};
+use ropewalk_schemas::build::{BuildState, PauseReason};
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
+use ropewalk_schemas::payload::TaskRetry;
+use ropewalk_schemas::task::{Action, TaskState};
+use ropewalk_schemas::{Payload, Subject};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, Open, task, writes};
+
+/// Plans a task that creates `<id>.txt` and wants the word `good` in it.
+fn plan(id: &str, needs: &[&str]) -> Value {
+    json!({
+        "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+        "validation": { "command": format!("cat {id}.txt; grep -q good {id}.txt"), "expected": "exit 0" },
+        "depends_on": needs,
+    })
+}
+
+fn script(rules: &[String]) -> String {
+    rules.concat()
+}
+
+async fn paused(open: &Open, spec: ropewalk_schemas::SpecId) -> ropewalk_schemas::build::Build {
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    assert_eq!(build.pause_reason, Some(PauseReason::Person));
+    build
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", Some("type DATEE is unknown")),
+        writes("T-1", "T-1.txt", "type DATEE is unknown to sqlite\n", None),
+    ];
+    let house = House::new(&script(&rules));
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.state, done.attempts), (TaskState::Complete, 2));
+    let attempts = open.attempts(build.id, "T-1").await;
+    let refused = &attempts[0].tries[0];
+    let failure = &refused.failure;
+    assert_eq!(failure.class, FailureClass::ValidationFailed);
+    assert!(failure.error.contains("type DATEE is unknown"));
+    let kept = refused.preserve_ref.as_ref().unwrap();
+    let state = house.state().join("repository.git");
+    assert_eq!(
+        crate::world::house::git(&state, &["show", &format!("{kept}:T-1.txt")]),
+        "type DATEE is unknown to sqlite"
+    );
+    let failed: Vec<Value> = open
+        .events()
+        .await
+        .into_iter()
+        .filter(|(event_type, _)| event_type == "task.failed")
+        .map(|(_, data)| data)
+        .collect();
+    assert_eq!(failed.len(), 1);
+    let told = |name: &str| &failed[0][name];
+    assert_eq!(*told("task_id"), json!("T-1"));
+    assert_eq!(*told("attempt"), json!(1));
+    assert_eq!(*told("category"), json!("VALIDATION_FAILED"));
+    assert_eq!(*told("will_retry"), json!(true));
+    let error = told("error").as_str().unwrap();
+    assert!(error.contains("type DATEE is unknown"), "{error}");
+    let prompts = house.prompts("T-1");
+    assert_eq!(prompts.len(), 2);
+    assert!(!prompts[0].contains("DATEE"), "{}", prompts[0]);
+    assert!(prompts[1].contains("type DATEE is unknown to sqlite"));
+    let items = open
+        .services
+        .store
+        .list::<KnowledgeItem>(Query::new())
+        .await
+        .unwrap();
+    assert_eq!(items.len(), 1, "{items:?}");
+    let lesson = &items[0].record;
+    assert_eq!(
+        (lesson.kind, lesson.state),
+        (KnowledgeKind::Gotcha, KnowledgeState::Candidate)
+    );
+    assert_eq!(lesson.content, "type DATEE is unknown to sqlite");
+    assert_eq!(lesson.globs, ["*.txt"]);
+    assert_eq!(lesson.action, Some(Action::Create));
+    assert_eq!(lesson.discovered_by.as_str(), "build");
+    assert_eq!(lesson.evidence, [format!("attempt/{}", attempts[0].id)]);
+    assert!((lesson.confidence - 0.7).abs() < 1e-9);
+    let ahead = open.git(&["rev-list", "--count", "main..build/habits"]);
+    assert_eq!(ahead, "2", "the idea folder and one commit of the task");
+    open.close().await;
+}
+
+/// Three independent tasks, of which T-2 passes only with advice.
+fn stubborn() -> House {
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", None),
+        writes("T-2", "T-2.txt", "good\n", Some("say the magic word")),
+        writes("T-2", "T-2.txt", "bad\n", None),
+        writes("T-3", "T-3.txt", "good\n", None),
+    ];
+    House::new(&script(&rules))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_failures_ask_and_a_skip_is_told_in_the_end() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([
+            plan("T-1", &[]),
+            plan("T-2", &[]),
+            plan("T-3", &[])
+        ]))
+        .await;
+    let build = paused(&open, spec).await;
+    let tasks = open.tasks(build.id).await;
+    let states: Vec<TaskState> = tasks.iter().map(|task| task.state).collect();
+    assert_eq!(
+        states,
+        [TaskState::Complete, TaskState::Failed, TaskState::Complete]
+    );
+    let attempts = open.attempts(build.id, "T-2").await;
+    assert_eq!(attempts.len(), 1, "one conversation with three tries");
+    let attempt = &attempts[0];
+    assert_eq!(attempt.state, AttemptState::Failed);
+    assert_eq!(attempt.failures().count(), 3);
+    let refused = attempt.tries.iter().map(|one| &one.preserve_ref);
+    let mut kept = refused.chain([&attempt.preserve_ref]);
+    assert!(kept.all(Option::is_some));
+    let question = open.open_question("T-2").await.unwrap();
+    assert_eq!(question.trigger, "task_failed_repeatedly");
+    assert!(question.text.contains("attempt 3"), "{}", question.text);
+    let ids = question.choices.iter().map(|choice| choice.id.as_str());
+    assert_eq!(
+        ids.collect::<Vec<_>>(),
+        ["guide", "rethink", "skip", "manual", "leave"]
+    );
+    open.answer("T-2", "skip").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded);
+    assert_eq!(task(&tasks, "T-2").state, TaskState::Skipped);
+    assert_eq!(build.reason.as_deref(), Some("1 skipped: `T-2`"));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guidance_gives_another_round_with_it_in_the_prompt() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([plan("T-1", &[]), plan("T-2", &[])]))
+        .await;
+    paused(&open, spec).await;
+    open.answer("T-2", "guide: say the magic word").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "T-2").attempts, 4);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manual_fix_leaves_the_build_failed_by_name() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([plan("T-1", &[]), plan("T-2", &[])]))
+        .await;
+    paused(&open, spec).await;
+    open.answer("T-2", "manual").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed);
+    assert_eq!(build.reason.as_deref(), Some("failed: `T-2`"));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_blocks_its_dependents_with_the_chain_and_a_retry_revives_them() {
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", Some("take the other way")),
+        writes("T-1", "T-1.txt", "bad\n", None),
+        writes("T-2", "T-2.txt", "good\n", None),
+        writes("T-3", "T-3.txt", "good\n", None),
+        writes("T-4", "T-4.txt", "good\n", None),
+        writes("T-5", "T-5.txt", "good\n", None),
+    ];
+    let house = House::new(&script(&rules));
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([
+            plan("T-1", &[]),
+            plan("T-2", &[]),
+            plan("T-3", &["T-1", "T-2"]),
+            plan("T-4", &["T-2"]),
+            plan("T-5", &["T-3", "T-4"]),
+        ]))
+        .await;
+    let build = paused(&open, spec).await;
+    let tasks = open.tasks(build.id).await;
+    assert_eq!(task(&tasks, "T-4").state, TaskState::Complete);
+    let last = task(&tasks, "T-5");
+    assert_eq!(last.state, TaskState::Blocked);
+    assert_eq!(
+        last.reason.as_deref(),
+        Some("needs `T-3`, which needs `T-1`, which failed")
+    );
+    let retry = TaskRetry {
+        build_id: build.id,
+        task_id: task(&tasks, "T-1").id.clone(),
+        requested_by: "ada".to_owned(),
+        guidance: Some("take the other way".to_owned()),
+    };
+    open.emit(Subject::build(build.id), Payload::TaskRetry(retry))
+        .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert!(tasks.iter().all(|task| task.state == TaskState::Complete));
+    open.close().await;
+}

@@ -1,0 +1,200 @@
+//! What a gate takes for work, and what it lets nobody do to it.
+
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::{Task, TaskState, WaitReason};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, task, writes};
+use crate::world::script::{Step, steps};
+
+const GATE: &str = "[[gate.commands]]\nname = \"gate\"\ncommand = \"sh gate.sh\"\n";
+
+/// Plans one task with a validation that expects exit code 0.
+fn plan(action: &str, file: &str, more: &[&str], validation: &str) -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": action, "file": file, "more_files": more,
+        "validation": { "command": validation, "expected": "exit 0" },
+    }])
+}
+
+/// Builds a plan whose one task gets a single try, until that try is over.
+async fn tried(house: House, plan: Value) -> Task {
+    let house = house.with(|options| options.tries.tries = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    let (_, tasks) = open
+        .until(spec, |build, tasks| {
+            build.completed_at.is_some()
+                || matches!(tasks[0].state, TaskState::Failed | TaskState::Waiting)
+        })
+        .await;
+    open.close().await;
+    task(&tasks, "T-1").clone()
+}
+
+fn class(task: &Task) -> Option<FailureClass> {
+    task.failures.last().map(|failure| failure.class)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_script_of_a_gate_is_not_granted_and_not_changed_unasked() {
+    let disarm = "echo 'exit 0' > gate.sh; echo bad > product.txt";
+    let script = steps(
+        "T-1",
+        &[Step::Ask(&["gate.sh"]), Step::Shell(disarm.to_owned())],
+    );
+    let files = [
+        ("ropewalk.toml", GATE),
+        ("gate.sh", "grep -q good product.txt\n"),
+        ("product.txt", "good\n"),
+    ];
+    let house = House::new(&script).with_files(&files);
+    let asked = tried(house, plan("UPDATE", "product.txt", &[], "true")).await;
+    assert_eq!(
+        class(&asked),
+        Some(FailureClass::OutOfScope),
+        "{:?}",
+        asked.reason
+    );
+    // Declared it is allowed to write, and a person decides about the change.
+    let house = House::new(&script).with_files(&files);
+    let declared = tried(house, plan("UPDATE", "product.txt", &["gate.sh"], "true")).await;
+    assert_eq!(class(&declared), Some(FailureClass::Tampered));
+    assert_eq!(
+        (declared.state, declared.waiting_for),
+        (TaskState::Waiting, Some(WaitReason::Person))
+    );
+    let reason = declared.reason.unwrap();
+    assert!(
+        reason.contains("`gate.sh` is what the check `gate` runs"),
+        "{reason}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_the_gate_makes_is_protected_and_another_is_not() {
+    let gate = "[[gate.commands]]\nname = \"gate\"\ncommand = \"make test\"\n";
+    let makefile = "test:\n\tgrep -q good product.txt\n\nclean:\n\trm -f out\n";
+    for (from, to, state) in [
+        ("grep -q good product.txt", "true", TaskState::Waiting),
+        ("rm -f out", "rm -rf out", TaskState::Complete),
+    ] {
+        let script = writes("T-1", "Makefile", &makefile.replace(from, to), None);
+        let files = [
+            ("ropewalk.toml", gate),
+            ("Makefile", makefile),
+            ("product.txt", "good\n"),
+        ];
+        let house = House::new(&script).with_files(&files);
+        let ended = tried(house, plan("UPDATE", "Makefile", &[], "true")).await;
+        assert_eq!(ended.state, state, "{to}: {:?}", ended.reason);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_cannot_be_talked_into_passing() {
+    let summary = "printf 'test result: FAILED. 1 passed; 2 failed; 0 ignored;\\n'";
+    let rows = [
+        ("false | cat", Some(FailureClass::ValidationFailed)),
+        (summary, Some(FailureClass::ValidationFailed)),
+        (
+            "echo 'test result: ok. 0 passed; 0 failed; 5 ignored;'",
+            Some(FailureClass::ValidationFailed),
+        ),
+        ("yes | head -1 && grep -q good a.txt", None),
+    ];
+    for (validation, expected) in rows {
+        let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+        let ended = tried(house, plan("CREATE", "a.txt", &[], validation)).await;
+        assert_eq!(class(&ended), expected, "{validation}: {:?}", ended.reason);
+    }
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let held = tried(
+        house,
+        plan("CREATE", "a.txt", &[], "nosuchtool a.txt | cat"),
+    )
+    .await;
+    assert_eq!(
+        (held.state, held.waiting_for),
+        (TaskState::Waiting, Some(WaitReason::Check)),
+        "{:?}",
+        held.reason
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_check_sees_what_another_left_behind() {
+    // The task's own check, which runs what the agent wrote, rewrites the next one.
+    let files = [
+        ("ropewalk.toml", GATE),
+        ("gate.sh", "grep -q good product.txt\n"),
+    ];
+    let script = writes("T-1", "product.txt", "bad\n", None);
+    let house = House::new(&script).with_files(&files);
+    let validation = "echo 'exit 0' > gate.sh; echo good > product.txt";
+    let ended = tried(house, plan("CREATE", "product.txt", &[], validation)).await;
+    assert_eq!(
+        class(&ended),
+        Some(FailureClass::ValidationFailed),
+        "{:?}",
+        ended.reason
+    );
+    // In the check of the whole, the leftover of one task's check is none of the other's business.
+    let script = [
+        writes("T-1", "1.txt", "1\n", None),
+        writes("T-2", "2.txt", "2\n", None),
+    ]
+    .concat();
+    let house = House::new(&script);
+    let open = house.open().await;
+    let of = |id: &str, file: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "validation": { "command": format!("test -f {file} && test ! -e left && touch left"), "expected": "exit 0" },
+        })
+    };
+    let spec = open
+        .approve(json!([of("T-1", "1.txt"), of("T-2", "2.txt")]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_looks_like_work_does_not_land() {
+    let rows = [
+        ("CREATE", "a.rs", "", FailureClass::EmptyChange),
+        ("CREATE", "a.rs", " \n\n", FailureClass::EmptyChange),
+        (
+            "CREATE",
+            "a.py",
+            "# todo: all of it\n",
+            FailureClass::StubMarker,
+        ),
+        (
+            "CREATE",
+            "a.py",
+            "def habits():\n    ...\n",
+            FailureClass::StubMarker,
+        ),
+        (
+            "UPDATE",
+            "old.rs",
+            "fn a() {\n}\n\n\n",
+            FailureClass::EmptyChange,
+        ),
+    ];
+    for (action, file, content, expected) in rows {
+        let house = House::new(&writes("T-1", file, content, None))
+            .with_files(&[("old.rs", "fn a() {\n}\n")]);
+        let ended = tried(house, plan(action, file, &[], "true")).await;
+        assert_eq!(
+            class(&ended),
+            Some(expected),
+            "{content:?}: {:?}",
+            ended.reason
+        );
+    }
+}

@@ -1,0 +1,351 @@
+//! Missing packages: installed by whom the project allows, in slots and in the gate, and by nobody else.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ropewalk_config::settings::PackageManager;
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::attempt::{Evidence, FailureClass, Verdict};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::task::{Task, TaskState};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, Open, git, task, writes};
+
+const MANIFEST: &str = r#"{
+  "name": "habits", "version": "1.0.0", "private": true,
+  "scripts": { "postinstall": "touch scripted" },
+  "dependencies": { "left": "file:vendor/left" }
+}"#;
+const LOCK: &str = r#"{
+  "name": "habits", "version": "1.0.0", "lockfileVersion": 3, "requires": true,
+  "packages": {
+    "": { "name": "habits", "version": "1.0.0", "dependencies": { "left": "file:vendor/left" } },
+    "node_modules/left": { "resolved": "vendor/left", "link": true },
+    "vendor/left": { "version": "1.0.0" }
+  }
+}"#;
+const PACKAGE: (&str, &str) = (
+    "vendor/left/package.json",
+    r#"{ "name": "left", "version": "1.0.0", "main": "index.js" }"#,
+);
+const MODULE: (&str, &str) = ("vendor/left/index.js", "module.exports = 'good';\n");
+const IGNORED: (&str, &str) = (".gitignore", "node_modules/\n");
+/// What the task writes; it needs the package.
+const USE: &str = "console.log(require('left'));\n";
+
+/// A project whose task needs a package that lies in no checkout.
+fn node(files: &[(&str, &str)], managers: &[PackageManager]) -> House {
+    House::new(&writes("T-1", "use.js", USE, None))
+        .with_files(files)
+        .with(|options| managers.clone_into(&mut options.package_managers))
+}
+
+/// The files of a project that locks the package.
+const LOCKED: [(&str, &str); 5] = [
+    ("package.json", MANIFEST),
+    ("package-lock.json", LOCK),
+    PACKAGE,
+    MODULE,
+    IGNORED,
+];
+
+fn locked(managers: &[PackageManager]) -> House {
+    node(&LOCKED, managers)
+}
+
+/// Runs the file of the task; a script that an install ran would be seen.
+fn plan() -> Value {
+    json!({
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "use.js",
+        "validation": { "command": "test ! -e scripted && node use.js", "expected": "contains good" },
+    })
+}
+
+async fn given_up(open: &Open, spec: SpecId) -> (Build, Task) {
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let failed = task(&tasks, "T-1").clone();
+    assert_eq!(failed.state, TaskState::Failed, "{:?}", failed.reason);
+    (build, failed)
+}
+
+fn of_task<'a>(evidence: &'a [Evidence], id: &str) -> Vec<&'a Evidence> {
+    let of = |seen: &&Evidence| seen.task.as_ref().is_some_and(|task| task.as_str() == id);
+    evidence.iter().filter(of).collect()
+}
+
+/// Lists the installs that evidence names: which, how it ended, and what was run.
+fn installs(evidence: &Evidence) -> Vec<(&str, Option<i32>, &str)> {
+    let told = evidence
+        .installs
+        .iter()
+        .map(|run| (run.name.as_str(), run.exit_code, run.command.as_str()));
+    told.collect()
+}
+
+const CI: &str = "npm ci --ignore-scripts --no-audit --no-fund";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_installs_who_is_not_allowed() {
+    for managers in [&[][..], &[PackageManager::Pip]] {
+        let house = locked(managers);
+        let open = house.open().await;
+        let spec = open.approve(json!([plan()])).await;
+        let (build, failed) = given_up(&open, spec).await;
+        assert_eq!((failed.attempts, failed.installs), (1, 0), "{managers:?}");
+        assert_eq!(failed.failures[0].class, FailureClass::MissingDependency);
+        let question = open.open_question("T-1").await.unwrap();
+        let told = format!("{}{}", question.text, question.context);
+        assert!(told.contains("`build.package_managers`"), "{told}");
+        let evidence = open.evidence(build.id).await;
+        assert!(evidence.iter().all(|seen| seen.installs.is_empty()));
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_missing_is_installed_in_slot_and_gate_and_the_task_passes() {
+    let house = locked(&[PackageManager::Npm]);
+    let open = house.open().await;
+    let spec = open.approve(json!([plan()])).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.attempts, done.installs, done.tries), (2, 1, 0));
+    let prompts = house.prompts("T-1");
+    assert!(!prompts[0].contains("npm ci"), "{}", prompts[0]);
+    assert!(
+        prompts[1].contains(&format!("run in the checkout: `{CI}`")),
+        "{}",
+        prompts[1]
+    );
+    let evidence = open.evidence(build.id).await;
+    let of_tries: Vec<_> = of_task(&evidence, "T-1")
+        .into_iter()
+        .map(|seen| (seen.verdict, installs(seen)))
+        .collect();
+    let npm = ("install npm", Some(0), CI);
+    let expected = [(Verdict::Failed, vec![]), (Verdict::Passed, vec![npm])];
+    assert_eq!(of_tries, expected);
+    let whole = evidence.iter().find(|seen| seen.task.is_none()).unwrap();
+    assert_eq!(
+        (whole.verdict, installs(whole)),
+        (Verdict::Passed, vec![npm])
+    );
+    assert!(whole.installs[0].output.contains("added 1 package"));
+    let changed = open.git(&["diff", "--name-only", "build/habits~", "build/habits"]);
+    assert_eq!(changed, "use.js", "and nothing that an install left");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_works_beside_the_packages_that_its_task_missed() {
+    let looks = writes("T-1", "use.js", USE, None)
+        .replace(
+            "mkdir -p",
+            "test ! -e node_modules/left || echo '// seen' > use.js; mkdir -p",
+        )
+        .replace("> use.js\"", ">> use.js\"");
+    let files = [("package.json", MANIFEST), PACKAGE, MODULE, IGNORED];
+    let house = House::new(&looks)
+        .with_files(&files)
+        .with(|options| options.package_managers = vec![PackageManager::Npm]);
+    let open = house.open().await;
+    let spec = open.approve(json!([plan()])).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(
+        open.git(&["show", "build/habits:use.js"]),
+        format!("// seen\n{}", USE.trim_end())
+    );
+    let evidence = open.evidence(build.id).await;
+    let passed = of_task(&evidence, "T-1").pop().unwrap();
+    assert!(
+        installs(passed)[0]
+            .2
+            .starts_with("npm install --ignore-scripts")
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_passed_beside_packages_is_not_taken_for_passed_without_them() {
+    let house = locked(&[PackageManager::Npm]);
+    let open = house.open().await;
+    let mut again = plan();
+    again["id"] = json!("T-2");
+    again["action"] = json!("VERIFY");
+    again["depends_on"] = json!(["T-1"]);
+    let spec = open.approve(json!([plan(), again])).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let verified = task(&tasks, "T-2");
+    assert_eq!((verified.attempts, verified.installs), (2, 1));
+    let evidence = open.evidence(build.id).await;
+    let tries = of_task(&evidence, "T-2");
+    assert_eq!(tries[0].verdict, Verdict::Failed);
+    assert_eq!(tries[0].tree, of_task(&evidence, "T-1")[1].tree);
+    assert_eq!(installs(tries[1]), [("install npm", Some(0), CI)]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_install_that_fails_twice_ends_the_task_with_its_question() {
+    let gone = MANIFEST.replace("file:vendor/left", "file:vendor/gone.tgz");
+    let house = node(&[("package.json", &gone), IGNORED], &[PackageManager::Npm]);
+    let open = house.open().await;
+    let spec = open.approve(json!([plan()])).await;
+    let (build, failed) = given_up(&open, spec).await;
+    assert_eq!((failed.attempts, failed.installs, failed.tries), (3, 2, 0));
+    let classes: Vec<_> = failed
+        .failures
+        .iter()
+        .map(|failure| failure.class)
+        .collect();
+    assert_eq!(classes, [FailureClass::MissingDependency; 3]);
+    for failure in &failed.failures[1..] {
+        assert!(
+            failure.error.contains("`install npm` ended with exit code"),
+            "{}",
+            failure.error
+        );
+        assert!(failure.error.contains("gone.tgz"), "{}", failure.error);
+    }
+    let prompts = house.prompts("T-1");
+    assert!(prompts[1].contains("It failed:"), "{}", prompts[1]);
+    assert!(prompts[2].contains("gone.tgz"), "{}", prompts[2]);
+    let evidence = open.evidence(build.id).await;
+    let last = of_task(&evidence, "T-1").pop().unwrap();
+    assert!(last.installs[0].exit_code.is_some_and(|code| code != 0));
+    assert!(
+        last.checks.is_empty(),
+        "nothing is checked beside half of the packages"
+    );
+    let question = open.open_question("T-1").await.unwrap();
+    assert!(question.text.contains("gone.tgz"), "{}", question.text);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_install_that_changes_files_of_the_project_is_undone_and_told() {
+    let files = [
+        ("package.json", MANIFEST),
+        ("package-lock.json", LOCK),
+        PACKAGE,
+        MODULE,
+        // `npm ci` throws away what it finds there.
+        ("node_modules/kept.txt", "kept\n"),
+    ];
+    let house = node(&files, &[PackageManager::Npm]);
+    let open = house.open().await;
+    let spec = open.approve(json!([plan()])).await;
+    let (build, failed) = given_up(&open, spec).await;
+    let error = &failed.failures.last().unwrap().error;
+    assert!(
+        error.contains("changed 1 files that belong to the project"),
+        "{error}"
+    );
+    assert!(error.contains("`node_modules/kept.txt`"), "{error}");
+    assert!(house.prompts("T-1")[1].contains("`node_modules/kept.txt`"));
+    for attempt in open.attempts(build.id, "T-1").await {
+        let candidate = attempt.candidate.unwrap();
+        let base = attempt.base;
+        let state = house.state().join("repository.git");
+        let pair = [base.as_str(), candidate.as_str()];
+        let changed = git(&state, &["diff", "--name-only", pair[0], pair[1]]);
+        assert_eq!(
+            changed, "use.js",
+            "the agent is not taken for the installer"
+        );
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_after_an_install_was_decided_costs_no_second_one() {
+    let slow = writes("T-1", "use.js", USE, None)
+        .replace("turn: 2\n  reply:", "turn: 2\n  reply:\n    delay_ms: 700");
+    let house = House::new(&slow)
+        .with_files(&LOCKED)
+        .with(|options| options.package_managers = vec![PackageManager::Npm]);
+    let open = house.open().await;
+    let spec = open.approve(json!([plan()])).await;
+    open.until(spec, |_, tasks| {
+        tasks
+            .iter()
+            .any(|task| task.installs == 1 && task.state == TaskState::Working)
+    })
+    .await;
+    open.crash().await;
+    let open = house.open().await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.installs, done.failures.len()), (1, 1));
+    let events = open.events().await;
+    let failed = events.iter().filter(|(kind, _)| kind == "task.failed");
+    assert_eq!(failed.count(), 1);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn packages_of_python_are_found_by_slot_and_gate() {
+    let tools = tempfile::tempdir().unwrap();
+    let programs = python(tools.path());
+    let rules = writes("T-1", "use.py", "import left\nprint(left.WORD)\n", None);
+    let house = House::new(&rules)
+        .with_programs(programs.clone())
+        .with(|options| options.package_managers = vec![PackageManager::Pip]);
+    wheel(&programs, &house.repo());
+    let house = house.with_files(&[("requirements.txt", "./vendor/left-1.0-py3-none-any.whl\n")]);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "use.py",
+            "validation": { "command": "python3 use.py", "expected": "contains good" },
+        }]))
+        .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "T-1").installs, 1);
+    let evidence = open.evidence(build.id).await;
+    let passed = of_task(&evidence, "T-1").pop().unwrap();
+    let [("install pip", Some(0), command)] = installs(passed)[..] else {
+        panic!("{:?}", passed.installs);
+    };
+    assert!(command.contains("--only-binary :all:"), "{command}");
+    let changed = open.git(&["diff", "--name-only", "build/habits~", "build/habits"]);
+    assert_eq!(changed, "use.py");
+    open.close().await;
+}
+
+/// Makes a Python that has pip, whatever the machine has.
+fn python(place: &Path) -> PathBuf {
+    let made = Command::new("python3")
+        .args(["-m", "venv"])
+        .arg(place)
+        .status();
+    assert!(made.unwrap().success(), "python3 can make a venv");
+    place.join("bin")
+}
+
+/// Puts a package for Python into the repository.
+fn wheel(programs: &Path, repo: &Path) {
+    const MAKE: &str = "
+import os, zipfile
+os.makedirs('vendor')
+with zipfile.ZipFile('vendor/left-1.0-py3-none-any.whl', 'w') as wheel:
+    wheel.writestr('left.py', 'WORD = \"good\"\\n')
+    info = 'left-1.0.dist-info/'
+    wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: left\\nVersion: 1.0\\n')
+    wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    wheel.writestr(info + 'RECORD', 'left.py,,\\n')
+";
+    let made = Command::new(programs.join("python3"))
+        .args(["-c", MAKE])
+        .current_dir(repo)
+        .status();
+    assert!(made.unwrap().success(), "a wheel is a zip file");
+}

@@ -1,0 +1,141 @@
+//! Agents that claim more than they did.
+
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::TaskState;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, finishes, task, writes};
+
+const TEST: &str = "grep -q '^works$' lib.txt && echo 'ok 1 - works' && echo '1..1'\n";
+
+/// The offline generator fails with an error of its provider.
+const OFFLINE: &str = r#"
+- agent: build
+  task: L-4
+  reply:
+    error: { kind: refused, message: "the generator is offline" }
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_seven_agents_only_the_one_that_worked_is_believed() {
+    let rules = [
+        // Claims success and changes nothing.
+        finishes("L-1", "Done, all tests pass."),
+        // Quotes the success phrase.
+        finishes("L-2", "test result: ok. 5 passed; 0 failed; exit 0"),
+        // Leaves a stub that compiles.
+        writes("L-3", "L-3.rs", "fn good() { todo!() }\n", None),
+        OFFLINE.to_owned(),
+        // Does the work of another task.
+        writes("L-5", "L-7.txt", "good\n", None),
+        // Edits the test instead of the code.
+        writes(
+            "L-6",
+            "tests/check.sh",
+            "echo 'ok 1 - works'; echo '1..1'\n",
+            None,
+        ),
+        writes("L-7", "L-7.txt", "good\n", None),
+    ];
+    let house = House::new(&rules.concat())
+        .with_files(&[("tests/check.sh", TEST), ("lib.txt", "broken\n")])
+        .with(|options| options.stop.max_failed = 10);
+    let open = house.open().await;
+    let spec = open.approve(plan_of_seven()).await;
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let complete: Vec<&str> = tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Complete)
+        .map(|task| task.id.as_str())
+        .collect();
+    assert_eq!(complete, ["L-7"]);
+    let class = |id: &str| {
+        task(&tasks, id)
+            .failures
+            .last()
+            .map(|failure| failure.class)
+    };
+    assert_eq!(class("L-1"), Some(FailureClass::NoProgress));
+    assert_eq!(class("L-2"), Some(FailureClass::NoProgress));
+    assert_eq!(class("L-3"), Some(FailureClass::NoProgress));
+    assert_eq!(class("L-6"), Some(FailureClass::Tampered));
+    for id in ["L-1", "L-2", "L-3", "L-4", "L-5", "L-6"] {
+        let reason = task(&tasks, id).reason.clone();
+        assert!(
+            reason.is_some_and(|reason| reason.len() > 10),
+            "`{id}` says why"
+        );
+    }
+    let reason = |id: &str| task(&tasks, id).reason.clone().unwrap_or_default();
+    assert!(
+        reason("L-1").contains("nothing was changed"),
+        "{}",
+        reason("L-1")
+    );
+    assert!(reason("L-3").contains("stub"), "{}", reason("L-3"));
+    assert!(reason("L-4").contains("offline"), "{}", reason("L-4"));
+    assert!(
+        reason("L-6").contains("tests/check.sh"),
+        "{}",
+        reason("L-6")
+    );
+    assert_eq!(open.git(&["show", "build/habits:lib.txt"]), "broken");
+    // No task is complete without evidence of the gate.
+    let evidence = open.evidence(build.id).await;
+    let passed = evidence
+        .iter()
+        .filter(|evidence| evidence.verdict == ropewalk_schemas::attempt::Verdict::Passed)
+        .count();
+    assert_eq!(passed, 1);
+    open.close().await;
+}
+
+/// Returns the tasks of the seven agents, which nothing binds to each other.
+fn plan_of_seven() -> Value {
+    let mut tasks = Vec::new();
+    for number in [1, 2, 3, 4, 5, 7] {
+        let id = format!("L-{number}");
+        let file = format!("{id}.{}", if number == 3 { "rs" } else { "txt" });
+        tasks.push(json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "validation": { "command": format!("grep -q good {file}"), "expected": "exit 0" },
+        }));
+    }
+    tasks.push(json!({
+        "id": "L-6", "phase": "api", "action": "UPDATE", "file": "lib.txt", "more_files": ["tests/check.sh"],
+        "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+    }));
+    json!(tasks)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
+    let rules = [writes(
+        "L-6",
+        "tests/check.sh",
+        "echo 'ok 1 - works'; echo '1..1'\n",
+        None,
+    )];
+    for (answer, state) in [("allow", TaskState::Complete), ("keep", TaskState::Waiting)] {
+        let house = House::new(&rules.concat()).with_files(&[("tests/check.sh", TEST)]);
+        let open = house.open().await;
+        let plan = json!([{
+            "id": "L-6", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+            "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+        }]);
+        let spec = open.approve(plan).await;
+        open.until(spec, |build, _| build.state == BuildState::Paused)
+            .await;
+        open.answer("L-6", answer).await;
+        let (_, tasks) = open
+            .until(spec, |build, tasks| {
+                build.state != BuildState::Running && tasks[0].attempts == 2
+            })
+            .await;
+        assert_eq!(task(&tasks, "L-6").state, state, "{answer}");
+        open.close().await;
+    }
+}

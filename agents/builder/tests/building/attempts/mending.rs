@@ -1,0 +1,277 @@
+//! A failed gate is a turn of the conversation: it goes on in its tree, with what failed as the result of `finish`.
+
+use ropewalk_engine::llm::ModelRequest;
+use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::payload::TaskRetry;
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::{Payload, Subject};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, Open, task};
+use crate::world::listener::Hold;
+
+fn plan() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
+        "validation": { "command": "cat T-1.txt; ! grep -n wrong T-1.txt", "expected": "exit 0" },
+    }])
+}
+
+impl House {
+    /// Lets the model answer at once from now on.
+    fn free(mut self) -> Self {
+        self.pace = None;
+        self
+    }
+
+    /// Forgets the last thing that the model was told, which it never answered.
+    fn forget_last_request(&self) {
+        self.told.lock().unwrap().pop();
+    }
+
+    /// Returns every request about a task, in order.
+    fn requests(&self, task: &str) -> Vec<ModelRequest> {
+        let told = self.told.lock().unwrap();
+        let of_task = |request: &&ModelRequest| {
+            let key = request.script.as_ref();
+            key.is_some_and(|key| key.task == task)
+        };
+        told.iter().filter(of_task).cloned().collect()
+    }
+}
+
+/// A rule of the script: what the agent calls at a turn of a try.
+fn rule(attempt: u32, turn: u32, tool: &str, input: &Value) -> String {
+    format!(
+        "- agent: build\n  task: T-1\n  attempt: {attempt}\n  turn: {turn}\n  reply:\n    tools:\n      - name: {tool}\n        input: {input}\n"
+    )
+}
+
+fn finish(summary: &str) -> Value {
+    json!({ "summary": summary })
+}
+
+/// Writes 170 lines of which one is wrong, and mends that line when it is told.
+fn one_wrong_line() -> String {
+    let lines: Vec<String> = (1..=170)
+        .map(|line| {
+            if line == 99 {
+                "line 99: assert that it is wrong".to_owned()
+            } else {
+                format!("line {line}")
+            }
+        })
+        .collect();
+    let content = lines.join("\n") + "\n";
+    let edit = json!({ "path": "T-1.txt", "old_text": ": assert that it is wrong", "new_text": " is right" });
+    [
+        rule(
+            1,
+            1,
+            "write",
+            &json!({ "path": "T-1.txt", "content": content }),
+        ),
+        rule(1, 2, "finish", &finish("wrote it")),
+        rule(2, 1, "edit", &edit),
+        rule(2, 2, "finish", &finish("mended line 99")),
+    ]
+    .concat()
+}
+
+async fn landed(open: &Open, house: &House, spec: ropewalk_schemas::SpecId) {
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!(
+        (done.state, done.attempts, done.tries),
+        (TaskState::Complete, 2, 1),
+        "a crash is no try"
+    );
+    assert_eq!(done.failures.len(), 1);
+    let ahead = open.git(&["rev-list", "--count", "main..build/habits"]);
+    assert_eq!(ahead, "2", "the idea folder and one commit of the task");
+    let text = open.git(&["show", "build/habits:T-1.txt"]);
+    assert!(text.lines().count() == 170 && text.contains("line 99 is right"));
+    let requests = house.requests("T-1");
+    let mut asked: Vec<(u32, u32)> = Vec::new();
+    for request in &requests {
+        let key = request.script.as_ref().unwrap();
+        asked.push((key.attempt, key.turn));
+    }
+    let once = [(1, 1), (1, 2), (2, 1), (2, 2)];
+    assert_eq!(asked, once, "no call is paid twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_failed_comes_back_as_the_result_of_finish_and_the_mend_is_one_edit() {
+    let house = House::new(&one_wrong_line());
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    landed(&open, &house, spec).await;
+    let build = open.build(spec).await.unwrap();
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert_eq!(
+        attempts.len(),
+        1,
+        "one attempt with two tries: {attempts:?}"
+    );
+    let attempt = &attempts[0];
+    assert_eq!(attempt.state, AttemptState::Landed);
+    assert_eq!(attempt.summary.as_deref(), Some("mended line 99"));
+    let refused = &attempt.tries[0];
+    assert_eq!(refused.failure.class, FailureClass::ValidationFailed);
+    assert_eq!(refused.summary.as_deref(), Some("wrote it"));
+    let kept = refused.preserve_ref.as_ref().unwrap();
+    let clone = house.state().join("repository.git");
+    let kept = crate::world::house::git(&clone, &["show", &format!("{kept}:T-1.txt")]);
+    assert!(kept.contains("line 99: assert that it is wrong"));
+    let evidence = open.evidence(build.id).await;
+    let failed = evidence.iter().find(|one| one.commit == refused.candidate);
+    assert_eq!(failed.unwrap().verdict, Verdict::Failed);
+    let requests = house.requests("T-1");
+    let (before, after) = (&requests[1], &requests[2]);
+    assert_eq!(before.system, after.system);
+    assert_eq!(after.messages[..before.messages.len()], before.messages[..]);
+    let told = after.text();
+    assert!(
+        told.contains("Not taken: VALIDATION_FAILED")
+            && told.contains("99:line 99: assert that it is wrong")
+    );
+    let lessons = open
+        .services
+        .store
+        .list::<KnowledgeItem>(Query::new())
+        .await
+        .unwrap();
+    assert_eq!(lessons.len(), 1, "{lessons:?}");
+    assert_eq!(lessons[0].evidence, [format!("attempt/{}", attempt.id)]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_dies_after_the_gate_goes_on_in_the_same_conversation() {
+    let hold = Hold::new();
+    let house = House::new(&one_wrong_line()).held_by(&hold);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    for _ in 0..2 {
+        hold.called().await;
+        hold.let_go();
+    }
+    hold.called().await;
+    let asked = house.requests("T-1").pop().unwrap();
+    assert!(asked.text().contains("Not taken"));
+    open.crash().await;
+    house.forget_last_request();
+    let house = house.free();
+    let open = house.open().await;
+    landed(&open, &house, spec).await;
+    let again = house.requests("T-1").swap_remove(2);
+    assert_eq!(again.messages, asked.messages);
+    let failed = open.events().await;
+    let failed = failed
+        .iter()
+        .filter(|(event_type, _)| event_type == "task.failed");
+    assert_eq!(failed.count(), 1, "the failure is told and counted once");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_hand_and_a_stray_file_are_told_at_once_and_cost_no_try_of_the_work() {
+    let rules = [
+        rule(1, 1, "finish", &finish("done")),
+        rule(
+            2,
+            1,
+            "write",
+            &json!({ "path": "T-1.txt", "content": "good\n" }),
+        ),
+        rule(
+            2,
+            2,
+            "bash",
+            &json!({ "command": "echo scratch > scratch.py" }),
+        ),
+        rule(2, 3, "finish", &finish("done")),
+        rule(3, 1, "bash", &json!({ "command": "rm scratch.py" })),
+        rule(3, 2, "finish", &finish("done")),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.attempts, done.tries), (3, 0));
+    let classes: Vec<FailureClass> = done.failures.iter().map(|one| one.class).collect();
+    assert_eq!(
+        classes,
+        [FailureClass::EmptyChange, FailureClass::OutOfScope]
+    );
+    for evidence in open.evidence(build.id).await {
+        let refused = evidence.verdict == Verdict::Failed;
+        assert_eq!(
+            refused,
+            evidence.checks.is_empty(),
+            "no check ran for what was refused"
+        );
+    }
+    let told = house.requests("T-1").pop().unwrap().text();
+    assert!(told.contains("scratch.py") && told.contains("No check was run"));
+    assert_eq!(open.attempts(build.id, "T-1").await.len(), 1);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_progress_is_followed_by_a_fresh_conversation_that_knows_all_of_it() {
+    let write = json!({ "path": "T-1.txt", "content": "wrong\n" });
+    let rules = [
+        rule(1, 1, "write", &write),
+        rule(1, 2, "finish", &finish("I wrote what I think is right")),
+        rule(2, 1, "finish", &finish("I wrote what I think is right")),
+        rule(3, 1, "finish", &finish("I still think so")),
+        rule(
+            4,
+            1,
+            "write",
+            &json!({ "path": "T-1.txt", "content": "good\n" }),
+        ),
+        rule(4, 2, "finish", &finish("another way")),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let failed = task(&tasks, "T-1");
+    assert_eq!((failed.state, failed.attempts), (TaskState::Failed, 3));
+    assert_eq!(
+        failed.failures.last().unwrap().class,
+        FailureClass::NoProgress
+    );
+    let retry = TaskRetry {
+        build_id: build.id,
+        task_id: failed.id.clone(),
+        requested_by: "ada".to_owned(),
+        guidance: Some("turn it round".to_owned()),
+    };
+    open.emit(
+        Subject::task(build.id, &failed.id),
+        Payload::TaskRetry(retry),
+    )
+    .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let fresh = house.prompts("T-1").pop().unwrap();
+    assert!(
+        fresh.contains("turn it round") && fresh.contains("+wrong"),
+        "{fresh}"
+    );
+    assert!(fresh.contains("I still think so"), "{fresh}");
+    assert_eq!(fresh.matches("### Try").count(), 3, "{fresh}");
+    open.close().await;
+}

@@ -1,0 +1,292 @@
+//! What becomes of builds while the provider of their model is away (V41): each call goes over HTTP to an emulator.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ropewalk_engine::llm::{
+    Message, Model, ModelError, ModelRequest, ProviderConfig, ScriptKey, build,
+};
+use ropewalk_runtime::{Clock, Shutdown, Supervisor};
+use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::attempt::AttemptState;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::outage::Outage;
+use ropewalk_schemas::question::Question;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{Payload, QuestionId, Subject};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::house::{House, Open, request, writes};
+
+/// The emulator does not answer at all.
+const SILENT: u16 = 0;
+
+/// A provider over HTTP that answers with a status, and counts who asks.
+struct Emulator {
+    model: Arc<dyn Model>,
+    status: Arc<AtomicU16>,
+    calls: Arc<AtomicU32>,
+    probes: Arc<AtomicU32>,
+}
+
+impl Emulator {
+    async fn start(status: u16) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = ProviderConfig::shipped("anthropic").unwrap();
+        config.base_url = format!("http://{}", listener.local_addr().unwrap());
+        config.timeouts.idle_seconds = 1;
+        let status = Arc::new(AtomicU16::new(status));
+        let shown = Arc::clone(&status);
+        let supervisor = Supervisor::new(Shutdown::new());
+        let each = supervisor.clone();
+        supervisor.spawn("emulator", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                each.spawn("reply", answer(stream, Arc::clone(&shown)));
+            }
+        });
+        let key = Some("k-123".into());
+        Arc::new(Self {
+            model: build(&config, key, None, &Clock::system()).unwrap(),
+            status,
+            calls: Arc::default(),
+            probes: Arc::default(),
+        })
+    }
+
+    fn answers_with(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+
+    fn calls(&self) -> u32 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes.load(Ordering::SeqCst)
+    }
+}
+
+/// Answers one request and closes.
+async fn answer(mut stream: TcpStream, status: Arc<AtomicU16>) {
+    let mut read = vec![0; 64 * 1024];
+    let heard = stream.read(&mut read).await.unwrap_or(0);
+    let status = status.load(Ordering::SeqCst);
+    if heard == 0 || status == SILENT {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        return;
+    }
+    let text = format!("HTTP/1.1 {status} X\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
+    drop(stream.write_all(text.as_bytes()).await);
+}
+
+/// Every call of the model is a request first; what the emulator answers with 418 the script answers.
+#[async_trait]
+impl crate::world::listener::Pace for Emulator {
+    async fn before(&self, key: &ScriptKey) -> Result<(), ModelError> {
+        let counter = if key.agent.is_empty() {
+            &self.probes
+        } else {
+            &self.calls
+        };
+        counter.fetch_add(1, Ordering::SeqCst);
+        let request = ModelRequest {
+            once: true,
+            ..ModelRequest::new("m", "", vec![Message::user("x")])
+        };
+        match self.model.ask(&request, &CancellationToken::new()).await {
+            Err(ModelError::Refused { status: 418, .. }) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+const SERVES: u16 = 418;
+
+/// Twelve tasks that need nothing of each other.
+fn twelve() -> (String, Value) {
+    let names = (1..=12).map(|number| format!("T-{number}"));
+    let rules: String = names
+        .clone()
+        .map(|name| writes(&name, &format!("{name}.txt"), "good", None))
+        .collect();
+    let tasks = names.map(|name| {
+        json!({
+            "id": name, "phase": "api", "action": "CREATE", "file": format!("{name}.txt"),
+            "validation": { "command": format!("grep -q good {name}.txt"), "expected": "exit 0" },
+        })
+    });
+    (rules, tasks.collect())
+}
+
+async fn outage(open: &Open) -> Option<Outage> {
+    let rows = open.services.store.list::<Outage>(Query::new()).await;
+    let found = rows.unwrap().into_iter().next();
+    found.map(|row| row.record).filter(Outage::stands)
+}
+
+async fn alerts(open: &Open) -> Vec<Alert> {
+    let rows = open.services.store.list::<Alert>(Query::new()).await;
+    rows.unwrap().into_iter().map(|row| row.record).collect()
+}
+
+async fn questions(open: &Open) -> Vec<Question> {
+    let rows = open.services.store.list::<Question>(Query::new()).await;
+    rows.unwrap().into_iter().map(|row| row.record).collect()
+}
+
+fn none_is_charged(tasks: &[Task]) {
+    for task in tasks {
+        assert_eq!(
+            (task.tries, task.cut_off, task.failures.len()),
+            (0, 0, 0),
+            "{}",
+            task.id
+        );
+        assert_eq!(task.question, None, "{}", task.id);
+        assert!(
+            !matches!(task.state, TaskState::Failed | TaskState::Blocked),
+            "{} is {}",
+            task.id,
+            task.state
+        );
+    }
+}
+
+/// Waits until the emulator was probed so often.
+async fn probed(emulator: &Emulator, times: u32) {
+    let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
+    while emulator.probes() < times {
+        assert!(tokio::time::Instant::now() < deadline, "nobody looks again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn ends_by_itself(away: u16) {
+    let emulator = Emulator::start(away).await;
+    let (rules, plan) = twelve();
+    let house = House::new(&rules).paced_by(emulator.clone());
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    probed(&emulator, 3).await;
+    let build = open.build(spec).await.unwrap();
+    let row = outage(&open).await.unwrap();
+    assert!(row.to_string().contains("is away since"), "{row}");
+    assert!(row.probe_at.is_some(), "{row:?}");
+    assert!(
+        emulator.calls() <= 2,
+        "{} calls by two loops",
+        emulator.calls()
+    );
+    none_is_charged(&open.tasks(build.id).await);
+    assert_eq!(alerts(&open).await.len(), 1);
+    assert_eq!(questions(&open).await, []);
+    // A restart in the middle changes nothing: the row stands, and nobody but the probe asks.
+    open.close().await;
+    let calls = emulator.calls();
+    let open = house.open().await;
+    probed(&emulator, emulator.probes() + 2).await;
+    assert_eq!(emulator.calls(), calls);
+    assert_eq!(
+        outage(&open).await.map(|outage| outage.since),
+        Some(row.since)
+    );
+    // A person can pause it and let it go on meanwhile.
+    let paused = Payload::BuildPause(request(build.id));
+    open.emit(Subject::build(build.id), paused).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let resumed = Payload::BuildResume(request(build.id));
+    open.emit(Subject::build(build.id), resumed).await;
+    open.until(spec, |build, _| !build.pause_requested).await;
+    assert_eq!(emulator.calls(), calls);
+
+    emulator.answers_with(SERVES);
+    let back = tokio::time::Instant::now();
+    while emulator.calls() == calls {
+        assert!(back.elapsed() < Duration::from_secs(30), "nothing begins");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(outage(&open).await, None);
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    none_is_charged(&tasks);
+    let alerts = alerts(&open).await;
+    assert!(
+        alerts.len() == 1 && alerts[0].cleared_at.is_some(),
+        "{alerts:?}"
+    );
+    for attempt in open.attempts(build.id, "T-1").await {
+        assert_ne!(attempt.state, AttemptState::Failed);
+    }
+    open.close().await;
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_stops_dispatch_and_charges_nobody_until_it_is_back() {
+    ends_by_itself(503).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_stops_dispatch_and_charges_nobody_until_it_is_back() {
+    ends_by_itself(SILENT).await;
+}
+
+#[tokio::test]
+async fn a_refused_key_is_asked_about_once_and_tried_again_on_a_word() {
+    let emulator = Emulator::start(401).await;
+    let (rules, plan) = twelve();
+    let house = House::new(&rules).paced_by(emulator.clone()).watched();
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    open.settled().await;
+    let asked = until_asked(&open, 1).await;
+    assert!(asked.text.contains("`ANTHROPIC_API_KEY`"), "{}", asked.text);
+    assert!(
+        emulator.calls() <= 2,
+        "{} calls by two loops",
+        emulator.calls()
+    );
+    assert_eq!(emulator.probes(), 0);
+    assert_eq!(outage(&open).await.unwrap().probe_at, None);
+
+    // It is no better: the same is asked again, once.
+    answer_again(&open, asked.id).await;
+    let again = until_asked(&open, 2).await;
+    assert_eq!(emulator.probes(), 1);
+    emulator.answers_with(SERVES);
+    answer_again(&open, again.id).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    none_is_charged(&tasks);
+    assert_eq!(outage(&open).await, None);
+    open.close().await;
+}
+
+/// Waits for question number `number` about the key, which is open and the only one.
+async fn until_asked(open: &Open, number: usize) -> Question {
+    let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
+    loop {
+        let of_key = |question: &Question| question.trigger == "provider_key_refused";
+        let asked: Vec<Question> = questions(open).await.into_iter().filter(of_key).collect();
+        assert!(asked.len() <= number, "{asked:?}");
+        let newest = asked.iter().max_by_key(|question| question.id);
+        if let Some(question) = newest.filter(|_| asked.len() == number) {
+            return question.clone();
+        }
+        assert!(tokio::time::Instant::now() < deadline, "nobody is asked");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn answer_again(open: &Open, question: QuestionId) {
+    let context = &open.context;
+    let answered =
+        ropewalk_orchestrator::questions::answer(context, question, "again", "ada", "cli");
+    answered.await.unwrap();
+}

@@ -1,0 +1,159 @@
+//! A person answers what shall become of the branch of a finished build.
+
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_store::{EventFilter, Query};
+use serde_json::json;
+
+use crate::world::house::{House, Open, writes};
+use crate::world::meeting::MeetingGate;
+
+async fn built(open: &Open) -> Build {
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    build
+}
+
+/// Returns how many files are owned; that a build did own one is remembered after its end.
+async fn owned(open: &Open) -> usize {
+    let rows = open.services.store.list::<Ownership>(Query::new()).await;
+    rows.unwrap().iter().filter(|row| !row.ended).count()
+}
+
+async fn merges(open: &Open) -> usize {
+    let events = open.events().await;
+    let merged = events.iter().filter(|(name, _)| name == "build.merged");
+    merged.count()
+}
+
+async fn pending(open: &Open) -> Vec<Question> {
+    let query = Query::new().equal("state", QuestionState::Pending.as_str());
+    let rows = open.services.store.list::<Question>(query).await.unwrap();
+    rows.into_iter().map(|row| row.record).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn merge_it_brings_the_branch_in_and_ends_the_ownership() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let build = built(&open).await;
+    assert_eq!(owned(&open).await, 1);
+    open.answer_about_build("merge").await;
+    let (build, _) = open
+        .until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    let head = open.git(&["rev-parse", "main"]);
+    assert_eq!(build.merged.as_ref().unwrap().as_str(), head);
+    assert_eq!(head, open.git(&["rev-parse", "build/habits"]));
+    assert_eq!(open.git(&["status", "--porcelain"]), "");
+    assert_eq!(
+        std::fs::read_to_string(house.repo().join("a.txt")).unwrap(),
+        "good\n"
+    );
+    open.settled().await;
+    assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
+    assert_eq!(pending(&open).await, []);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let build = built(&open).await;
+    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+    open.git(&["add", "."]);
+    open.git(&["commit", "-q", "-m", "mine"]);
+    let main = open.git(&["rev-parse", "main"]);
+    open.answer_about_build("merge").await;
+    open.until(build.spec, |build, _| {
+        let reason = build.reason.as_deref().unwrap_or_default();
+        reason.starts_with("not landed") && build.question.is_some()
+    })
+    .await;
+    let asked = pending(&open).await;
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].trigger, "landing_refused");
+    for side in ["good", "mine", "a.txt"] {
+        assert!(asked[0].text.contains(side), "{}", asked[0].text);
+    }
+    assert_eq!(open.git(&["rev-parse", "main"]), main);
+    assert_eq!(open.git(&["status", "--porcelain"]), "");
+    assert_eq!((merges(&open).await, owned(&open).await), (0, 1));
+    // Once it is merged by hand, trying again only records it.
+    open.git(&["merge", "-q", "-X", "ours", "--no-edit", "build/habits"]);
+    open.answer_about_build("try-again").await;
+    let (build, _) = open
+        .until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    let head = open.git(&["rev-parse", "main"]);
+    assert_eq!(build.merged.as_ref().unwrap().as_str(), head);
+    open.settled().await;
+    assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
+    open.close().await;
+}
+
+/// A house in which a merge needs a gate of its own, which is held, and the build that is to be merged.
+async fn held_at_its_gate() -> (House, Open, MeetingGate, Build) {
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file("true", "true");
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None))
+        .with_files(&[("ropewalk.toml", &project_file)]);
+    let open = house.open().await;
+    let build = built(&open).await;
+    std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
+    open.git(&["add", "."]);
+    open.git(&["commit", "-q", "-m", "other work"]);
+    gate.hold();
+    open.answer_about_build("merge").await;
+    gate.until_begun(1).await;
+    (house, open, gate, build)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gate_of_a_merge_runs_while_no_delivery_is_open() {
+    let (_house, open, gate, build) = held_at_its_gate().await;
+    open.settled().await;
+    let merged = open.build(build.spec).await.unwrap().merged;
+    assert_eq!(merged, None, "its gate still runs");
+    gate.release();
+    open.until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    let events = open.services.store.events(&EventFilter::default()).await;
+    let events = events.unwrap();
+    let of = |kind: &str| {
+        events
+            .iter()
+            .rfind(|stored| stored.event.event_type == kind)
+    };
+    let (said, done) = (
+        of("question.answered").unwrap(),
+        of("build.merged").unwrap(),
+    );
+    assert_eq!(done.event.causationid, Some(said.event.id));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_merge_that_a_person_wanted_outlives_a_crash_in_its_gate() {
+    let (house, open, gate, build) = held_at_its_gate().await;
+    open.crash().await;
+    gate.release();
+    let open = house.open().await;
+    let (build, _) = open
+        .until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    let head = open.git(&["rev-parse", "main"]);
+    assert_eq!(build.merged.unwrap().as_str(), head);
+    open.settled().await;
+    assert_eq!((merges(&open).await, owned(&open).await), (1, 0));
+    assert_eq!(pending(&open).await, []);
+    open.close().await;
+}

@@ -1,0 +1,100 @@
+//! The check of a build as a whole: alone with its products, and ended with whoever asked for it.
+
+use std::time::Duration;
+
+use ropewalk_builder::land::{LandRequest, Way};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::WaitReason;
+use ropewalk_schemas::{Payload, Subject};
+use serde_json::json;
+
+use crate::plans::two_builds::{land, update};
+use crate::world::house::{House, request, writes};
+use crate::world::meeting::MeetingGate;
+use crate::world::script::{append, steps};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_checks_of_one_build_leave_each_others_products_alone() {
+    let rules = writes("T-1", "a.txt", "T-1\n", None);
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file(
+        "mkdir -p $CARGO_TARGET_DIR && touch $CARGO_TARGET_DIR/made",
+        "test -e $CARGO_TARGET_DIR/made",
+    );
+    let house = House::new(&rules).with_files(&[("ropewalk.toml", &project_file)]);
+    let open = house.open().await;
+    let spec = open.approve(json!([update("T-1", "a.txt")])).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    // Two branches that each need a merge of their own.
+    for branch in ["stable", "main"] {
+        if branch == "stable" {
+            open.git(&["checkout", "-q", "-b", branch]);
+        } else {
+            open.git(&["checkout", "-q", branch]);
+        }
+        std::fs::write(house.repo().join(format!("{branch}.txt")), "other\n").unwrap();
+        open.git(&["add", "."]);
+        open.git(&["commit", "-q", "-m", "other work"]);
+    }
+    let lander = house.lander().await;
+    let into = |branch: &str| LandRequest {
+        build: build.id,
+        into: Some(branch.to_owned()),
+        push: None,
+        by: "ada".to_owned(),
+    };
+    let (main, stable) = (into("main"), into("stable"));
+    gate.hold();
+    let first = async {
+        let outcome = lander.land(&open.context, &main).await;
+        // Only now, that the first has tidied up, does the second look for what it made.
+        gate.release();
+        outcome
+    };
+    let second = async {
+        gate.until_begun(1).await;
+        lander.land(&open.context, &stable).await
+    };
+    let meeting = async {
+        gate.until_begun(2).await;
+        gate.let_go(1);
+    };
+    let (first, second, ()) = tokio::join!(first, second, meeting);
+    assert_eq!(first.unwrap().way, Way::Merge);
+    assert_eq!(second.unwrap().way, Way::Merge);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_ends_the_check_of_a_head_that_is_joined() {
+    let gate = MeetingGate::new();
+    let project_file = gate.project_file("true", "true");
+    let script = [
+        steps("A", &[append("A", "a.ts")]),
+        steps("B", &[append("B", "a.ts")]),
+    ];
+    let house = House::new(&script.concat())
+        .with(|options| options.lease = Duration::from_hours(9))
+        .with_files(&[("a.ts", "a\n"), ("ropewalk.toml", &project_file)]);
+    let open = house.open().await;
+    let first = open.approve(json!([update("A", "a.ts")])).await;
+    let (one, _) = open.ended(first).await;
+    let second = open.approve(json!([update("B", "a.ts")])).await;
+    let (two, _) = open
+        .until(second, |_, tasks| {
+            tasks
+                .iter()
+                .any(|task| task.waiting_for == Some(WaitReason::Owner))
+        })
+        .await;
+    gate.hold();
+    land(&open, &house, &one).await;
+    gate.until_begun(1).await;
+    let stop = Payload::BuildStop(request(two.id));
+    open.emit(Subject::build(two.id), stop).await;
+    let (two, _) = open.ended(second).await;
+    assert_eq!(two.state, BuildState::Stopped);
+    assert!(two.follows.is_empty(), "nothing was joined");
+    open.close().await;
+}

@@ -1,0 +1,8 @@
+//! Tasks and builds beside and after each other.
+
+mod chain;
+mod deadlock;
+mod forty_tasks;
+mod lifecycle;
+mod side_by_side;
+pub(crate) mod two_builds;

@@ -1,0 +1,205 @@
+//! One task, every step in order.
+
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::attempt::Verdict;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::document::tasks_md::{self, PlanStatus, TasksPlan};
+use ropewalk_schemas::task::{TaskBlock, TaskState};
+use serde_json::json;
+
+use crate::world::house::{House, task, writes};
+
+const SCRIPT: &str = r#"
+- agent: build
+  task: T-1
+  turn: 1
+  contains: "Indent with two spaces."
+  reply:
+    tools:
+      - name: write
+        input: { path: src/helper.txt, content: "help\n" }
+- agent: build
+  task: T-1
+  turn: 2
+  reply:
+    tools:
+      - name: finish
+        input: { summary: "Wrote the helper." }
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approved_plan_becomes_a_published_branch() {
+    let house = House::new(SCRIPT);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "src/helper.txt",
+            "requirements": [{ "id": "FR-1", "text": "help" }],
+            "validation": { "command": "grep -q help src/helper.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let done = task(&tasks, "T-1");
+    assert_eq!((done.state, done.attempts), (TaskState::Complete, 1));
+    let head = open.git(&["rev-parse", "build/habits"]);
+    assert_eq!(build.head.as_ref().unwrap().as_str(), head);
+    assert_eq!(done.commit.as_ref().unwrap().as_str(), head);
+    let log = open.git(&["log", "-1", "--format=%s%n%b", "build/habits"]);
+    assert_eq!(
+        log,
+        format!(
+            "T-1: create src/helper.txt\n- help\n\nRopewalk-Task: T-1\nRopewalk-Requirement: FR-1\nRopewalk-Execution: {}",
+            build.id
+        )
+    );
+    let files = open.git(&["diff", "--name-only", "build/habits~1", "build/habits"]);
+    assert_eq!(files, "src/helper.txt");
+    let first = open.git(&["diff", "--name-only", "main", "build/habits~1"]);
+    assert_eq!(first, "ideas/habits/README.md");
+    assert_eq!(open.git(&["log", "--format=%s", "main"]), "begin");
+    let types: Vec<String> = open
+        .events()
+        .await
+        .into_iter()
+        .map(|(event_type, _)| event_type)
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "spec.approved",
+            "build.started",
+            "task.started",
+            "task.completed",
+            "lock.released",
+            "build.completed",
+            "question.asked",
+        ]
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+        "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+    }]);
+    let blocks: Vec<TaskBlock> = serde_json::from_value(plan.clone()).unwrap();
+    let text = tasks_md::render(&TasksPlan {
+        id: SpecId(uuid::Uuid::from_u128(1)),
+        title: "Habits",
+        spec_version: 1,
+        context: &[],
+        tasks: &blocks,
+    });
+    let folder = house.state().join("users/ada/ideas/habits/build");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tasks.md"), text).unwrap();
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let landed = open.git(&["show", "build/habits:ideas/habits/build/tasks.md"]);
+    let landed = tasks_md::parse(&landed).unwrap();
+    assert_eq!(
+        (landed.header().completed, landed.header().status),
+        (1, PlanStatus::Complete)
+    );
+    let entry = &landed.entries()[0];
+    assert_eq!(entry.block, blocks[0], "what was approved is as it was");
+    assert_eq!(
+        (entry.progress.status, entry.progress.completed_at.is_some()),
+        (TaskState::Complete, true)
+    );
+    let head = open.git(&["rev-parse", "build/habits"]);
+    assert_eq!(build.head.as_ref().unwrap().as_str(), head);
+    let done = task(&tasks, "T-1").commit.as_ref().unwrap();
+    assert_eq!(open.git(&["rev-parse", "build/habits~1"]), done.as_str());
+    let whole = open.evidence(build.id).await;
+    let whole = whole.iter().find(|evidence| evidence.task.is_none());
+    assert_eq!(
+        whole.unwrap().commit.as_str(),
+        head,
+        "the check saw it with the code"
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_stored_of_a_task_is_what_its_commit_holds() {
+    let rules = [
+        writes("T-1", "src/one.txt", "good\n", None),
+        writes("T-2", "src/two.txt", "good\n", None),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 2);
+    let open = house.open().await;
+    let plan = |id: &str, file: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "validation": { "command": format!("touch left-over; grep -q good {file}"), "expected": "exit 0" },
+        })
+    };
+    let spec = open
+        .approve(json!([
+            plan("T-1", "src/one.txt"),
+            plan("T-2", "src/two.txt")
+        ]))
+        .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let evidence = open.evidence(build.id).await;
+    for (id, file) in [("T-1", "src/one.txt"), ("T-2", "src/two.txt")] {
+        let done = task(&tasks, id);
+        let commit = done.commit.as_ref().unwrap();
+        let changed = open.git(&["show", "--format=", "--name-status", commit.as_str()]);
+        assert_eq!(changed, format!("A\t{file}"));
+        let attempts = open.attempts(build.id, id).await;
+        assert_eq!(attempts.last().unwrap().candidate.as_ref(), Some(commit));
+        let tree = open.git(&["rev-parse", &format!("{commit}^{{tree}}")]);
+        let passed = evidence.iter().any(|evidence| {
+            evidence.commit == *commit
+                && evidence.tree == tree
+                && evidence.verdict == Verdict::Passed
+        });
+        assert!(passed, "the gate saw this very tree of `{id}`");
+        let trailer = "--format=%(trailers:key=Ropewalk-Task,valueonly)";
+        assert_eq!(open.git(&["log", "-1", trailer, commit.as_str()]), id);
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_holds_all_that_the_task_needs_and_a_little_of_the_idea() {
+    let idea = "Habits fade. ".repeat(60);
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_idea(&idea);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "requirements": [{ "id": "FR-7", "text": "count the days in a row" }],
+            "gotchas": [{ "text": "a day begins at local midnight" }],
+            "code_template": "days = TODO_COUNT",
+            "validation": { "command": "grep -q good a.txt # seventh", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let prompts = house.prompts("T-1");
+    assert_eq!(prompts.len(), 1, "one try");
+    let told = &prompts[0];
+    for wanted in [
+        "CREATE file: a.txt",
+        "FR-7: count the days in a row",
+        "a day begins at local midnight",
+        "days = TODO_COUNT",
+        "grep -q good a.txt # seventh",
+        "Indent with two spaces.",
+    ] {
+        assert!(told.contains(wanted), "`{wanted}` is missing in:\n{told}");
+    }
+    assert!(told.contains(&idea[..500]), "{told}");
+    assert!(!told.contains(&idea[..501]), "{told}");
+    open.close().await;
+}

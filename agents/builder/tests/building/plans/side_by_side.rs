@@ -1,0 +1,253 @@
+//! Tasks and builds beside each other: overlap, serialisation, landing on a head that moved.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{ComponentName, RepoPath, TaskId};
+use ropewalk_store::{ChangeSet, Query};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, Open, task, writes, writes_slowly};
+
+fn plan(id: &str, file: &str) -> Value {
+    json!({
+        "id": id, "phase": "api", "action": "CREATE", "file": file,
+        "validation": { "command": format!("grep -q {id} {file}"), "expected": "exit 0" },
+    })
+}
+
+async fn span(open: &Open, build: &Build, id: &str) -> (DateTime<Utc>, DateTime<Utc>) {
+    let attempts: Vec<Attempt> = open.attempts(build.id, id).await;
+    (
+        attempts[0].started_at,
+        attempts.last().unwrap().ended_at.unwrap(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disjoint_files_overlap_and_one_file_is_taken_in_turn() {
+    let rules = [
+        writes_slowly("A", "a.txt", "A\n", 400),
+        writes_slowly("B", "b.txt", "B\n", 400),
+        // Keeps what A wrote.
+        writes_slowly("C", "a.txt", "A\nC\n", 10),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 3);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([
+            plan("A", "a.txt"),
+            plan("B", "b.txt"),
+            plan("C", "a.txt")
+        ]))
+        .await;
+    let (waiting, _) = open
+        .until(spec, |_, tasks| {
+            tasks.iter().any(|task| task.state == TaskState::Waiting)
+        })
+        .await;
+    let shown = open.tasks(waiting.id).await;
+    let reason = shown.iter().find_map(|task| task.reason.clone());
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(
+        build.state,
+        BuildState::Succeeded,
+        "{:?} {reason:?}",
+        build.reason
+    );
+    assert!(tasks.iter().all(|task| task.state == TaskState::Complete));
+    let (a, b, c) = (
+        span(&open, &build, "A").await,
+        span(&open, &build, "B").await,
+        span(&open, &build, "C").await,
+    );
+    assert!(a.0 < b.1 && b.0 < a.1, "A and B overlap");
+    assert!(c.0 >= a.1, "C begins when A has ended");
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "A\nC");
+    // Every commit passed the gate as it stands on the branch.
+    let evidence = open.evidence(build.id).await;
+    for task in &tasks {
+        let commit = task.commit.as_ref().unwrap();
+        let seen = evidence.iter().any(|evidence| {
+            evidence.commit == *commit
+                && evidence.verdict == ropewalk_schemas::attempt::Verdict::Passed
+        });
+        assert!(seen, "{}", task.id);
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_that_lost_its_lock_cannot_land() {
+    let rules = [writes_slowly("A", "a.txt", "A\n", 1_500)];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("A", "a.txt")])).await;
+    open.until(spec, |_, tasks| tasks[0].state == TaskState::Working)
+        .await;
+    // Somebody takes the lock away behind its back.
+    let leases = open
+        .services
+        .store
+        .list::<Lease>(Query::new())
+        .await
+        .unwrap();
+    let mut changes = ChangeSet::new();
+    changes.revoke(&leases[0].path, leases[0].token);
+    open.services.store.commit(changes).await.unwrap();
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded);
+    let attempts = open.attempts(build.id, "A").await;
+    assert_eq!(
+        attempts.len(),
+        2,
+        "the first could not land, the second did"
+    );
+    assert_eq!(task(&tasks, "A").tries, 0, "an interruption is not counted");
+    assert!(attempts[1].token > attempts[0].token);
+    let ahead = open.git(&["rev-list", "--count", "main..build/habits"]);
+    assert_eq!(ahead, "2");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
+    let rules = [
+        writes("A", "a.txt", "A\n", None),
+        writes_slowly("B", "b.txt", "B\n", 1_000),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([plan("A", "a.txt"), plan("B", "b.txt")]))
+        .await;
+    open.until(spec, |build, tasks| {
+        tasks[0].state == TaskState::Complete
+            && build.head == build.published
+            && tasks[1].state == TaskState::Working
+    })
+    .await;
+    let theirs = open.git(&[
+        "commit-tree",
+        "-m",
+        "mine",
+        "-p",
+        "build/habits",
+        "main^{tree}",
+    ]);
+    open.git(&["update-ref", "refs/heads/build/habits", &theirs]);
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    assert_eq!(build.pause_reason, Some(PauseReason::Conflict));
+    assert_eq!(open.git(&["rev-parse", "build/habits"]), theirs);
+    open.answer_about_build("own-branch").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(build.branch, "build/habits-2");
+    assert_eq!(
+        open.git(&["rev-parse", "build/habits"]),
+        theirs,
+        "theirs stays"
+    );
+    let head = build.head.unwrap();
+    assert_eq!(open.git(&["rev-parse", "build/habits-2"]), head.as_str());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_build_waits_for_the_owner_of_a_file() {
+    let rules = [
+        writes("A", "a.txt", "A\n", None),
+        writes("Z", "a.txt", "A\nZ\n", None),
+        writes("Y", "y.txt", "Y\n", None),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let first = open.approve(json!([plan("A", "a.txt")])).await;
+    let (owner, _) = open.ended(first).await;
+    let second = open
+        .approve(json!([plan("Z", "a.txt"), plan("Y", "y.txt")]))
+        .await;
+    let (_, tasks) = open
+        .until(second, |_, tasks| {
+            tasks.iter().any(|task| task.state == TaskState::Waiting)
+                && tasks.iter().any(|task| task.state == TaskState::Complete)
+        })
+        .await;
+    let reason = task(&tasks, "Z").reason.clone().unwrap();
+    assert!(reason.contains(&owner.id.to_string()), "{reason}");
+    let types: Vec<String> = open
+        .events()
+        .await
+        .into_iter()
+        .map(|event| event.0)
+        .collect();
+    for wanted in ["change.requested", "conflict.detected"] {
+        assert!(types.iter().any(|found| found == wanted), "{wanted}");
+    }
+    open.answer_about_build("merge").await;
+    let (build, tasks) = open.ended(second).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert!(
+        tasks
+            .iter()
+            .all(|task: &Task| task.state == TaskState::Complete)
+    );
+    assert_eq!(build.branch, "build/habits-2");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_living_holder_never_loses_its_lock() {
+    let rules = [writes_slowly("A", "a.txt", "A\n", 3_000)];
+    let house =
+        House::new(&rules.concat()).with(|options| options.lease = Duration::from_millis(900));
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("A", "a.txt")])).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "A").attempts, 1);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_nobody_renews_is_taken_and_the_task_goes_on() {
+    let house = House::new(&writes("A", "a.txt", "A\n", None))
+        .with(|options| options.lease = Duration::from_millis(900));
+    let open = house.open().await;
+    // Held by an attempt of another process that is gone.
+    let mut changes = ChangeSet::new();
+    changes.grant(Lease {
+        path: RepoPath::parse("a.txt").unwrap(),
+        holder: Holder {
+            build: open.services.ids.next().into(),
+            task: TaskId::parse("X").unwrap(),
+            attempt: open.services.ids.next().into(),
+            loop_name: ComponentName::parse("loop-9").unwrap(),
+        },
+        state: LeaseState::Granted,
+        token: 0,
+        renewals: 0,
+        ttl_ms: 900,
+        reason: "task X".to_owned(),
+        granted_at: open.context.now(),
+    });
+    open.services.store.commit(changes).await.unwrap();
+    let spec = open.approve(json!([plan("A", "a.txt")])).await;
+    let (_, tasks) = open
+        .until(spec, |_, tasks| tasks[0].state == TaskState::Waiting)
+        .await;
+    let reason = task(&tasks, "A").reason.clone().unwrap();
+    assert_eq!(
+        reason,
+        "waits for the lock on `a.txt`, which task `X` holds"
+    );
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    open.close().await;
+}

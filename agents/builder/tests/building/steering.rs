@@ -1,0 +1,10 @@
+//! What people are asked and told, and what follows from their words.
+
+mod amending;
+mod consent;
+mod control;
+mod giving_up;
+mod milestones;
+mod people;
+mod reopening;
+mod verdicts;

@@ -1,0 +1,191 @@
+//! An amended specification: what the change does not touch stays built.
+
+use ropewalk_schemas::build::{BuildState, Followed};
+use ropewalk_schemas::document;
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::payload::SpecApproved;
+use ropewalk_schemas::question::QuestionState;
+use ropewalk_schemas::specification::{Document, Revision};
+use ropewalk_schemas::task::{TaskBlock, TaskState};
+use ropewalk_schemas::{BuildId, Payload, Priority, Slug, SpecId, Subject, UserSlug};
+use ropewalk_store::{ChangeSet, Query};
+use serde_json::{Value, json};
+
+use crate::plans::two_builds::land;
+use crate::world::house::{House, Open, task, writes};
+
+fn plan(second: &str) -> Value {
+    let block = |id: &str, file: &str, says: &str, needs: &[&str]| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": file,
+            "requirements": [{ "text": format!("say {says}") }],
+            "validation": { "command": format!("grep -q {says} {file}"), "expected": "exit 0" },
+            "depends_on": needs,
+        })
+    };
+    json!([
+        block("T-1", "a.txt", "first", &[]),
+        block("T-2", "b.txt", second, &["T-1"]),
+        block("T-3", "c.txt", "third", &["T-2"]),
+    ])
+}
+
+/// Stores and approves the second revision of a specification.
+async fn amend(open: &Open, spec: SpecId, tasks: Value) {
+    let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
+    let text = Document {
+        title: "Habits".to_owned(),
+        ..Document::default()
+    };
+    let hash = document::hash(&text, &tasks);
+    let mut changes = ChangeSet::new();
+    changes.insert(&Revision {
+        spec,
+        number: 2,
+        hash: hash.clone(),
+        document: text,
+        tasks,
+        validation: Vec::new(),
+        answers: Vec::new(),
+        at: open.context.now(),
+    });
+    changes.emit(open.context.event(
+        Subject::specification(spec),
+        Payload::SpecApproved(SpecApproved {
+            spec_id: spec,
+            idea_slug: Slug::parse("habits").unwrap(),
+            user_slug: UserSlug::parse("ada").unwrap(),
+            revision: 2,
+            hash,
+            approved_by: UserSlug::parse("ada").unwrap(),
+            priority: Priority::DEFAULT,
+            price: None,
+        }),
+    ));
+    open.services.store.commit(changes).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_an_amendment_touches_is_built_again() {
+    let rules = [
+        writes("T-1", "a.txt", "first\n", None),
+        writes("T-2", "b.txt", "changed\n", Some("say changed")),
+        writes("T-2", "b.txt", "second\n", None),
+        writes("T-3", "c.txt", "third\n", None),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    let (first, landed) = open.ended(spec).await;
+    assert_eq!(first.state, BuildState::Succeeded, "{:?}", first.reason);
+    amend(&open, spec, plan("changed")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!((second.revision, second.continues), (2, Some(first.id)));
+    assert_eq!(second.branch, first.branch);
+    assert_eq!(second.base, first.base);
+    let tasks = open.tasks(second.id).await;
+    for id in ["T-1", "T-3"] {
+        let (kept, before) = (task(&tasks, id), task(&landed, id));
+        assert_eq!(
+            (kept.state, &kept.commit),
+            (TaskState::Complete, &before.commit),
+            "{id}"
+        );
+        assert!(open.attempts(second.id, id).await.is_empty(), "{id}");
+        assert_eq!(house.prompts(id).len(), 1, "{id} was asked for once");
+    }
+    let again = task(&tasks, "T-2");
+    assert_ne!(again.commit, task(&landed, "T-2").commit);
+    assert_eq!(open.attempts(second.id, "T-2").await.len(), 1);
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "changed");
+    let from = first.head.as_ref().unwrap().as_str();
+    open.git(&["merge-base", "--is-ancestor", from, "build/habits"]);
+    let evidence = open.evidence(second.id).await;
+    for id in ["T-1", "T-2", "T-3"] {
+        let commit = &task(&tasks, id).commit;
+        let seen = evidence
+            .iter()
+            .any(|seen| Some(&seen.commit) == commit.as_ref());
+        assert!(seen, "{id} shows what the gate saw");
+    }
+    let owned = open
+        .services
+        .store
+        .list::<Ownership>(Query::new())
+        .await
+        .unwrap();
+    assert!(
+        owned.iter().all(|owned| owned.build == second.id),
+        "{owned:?}"
+    );
+    let ended = open.build(spec).await.unwrap();
+    assert_eq!((ended.id, ended.continued_by), (first.id, Some(second.id)));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_landed_build_owned_is_owned_anew_only_by_who_changes_it() {
+    let rules = [
+        writes("T-1", "a.txt", "first\n", None),
+        writes("T-2", "b.txt", "changed\n", Some("say changed")),
+        writes("T-2", "b.txt", "second\n", None),
+        writes("T-3", "c.txt", "third\n", None),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    let (first, _) = open.ended(spec).await;
+    land(&open, &house, &first).await;
+    open.settled().await;
+    amend(&open, spec, plan("changed")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    let rows = open.services.store.list::<Ownership>(Query::new()).await;
+    let mut owned: Vec<_> = rows
+        .unwrap()
+        .iter()
+        .map(|row| (row.path.to_string(), row.build, row.ended))
+        .collect();
+    owned.sort();
+    let expected = [
+        ("a.txt".to_owned(), first.id, true),
+        ("b.txt".to_owned(), second.id, false),
+        ("c.txt".to_owned(), first.id, true),
+    ];
+    assert_eq!(owned, expected);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_amended_build_follows_whom_the_earlier_one_followed_and_ends_its_questions() {
+    let rules = [
+        writes("T-1", "a.txt", "first\n", None),
+        writes("T-2", "b.txt", "changed\n", Some("say changed")),
+        writes("T-2", "b.txt", "bad\n", None),
+        writes("T-3", "c.txt", "third\n", None),
+    ];
+    let house = House::new(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    let (first, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = open.open_question("T-2").await.unwrap();
+    let followed = Followed {
+        build: BuildId(open.services.ids.next()),
+        commit: first.base.clone().unwrap(),
+    };
+    open.change_build(first.id, |build| build.follows = vec![followed.clone()])
+        .await;
+    amend(&open, spec, plan("changed")).await;
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!(second.follows, [followed]);
+    let asked = open.questions("task_failed_repeatedly").await;
+    assert_eq!(
+        (asked[0].id, asked[0].state),
+        (question.id, QuestionState::Superseded)
+    );
+    open.close().await;
+}

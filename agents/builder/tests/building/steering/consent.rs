@@ -1,0 +1,321 @@
+//! A yes binds to content (V37), and each answer does what it says.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use ropewalk_orchestrator::questions::{self, AnswerError};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::payload::{QuestionAnswered, TaskRetry};
+use ropewalk_schemas::question::{Content, FileChange, Question, QuestionState};
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::{ContentHash, Payload, Subject};
+use serde_json::{Value, json};
+
+use crate::world::house::{House, Open, task, writes};
+
+/// A test that holds only when the product says `good`.
+const TEST: &str = "grep -q good product.txt && echo 'ok 1 - works'; echo '1..1'\n";
+/// The same test, which always holds.
+const WEAK: &str = "echo 'ok 1 - works'; echo '1..1'\n";
+
+fn plan() -> Value {
+    json!([{
+        "id": "T-1", "phase": "api", "action": "UPDATE", "file": "tests/check.sh",
+        "validation": { "command": "sh tests/check.sh", "expected": "tests >= 1" },
+    }])
+}
+
+/// A house whose task declares an existing test.
+fn house(rules: &str) -> House {
+    House::new(rules).with_files(&[("tests/check.sh", TEST), ("product.txt", "bad\n")])
+}
+
+async fn asked(open: &Open) -> Question {
+    let asked = open.questions("protected_files").await;
+    let pending = |question: &&Question| question.state == QuestionState::Pending;
+    asked.iter().find(pending).cloned().expect("a question")
+}
+
+fn change(before: &str, after: &str) -> FileChange {
+    FileChange {
+        path: "tests/check.sh".to_owned(),
+        before: Some(ContentHash::of(before.as_bytes())),
+        after: Some(ContentHash::of(after.as_bytes())),
+    }
+}
+
+fn changes(question: &Question) -> Vec<FileChange> {
+    match &question.content {
+        Some(Content::Files { changes, .. }) => changes.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The same rules, for one try only.
+fn at_try(number: u32, rules: &str) -> String {
+    rules.replace("  turn:", &format!("  attempt: {number}\n  turn:"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_lands_the_work_that_was_shown_and_no_model_runs() {
+    let house = house(&writes("T-1", "tests/check.sh", WEAK, None));
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = asked(&open).await;
+    assert_eq!(changes(&question), [change(TEST, WEAK)]);
+    for line in ["-grep -q good", "+echo 'ok 1 - works'"] {
+        assert!(question.text.contains(line), "{}", question.text);
+    }
+    let paused = open.events().await;
+    let (_, paused) = paused
+        .iter()
+        .find(|(kind, _)| kind == "build.paused")
+        .unwrap();
+    assert_eq!(paused["counts"]["total"], 1);
+
+    // Words decide nothing.
+    let prose = "ok, but not yet";
+    let refused = questions::answer(&open.context, question.id, prose, "ada", "cli").await;
+    let refused = refused.unwrap_err();
+    assert!(
+        matches!(refused, AnswerError::NotAChoice { .. })
+            && refused.to_string().contains("`allow`"),
+        "{refused}"
+    );
+    assert_eq!(asked(&open).await.id, question.id, "it is still open");
+
+    open.answer("T-1", "allow").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(
+        open.git(&["show", "build/habits:tests/check.sh"]),
+        WEAK.trim_end()
+    );
+    assert_eq!(task(&tasks, "T-1").attempts, 2);
+    assert_eq!(house.prompts("T-1").len(), 1, "no model is asked again");
+    // What is stored names the content, the person, the channel and the time.
+    let stored = open.questions("protected_files").await.remove(0);
+    let answer = stored.answer.clone().unwrap();
+    assert_eq!(changes(&stored), [change(TEST, WEAK)]);
+    assert_eq!(
+        (
+            answer.choice.unwrap().as_str(),
+            answer.by.as_str(),
+            answer.channel.as_str()
+        ),
+        ("allow", "ada", "cli")
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_to_one_content_opens_nothing_to_another() {
+    let broken = "exit 1\n";
+    let rules = [
+        at_try(1, &writes("T-1", "tests/check.sh", broken, None)),
+        // The first is shown to the gate again as the second try, and fails there.
+        at_try(3, &writes("T-1", "tests/check.sh", WEAK, None)),
+    ];
+    let house = house(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let first = asked(&open).await;
+    open.answer("T-1", "allow").await;
+    open.until(spec, |build, tasks| {
+        build.state == BuildState::Paused && tasks[0].attempts == 3
+    })
+    .await;
+    let second = asked(&open).await;
+    assert_eq!(
+        (changes(&first), changes(&second)),
+        (vec![change(TEST, broken)], vec![change(TEST, WEAK)])
+    );
+    assert!(
+        second.text.contains("+echo 'ok 1 - works'"),
+        "{}",
+        second.text
+    );
+    let branch = open.git(&["show", "build/habits:tests/check.sh"]);
+    assert_eq!(branch, TEST.trim_end(), "nothing landed");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_was_done_again_is_asked_about_anew_and_the_older_question_is_over() {
+    let other = format!("{WEAK}# another\n");
+    let rules = [
+        at_try(1, &writes("T-1", "tests/check.sh", WEAK, None)),
+        at_try(2, &writes("T-1", "tests/check.sh", &other, None)),
+    ];
+    let house = house(&rules.concat());
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let first = asked(&open).await;
+    let retry = TaskRetry {
+        build_id: build.id,
+        task_id: task(&tasks, "T-1").id.clone(),
+        requested_by: "ada".to_owned(),
+        guidance: None,
+    };
+    open.emit(Subject::build(build.id), Payload::TaskRetry(retry))
+        .await;
+    open.until(spec, |build, tasks| {
+        build.state == BuildState::Paused && tasks[0].attempts == 2
+    })
+    .await;
+    let second = asked(&open).await;
+    assert_eq!(changes(&second), [change(TEST, &other)]);
+    let late = questions::answer(&open.context, first.id, "allow", "ada", "cli").await;
+    assert!(matches!(late, Err(AnswerError::Closed { .. })), "{late:?}");
+    open.settled().await;
+    assert_eq!(asked(&open).await.id, second.id);
+    open.close().await;
+}
+
+/// A plan of two, of which the second passes only on another round.
+fn stubborn() -> House {
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", None),
+        writes("T-2", "T-2.txt", "bad\n", None),
+    ];
+    House::new(&rules.concat())
+}
+
+fn of_two() -> Value {
+    let one = |id: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+            "validation": { "command": format!("cat {id}.txt; grep -q good {id}.txt"), "expected": "exit 0" },
+        })
+    };
+    json!([one("T-1"), one("T-2")])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_task_that_is_left_stays_as_it_is() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open.approve(of_two()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    for prose in ["leave it alone, please", "skip that one"] {
+        let question = open.open_question("T-2").await.unwrap();
+        let refused = questions::answer(&open.context, question.id, prose, "ada", "cli").await;
+        assert!(
+            matches!(refused, Err(AnswerError::NotAChoice { .. })),
+            "{refused:?}"
+        );
+    }
+    open.answer("T-2", "leave").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed);
+    let left = task(&tasks, "T-2");
+    assert_eq!((left.state, left.attempts), (TaskState::Failed, 3));
+    assert_eq!(left.reason.as_deref(), Some("left failed by ada"));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_names_no_choice_spends_no_further_try() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open.approve(of_two()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = open.open_question("T-2").await.unwrap();
+    // As it was stored when words alone were an answer.
+    let answer = QuestionAnswered {
+        question_id: question.id,
+        trigger: question.trigger.clone(),
+        choice: None,
+        answer: "leave it, I shall look at it".to_owned(),
+        answered_by: "ada".to_owned(),
+        channel: "cli".to_owned(),
+        about: question.about.clone(),
+        idea_slug: question.idea.clone(),
+    };
+    open.emit(
+        Subject::question(question.id),
+        Payload::QuestionAnswered(answer),
+    )
+    .await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Failed);
+    let left = task(&tasks, "T-2");
+    assert_eq!((left.state, left.attempts), (TaskState::Failed, 3));
+    assert_eq!(left.failures.len(), 3, "what failed is not forgotten");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_round_sees_what_failed_before_and_is_counted_with_it() {
+    let house = stubborn();
+    let open = house.open().await;
+    let spec = open.approve(of_two()).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer("T-2", "rethink").await;
+    open.until(spec, |build, tasks| {
+        build.state == BuildState::Paused && tasks[1].attempts == 6
+    })
+    .await;
+    let prompts = house.prompts("T-2");
+    let fourth = &prompts[3];
+    assert!(
+        fourth.contains("take a different one") && fourth.matches("bad").count() >= 3,
+        "{fourth}"
+    );
+    let question = open.open_question("T-2").await.unwrap();
+    assert!(question.text.contains("tried 6 times"), "{}", question.text);
+    for told in ["attempt 1:", "attempt 6:"] {
+        assert!(question.text.contains(told), "{}", question.text);
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_could_not_run_is_asked_about_and_looks_at_the_kept_work_again() {
+    let programs = tempfile::tempdir().unwrap();
+    let house = House::new(&writes("T-1", "T-1.txt", "good\n", None))
+        .with_programs(programs.path().to_owned());
+    let open = house.open().await;
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
+        "validation": { "command": "late-tool T-1.txt", "expected": "exit 0" },
+    }]);
+    let spec = open.approve(plan).await;
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let question = open.open_question("T-1").await.expect("a question");
+    assert_eq!(question.trigger, "check_held");
+    assert!(question.text.contains("late-tool"), "{}", question.text);
+    let tool = programs.path().join("late-tool");
+    std::fs::write(&tool, "#!/bin/sh\ngrep -q good \"$1\"\n").unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    open.answer("T-1", "again").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(house.prompts("T-1").len(), 1, "the work was done already");
+    open.close().await;
+}
+
+#[test]
+fn every_answer_has_the_same_effect_whatever_the_labels_say() {
+    let answering = [
+        "consent::a_",
+        "consent::another",
+        "failures::",
+        "verdicts::",
+        "milestones::",
+        "merging::",
+        "budget::",
+        "side_by_side::",
+    ];
+    ropewalk_tests::labels::run_again_reworded(&answering).unwrap();
+}

@@ -1,0 +1,598 @@
+//! Sets up a repository, a state directory and the build agent in its frame.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ropewalk_agents::monitor::{Monitor, MonitorOptions};
+use ropewalk_agents::pm::{Pm, PmOptions};
+use ropewalk_builder::land::Lander;
+use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
+use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_config::questions::FILES;
+use ropewalk_config::{Config, Prompts, QuestionTemplates};
+use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
+use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_orchestrator::questions::Deadlines;
+use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::attempt::{Attempt, Evidence};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::document;
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::payload::{BuildRequest, SpecApproved};
+use ropewalk_schemas::specification::{Document, Revision};
+use ropewalk_schemas::task::{Task, TaskBlock};
+use ropewalk_schemas::wait::Wait;
+use ropewalk_schemas::{
+    BuildId, ComponentName, ContentHash, Event, Payload, Priority, Slug, SpecId, Subject, TaskId,
+    UserSlug,
+};
+use ropewalk_store::{ChangeSet, CommitError, EventFilter, Location, Query, Store, Versioned};
+use ropewalk_tests::labels::worded;
+use ropewalk_workspace::{
+    CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
+};
+use serde_json::Value;
+
+use crate::world::listener::{Hold, Listener, Pace};
+pub(crate) use crate::world::script::{finishes, writes, writes_slowly};
+
+/// Returns the templates of questions, in the words of this run.
+pub(crate) fn templates() -> QuestionTemplates {
+    let files = FILES.map(|(name, text)| (name, worded(text)));
+    let files = files.iter().map(|(name, text)| (*name, text.as_str()));
+    QuestionTemplates::read(files).unwrap()
+}
+
+/// The longest that any of these builds may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A project on disk.
+pub(crate) struct House {
+    pub(crate) directory: tempfile::TempDir,
+    script: String,
+    options: BuildOptions,
+    clock: Clock,
+    pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
+    pub(crate) pace: Option<Arc<dyn Pace>>,
+    programs: Option<PathBuf>,
+    watched: bool,
+}
+
+/// A project with its build agent at work.
+pub(crate) struct Open {
+    pub(crate) services: Services,
+    pub(crate) context: Context,
+    supervisor: Supervisor,
+    repo: PathBuf,
+}
+
+impl House {
+    /// Makes a repository with one commit, and a state directory with the folder of the idea `habits`.
+    pub(crate) fn new(script: &str) -> Self {
+        Self::new_in(&std::env::temp_dir(), script)
+    }
+
+    /// As [`House::new`], in a directory below `place`.
+    pub(crate) fn new_in(place: &Path, script: &str) -> Self {
+        let directory = tempfile::tempdir_in(place).unwrap();
+        let house = Self {
+            directory,
+            script: script.to_owned(),
+            options: BuildOptions {
+                lease: Duration::from_secs(6),
+                ..BuildOptions::default()
+            },
+            clock: Clock::system(),
+            told: Arc::default(),
+            pace: None,
+            programs: None,
+            watched: false,
+        };
+        let repo = house.repo();
+        std::fs::create_dir_all(&repo).unwrap();
+        git(&repo, &["init", "-q", "-b", "main"]);
+        write(&repo.join("README.md"), "# A project\n");
+        write(&repo.join("CLAUDE.md"), "Indent with two spaces.\n");
+        git(&repo, &["add", "."]);
+        git(&repo, &["commit", "-q", "-m", "begin"]);
+        let idea = house.state().join("users/ada/ideas/habits");
+        write(&idea.join("README.md"), "Habits fade; this keeps them.\n");
+        house
+    }
+
+    /// Changes what the agent keeps to.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut BuildOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Lets everything happen at the time of `clock`.
+    pub(crate) fn at_the_time_of(mut self, clock: &Clock) -> Self {
+        self.clock = clock.clone();
+        self
+    }
+
+    /// Lets `hold` stop every call of the model.
+    pub(crate) fn held_by(self, hold: &Hold) -> Self {
+        self.paced_by(Arc::new(hold.clone()))
+    }
+
+    /// Lets every call of the model go through `pace` first.
+    pub(crate) fn paced_by(mut self, pace: Arc<dyn Pace>) -> Self {
+        self.pace = Some(pace);
+        self
+    }
+
+    /// Finds programs in `programs` first.
+    pub(crate) fn with_programs(mut self, programs: PathBuf) -> Self {
+        self.programs = Some(programs);
+        self
+    }
+
+    /// Adds monitor and PM to the agents.
+    pub(crate) fn watched(mut self) -> Self {
+        self.watched = true;
+        self
+    }
+
+    /// Adds files to the repository, in a commit.
+    pub(crate) fn with_files(self, files: &[(&str, &str)]) -> Self {
+        for (path, content) in files {
+            write(&self.repo().join(path), content);
+        }
+        git(&self.repo(), &["add", "."]);
+        git(&self.repo(), &["commit", "-q", "-m", "add files"]);
+        self
+    }
+
+    /// Replaces what the idea says.
+    pub(crate) fn with_idea(self, text: &str) -> Self {
+        let readme = self.state().join("users/ada/ideas/habits/README.md");
+        write(&readme, text);
+        self
+    }
+
+    /// Returns what the model was told when each try at a task began.
+    pub(crate) fn prompts(&self, task: &str) -> Vec<String> {
+        let told = self.told.lock().unwrap();
+        told.iter()
+            .filter(|request| {
+                let key = request.script.as_ref();
+                key.is_some_and(|key| key.task == task && key.turn == 1)
+            })
+            .map(ModelRequest::text)
+            .collect()
+    }
+
+    pub(crate) fn repo(&self) -> PathBuf {
+        self.directory.path().join("repo")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// Starts the agent on what is on disk.
+    pub(crate) async fn open(&self) -> Open {
+        let clock = self.clock.clone();
+        let ids = Ids::system(clock.clone());
+        let supervisor = Supervisor::new(Shutdown::new());
+        let location = Location::parse("sqlite", &self.state()).unwrap();
+        let store = Store::open(&location, clock.clone()).await.unwrap();
+        let bus_services = ropewalk_bus::Services {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            supervisor: supervisor.clone(),
+        };
+        let bus = Bus::start(
+            store.clone(),
+            TransportOptions::Embedded,
+            bus_services,
+            BusOptions::default(),
+        )
+        .await
+        .unwrap();
+        let services = Services {
+            store: store.clone(),
+            bus,
+            clock: clock.clone(),
+            ids,
+            registry: Registry::new(clock.clone(), "test"),
+        };
+        let engine = self.engine(&store, &clock);
+        let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
+        supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
+        let mut agents = vec![self.agent(engine).await];
+        agents.extend(self.watchers());
+        Frame::start(&services, agents, &supervisor).await.unwrap();
+        let person = ComponentName::parse("cli").unwrap();
+        Open {
+            context: Context::new(&services, person),
+            services,
+            supervisor,
+            repo: self.repo(),
+        }
+    }
+
+    /// Forgets that a build was published.
+    pub(crate) async fn unpublish(&self, build: BuildId) {
+        let location = Location::parse("sqlite", &self.state()).unwrap();
+        let store = Store::open(&location, Clock::system()).await.unwrap();
+        let row = store
+            .get::<Build>(&build.to_string())
+            .await
+            .unwrap()
+            .unwrap();
+        let after = Build {
+            published: None,
+            ..row.record.clone()
+        };
+        let mut changes = ChangeSet::new();
+        changes.update(&row, &after);
+        store.commit(changes).await.unwrap();
+        store.close().await.unwrap();
+    }
+
+    fn watchers(&self) -> Vec<Arc<dyn Agent>> {
+        if !self.watched {
+            return Vec::new();
+        }
+        let shipped = Config::shipped().unwrap();
+        let pm = PmOptions::new(
+            &shipped.pm,
+            &shipped.monitor,
+            templates(),
+            Deadlines::default(),
+        );
+        vec![
+            Arc::new(Monitor::new(MonitorOptions::from(&shipped.monitor)).unwrap()),
+            Arc::new(Pm::new(pm).unwrap()),
+        ]
+    }
+
+    /// Returns what lands builds without an agent, as a verb does.
+    pub(crate) async fn lander(&self) -> Lander {
+        let environment = Environment::from_pairs(std::env::vars_os());
+        let clone = self.local_clone(&environment).await;
+        Lander::new(clone, CommandRunner::new(environment), &self.options)
+    }
+
+    async fn local_clone(&self, environment: &Environment) -> LocalClone {
+        let options = LocalCloneOptions {
+            user_repository: self.repo(),
+            state: self.state(),
+            identity: Identity::default(),
+        };
+        let git = Git::open(environment).await.unwrap();
+        LocalClone::open_or_create(git, options).await.unwrap()
+    }
+
+    fn engine(&self, store: &Store, clock: &Clock) -> Engine {
+        let script = Script::parse(&self.script).unwrap();
+        let models = Models::all(ModelEntry {
+            model: Arc::new(Listener {
+                model: Scripted::new(script, clock.clone()),
+                told: Arc::clone(&self.told),
+                pace: self.pace.clone(),
+            }),
+            name: "scripted".to_owned(),
+            prices: PriceTable::default(),
+        });
+        Engine::new(store.clone(), models, clock.clone()).with_budgets(self.options.budgets)
+    }
+
+    async fn agent(&self, engine: Engine) -> Arc<dyn Agent> {
+        let mut variables: Vec<_> = std::env::vars_os().collect();
+        if let Some(programs) = &self.programs {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let first = std::iter::once(programs.clone());
+            let all = first.chain(std::env::split_paths(&path));
+            variables.retain(|(name, _)| name != "PATH");
+            variables.push(("PATH".into(), std::env::join_paths(all).unwrap()));
+        }
+        let environment = Environment::from_pairs(variables);
+        let clone = self.local_clone(&environment).await;
+        let parts = BuildParts {
+            engine,
+            clone,
+            runner: CommandRunner::new(environment),
+            questions: templates(),
+            prompts: Prompts::shipped().unwrap(),
+            state: self.state(),
+            options: self.options.clone(),
+            process: None,
+        };
+        Arc::new(BuildAgent::new(parts).unwrap())
+    }
+}
+
+impl Open {
+    /// Approves a plan for the idea `habits` and returns the specification.
+    pub(crate) async fn approve(&self, tasks: Value) -> SpecId {
+        self.store_plan(tasks, None, Priority::DEFAULT).await
+    }
+
+    /// Stores a plan and approves it, by another hash than its own if one is given.
+    pub(crate) async fn store_plan(
+        &self,
+        tasks: Value,
+        other: Option<ContentHash>,
+        priority: Priority,
+    ) -> SpecId {
+        let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
+        let text = Document {
+            title: "Habits".to_owned(),
+            ..Document::default()
+        };
+        let spec = SpecId(self.services.ids.next());
+        let hash = document::hash(&text, &tasks);
+        let revision = Revision {
+            spec,
+            number: 1,
+            hash: hash.clone(),
+            document: text,
+            tasks,
+            validation: Vec::new(),
+            answers: Vec::new(),
+            at: self.context.now(),
+        };
+        let mut changes = ChangeSet::new();
+        changes.insert(&revision);
+        let mut approval = self.approval(spec, other.unwrap_or(hash));
+        if let Payload::SpecApproved(approved) = &mut approval.payload {
+            approved.priority = priority;
+        }
+        changes.emit(approval);
+        self.services.store.commit(changes).await.unwrap();
+        spec
+    }
+
+    pub(crate) fn approval(&self, spec: SpecId, hash: ContentHash) -> Event {
+        self.context.event(
+            Subject::specification(spec),
+            Payload::SpecApproved(SpecApproved {
+                spec_id: spec,
+                idea_slug: Slug::parse("habits").unwrap(),
+                user_slug: UserSlug::parse("ada").unwrap(),
+                revision: 1,
+                hash,
+                approved_by: UserSlug::parse("ada").unwrap(),
+                priority: Priority::DEFAULT,
+                price: None,
+            }),
+        )
+    }
+
+    /// Emits an event as a person.
+    pub(crate) async fn emit(&self, subject: Subject, payload: Payload) {
+        let mut changes = ChangeSet::new();
+        changes.emit(self.context.event(subject, payload));
+        self.services.store.commit(changes).await.unwrap();
+    }
+
+    /// Waits until the build of `spec` is as wanted.
+    pub(crate) async fn until(
+        &self,
+        spec: SpecId,
+        wanted: impl Fn(&Build, &[Task]) -> bool,
+    ) -> (Build, Vec<Task>) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let mut feed = self.services.store.feed();
+        loop {
+            if let Some(build) = self.build(spec).await {
+                let tasks = self.tasks(build.id).await;
+                if wanted(&build, &tasks) {
+                    return (build, tasks);
+                }
+                assert!(
+                    tokio::time::Instant::now() < deadline,
+                    "never as wanted:\n{build:#?}\n{:#?}",
+                    tasks
+                        .iter()
+                        .map(|task| (
+                            &task.id,
+                            task.state,
+                            &task.reason,
+                            task.failures.last().map(|failure| &failure.error)
+                        ))
+                        .collect::<Vec<_>>()
+                );
+            }
+            // Not every change emits an event, so a pause without one ends the wait too.
+            let pause = tokio::time::timeout(Duration::from_millis(100), feed.next()).await;
+            if pause.is_err() {
+                // Who sleeps by a clock that the test moves would never look again.
+                self.services.clock.advance(Duration::from_secs(1));
+            }
+        }
+    }
+
+    /// Waits until the build has ended.
+    pub(crate) async fn ended(&self, spec: SpecId) -> (Build, Vec<Task>) {
+        self.until(spec, |build, _| {
+            matches!(
+                build.state,
+                BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
+            ) && build.completed_at.is_some()
+        })
+        .await
+    }
+
+    /// Waits until a build that came after `first` has ended.
+    pub(crate) async fn newest_build(&self, spec: SpecId, first: &Build) -> Build {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let query = Query::new().equal("spec", spec.to_string());
+            let found = self.services.store.list::<Build>(query).await.unwrap();
+            let newer = found.into_iter().find(|build| build.id != first.id);
+            if let Some(build) = newer
+                && build.completed_at.is_some()
+            {
+                return build.into_inner();
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "no newer build ended"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    pub(crate) async fn build(&self, spec: SpecId) -> Option<Build> {
+        let query = Query::new().equal("spec", spec.to_string());
+        let found = self.services.store.list::<Build>(query).await.unwrap();
+        found.into_iter().next().map(Versioned::into_inner)
+    }
+
+    pub(crate) async fn tasks(&self, build: BuildId) -> Vec<Task> {
+        let query = Query::new()
+            .equal("build", build.to_string())
+            .order_by("number");
+        let found = self.services.store.list::<Task>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    /// Changes the row of a build behind the back of everybody.
+    pub(crate) async fn change_build(&self, id: BuildId, change: impl Fn(&mut Build)) {
+        self.change_build_with(id, None, change).await;
+    }
+
+    /// As [`Open::change_build`], with a wait in the same commit.
+    pub(crate) async fn change_build_with(
+        &self,
+        id: BuildId,
+        wait: Option<&Wait>,
+        change: impl Fn(&mut Build),
+    ) {
+        loop {
+            let row = self.services.store.get::<Build>(&id.to_string()).await;
+            let row = row.unwrap().unwrap();
+            let mut after = row.record.clone();
+            change(&mut after);
+            let mut changes = ChangeSet::new();
+            changes.update(&row, &after);
+            if let Some(wait) = wait {
+                changes.put(wait);
+            }
+            match self.services.store.commit(changes).await {
+                Err(CommitError::Conflict { .. }) => {}
+                committed => return drop(committed.unwrap()),
+            }
+        }
+    }
+
+    /// Counts the builds.
+    pub(crate) async fn builds(&self) -> u64 {
+        let count = self.services.store.count::<Build>(Query::new()).await;
+        count.unwrap()
+    }
+
+    /// Waits until no delivery is open.
+    pub(crate) async fn settled(&self) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let open = self
+                .services
+                .store
+                .open_deliveries(None, 0, 1)
+                .await
+                .unwrap();
+            if open.is_empty() {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{open:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Lists the locks that are held.
+    pub(crate) async fn held_locks(&self) -> Vec<Lease> {
+        let query = Query::new().equal("state", "granted");
+        let found = self.services.store.list::<Lease>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    pub(crate) async fn attempts(&self, build: BuildId, task: &str) -> Vec<Attempt> {
+        let query = Query::new()
+            .equal("build", build.to_string())
+            .equal("task", task)
+            .order_by("number");
+        let found = self.services.store.list::<Attempt>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    pub(crate) async fn evidence(&self, build: BuildId) -> Vec<Evidence> {
+        let query = Query::new().equal("build", build.to_string());
+        let found = self.services.store.list::<Evidence>(query).await.unwrap();
+        found.into_iter().map(Versioned::into_inner).collect()
+    }
+
+    /// Lists the event types about a build and its tasks, in commit order.
+    pub(crate) async fn events(&self) -> Vec<(String, Value)> {
+        let all = EventFilter::default();
+        let events = self.services.store.events(&all).await.unwrap();
+        events
+            .into_iter()
+            .map(|stored| (stored.event.event_type.clone(), stored.event.data.clone()))
+            .collect()
+    }
+
+    /// Runs git in the user's repository.
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        git(&self.repo, arguments)
+    }
+
+    /// Stops in order.
+    pub(crate) async fn close(self) {
+        self.supervisor.shutdown().begin();
+        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        drop(self.services.store.close().await);
+    }
+
+    /// Ends everything where it stands, as a crash would.
+    pub(crate) async fn crash(self) {
+        self.supervisor.shutdown().abort();
+        drop(self.supervisor.drain(Duration::from_secs(10)).await);
+        drop(self.services.store.close().await);
+    }
+}
+
+/// Runs git as a user with a name would.
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(["-c", "commit.gpgsign=false"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn write(path: &Path, content: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+/// Asks for a pause, a resume or a stop.
+pub(crate) fn request(build: BuildId) -> BuildRequest {
+    BuildRequest {
+        build_id: build,
+        requested_by: "ada".to_owned(),
+        reason: None,
+    }
+}
+
+/// Finds a task by its id.
+pub(crate) fn task<'a>(tasks: &'a [Task], id: &str) -> &'a Task {
+    let id = TaskId::parse(id).unwrap();
+    tasks.iter().find(|task| task.id == id).unwrap()
+}
