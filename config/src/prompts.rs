@@ -49,17 +49,20 @@ pub enum Prompt {
     Ideation,
     /// The system prompt of the specification agent: `idea`, `documents` (`path`, `text`), `missing_inputs`, `conventions`,
     /// `files`, `stack` (a [`crate::StackProfile`]), `gotchas` and `patterns` (`text`), `feedback`, `faults`, `complexity`,
-    /// `task_range`, `submit_tool`.
+    /// `most_tasks`, `submit_tool`.
     Specification,
     /// The system prompt of the build agent: `conventions`, `submit_tool`.
     Build,
-    /// What the build agent is told about one task: `task` (a [`ropewalk_schemas::task::TaskBlock`]), `gotchas` (`text`),
-    /// `idea_context`, `failures` (`class`, `output`), `guidance`, `resumed`.
+    /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
+    /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `state`), `before` (`id`, `title`, `summary`,
+    /// `changed`), `task` (a [`ropewalk_schemas::task::TaskBlock`]), `requirements` (`id`, `text`, `whole`, `acceptance`), `sizes`
+    /// (`path`, `lines`, `bytes`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `packages`,
+    /// `resumed`, `earlier` (`summary`, `difference`).
     BuildTask,
     /// The system prompt of the improvement agent: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `failures`), `diff`,
     /// `known` (`kind`, `text`), `submit_tool`.
     Improvement,
-    /// The module on questions that is part of every system prompt above; takes no values.
+    /// The module on questions that is part of the system prompt of every role that may ask; takes no values.
     Questioning,
 }
 
@@ -181,18 +184,28 @@ mod tests {
                     "missing_inputs": ["team.md"], "conventions": "Use tabs.", "files": ["src/lib.rs"],
                     "stack": profiles.get("rust"), "gotchas": [{"text": "mind the gap"}], "patterns": [],
                     "feedback": ["smaller"], "faults": ["task `T-1` has no validation"],
-                    "complexity": "simple", "task_range": "5 to 8", "submit_tool": "submit_specification",
+                    "complexity": "simple", "most_tasks": 8, "submit_tool": "submit_specification",
                 })
             }
             Prompt::Build => json!({"conventions": "Use tabs.", "submit_tool": "finish"}),
             Prompt::BuildTask => json!({
                 "task": {
                     "id": "T-1", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
-                    "requirements": [{"id": "FR-1", "text": "adds"}, {"text": "subtracts"}],
                     "validation": {"command": "cargo test", "expected": "exit 0"},
                 },
-                "gotchas": [{"text": "mind the gap"}], "idea_context": "Habits.",
-                "failures": failures, "guidance": ["try less"], "resumed": true, "packages": "`npm ci` was run.",
+                "requirements": [
+                    {"id": "FR-1", "text": "adds", "whole": "It adds two numbers.", "acceptance": "2 and 2 are 4"},
+                    {"id": null, "text": "subtracts", "whole": null, "acceptance": null},
+                ],
+                "idea": "habits", "idea_context": "Habits.", "gate": ["cargo test"],
+                "plan": {
+                    "title": "Habits", "objective": "Keep them.", "interfaces": ["fn add()"], "data": ["days"],
+                    "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
+                },
+                "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],
+                "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
+                "sizes": [{"path": "src/a.rs", "lines": 3, "bytes": 40}, {"path": "src/b.rs", "lines": null, "bytes": 0}],
+                "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "resumed": true, "packages": "`npm ci` was run.",
                 "earlier": {"summary": "half of it is done", "difference": "+ line"},
             }),
             Prompt::Improvement => json!({
@@ -205,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn every_prompt_is_filled_in_and_carries_the_module_on_questions() {
+    fn every_prompt_is_filled_in_and_speaks_of_questions_where_its_role_may_ask() {
         let prompts = Prompts::shipped().unwrap();
         for prompt in Prompt::ALL {
             let text = prompts.render(*prompt, &context(*prompt)).unwrap();
             assert_eq!(
                 text.contains("## Proactive Questioning"),
-                *prompt != Prompt::BuildTask,
+                !matches!(prompt, Prompt::Build | Prompt::BuildTask),
                 "{text}"
             );
             assert!(!text.contains("{%") && !text.contains("\n\n\n"), "{text}");
@@ -255,7 +268,7 @@ mod tests {
         let task = prompts
             .render(Prompt::BuildTask, &context(Prompt::BuildTask))
             .unwrap();
-        assert!(task.contains("- FR-1: adds\n- subtracts\n"), "{task}");
+        assert!(task.contains("- FR-1: adds\n  In full: It adds two numbers.\n  Accepted when: 2 and 2 are 4\n- subtracts\n"), "{task}");
         let ideation = prompts
             .render(Prompt::Ideation, &context(Prompt::Ideation))
             .unwrap();

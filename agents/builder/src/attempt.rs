@@ -1,5 +1,6 @@
 //! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
 
+mod background;
 mod candidate;
 mod earlier;
 pub(crate) mod ending;
@@ -42,10 +43,10 @@ use super::error::BuilderError;
 use super::isolation;
 use super::machine::task::{Input, Phase, apply};
 use super::outages;
+use background::Background;
 use ending::{Cut, Fault};
 use join::Joined;
 use landing::Landing;
-use prompt::Background;
 use report::{Finished, Report};
 use ropewalk_gate::candidate::Seen;
 use ropewalk_gate::runner;
@@ -446,10 +447,7 @@ fn target_directory(work: &Work<'_>) -> PathBuf {
 
 /// Reads what the prompt holds beside the task.
 async fn background(work: &Work<'_>) -> Result<Background, BuilderError> {
-    let build = &work.claim.build;
-    let base = build.base.as_ref().unwrap_or(&work.claim.base);
-    let clone = &work.shared.clone;
-    let mut background = Background::load(clone, base, work.base(), &build.idea).await?;
+    let mut background = Background::load(work).await?;
     background.earlier = earlier::find(work).await?;
     Ok(background)
 }

@@ -9,7 +9,11 @@ use tracing::info;
 use super::report::Report;
 use super::work::Work;
 use crate::error::BuilderError;
+use ropewalk_gate::output::bounded;
 use ropewalk_gate::scope;
+
+/// So much of what an agent says of its work goes into its commit.
+const SAID_BYTES: usize = 2 * 1024;
 
 /// Makes the candidate commit of what the agent left in the slot.
 ///
@@ -20,7 +24,8 @@ pub(super) async fn propose(
     allowed: &[RepoPath],
     report: &mut Report,
 ) -> Result<CommitId, BuilderError> {
-    let message = message(&work.claim.task, work.claim.attempt.build);
+    let said = report.summary.as_deref();
+    let message = message(&work.claim.task, work.claim.attempt.build, said);
     let now = work.context.now();
     let take = |file: &ChangedFile| {
         let sorted = scope::sort(std::slice::from_ref(file), allowed);
@@ -34,8 +39,8 @@ pub(super) async fn propose(
     Ok(snapshot.commit)
 }
 
-/// Writes the message of a task's commit: the same task gives the same message, whatever happened on the way.
-fn message(task: &Task, build: BuildId) -> CommitMessage {
+/// Writes the message of a task's commit: what its agent said it did, and for which requirements.
+fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
     let block = &task.block;
     let verb = match block.action {
         Action::Create => "create",
@@ -44,13 +49,15 @@ fn message(task: &Task, build: BuildId) -> CommitMessage {
         Action::Delete => "delete",
         Action::Verify => "verify",
     };
-    let body: Vec<String> = block
-        .requirements
-        .iter()
+    let said = said.map(|said| bounded(said.trim(), SAID_BYTES));
+    let requirements = block.requirements.iter();
+    let requirements: Vec<String> = requirements
         .map(|requirement| format!("- {}", requirement.text.trim()))
         .collect();
+    let paragraphs = said.into_iter().chain([requirements.join("\n")]);
+    let body: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
     let mut message = CommitMessage::new(format!("{}: {verb} {}", task.id, block.file))
-        .with_body(body.join("\n"))
+        .with_body(body.join("\n\n"))
         .with_trailer("Ropewalk-Task", task.id.as_str());
     let mut named: Vec<&str> = Vec::new();
     for requirement in &block.requirements {

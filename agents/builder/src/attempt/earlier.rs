@@ -5,7 +5,7 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_store::Query;
 
-use super::prompt::Earlier;
+use super::background::Earlier;
 use super::work::Work;
 use crate::error::BuilderError;
 

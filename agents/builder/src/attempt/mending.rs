@@ -7,9 +7,10 @@ use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::Slot;
 use tracing::info;
 
+use super::background::Background;
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
-use super::prompt::{self, Background};
+use super::prompt;
 use super::report::Report;
 use super::work::{Work, held_now};
 use super::{Ending, GATE_STEP, Made, Passed, advance, ending_of, note};

@@ -6,10 +6,11 @@ use ropewalk_config::{Prompt, PromptError, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_schemas::attempt::Failure;
-use ropewalk_schemas::{CommitId, Slug};
-use ropewalk_workspace::{GitError, LocalClone};
+use ropewalk_schemas::specification::Requirement;
+use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
+use super::background::Background;
 use super::report::Finished;
 use crate::BuildOptions;
 use crate::claim::Claim;
@@ -17,63 +18,8 @@ use crate::decide::amend::without_owners;
 
 /// The tool that ends an attempt.
 const FINISH: &str = "finish";
-/// So much of the idea's text goes into a prompt.
-const IDEA_LETTERS: usize = 500;
-/// So much of the conventions goes into a prompt.
-const CONVENTION_LETTERS: usize = 16_000;
 /// How often a wrong or missing result is sent back.
 const REPAIRS: u32 = 2;
-
-/// What a prompt is made of beside the task.
-pub(crate) struct Background {
-    /// The conventions of the project, at the build's base.
-    pub(crate) conventions: Option<String>,
-    /// What the idea is about.
-    pub(crate) idea: String,
-    /// What came of installing packages in the checkout, if that was tried.
-    pub(crate) packages: Option<String>,
-    /// What an earlier conversation about the task came to.
-    pub(crate) earlier: Option<Earlier>,
-}
-
-/// What an earlier conversation about a task left.
-pub(crate) struct Earlier {
-    /// What its agent said it did.
-    pub(crate) summary: Option<String>,
-    /// What it changed.
-    pub(crate) difference: String,
-}
-
-impl Background {
-    /// Reads conventions and idea from a commit.
-    pub(crate) async fn load(
-        clone: &LocalClone,
-        base: &CommitId,
-        head: &CommitId,
-        idea: &Slug,
-    ) -> Result<Self, GitError> {
-        let folder = format!("ideas/{idea}");
-        let documents = [
-            format!("{folder}/README.md"),
-            format!("{folder}/problem-solution.md"),
-            format!("{folder}/planning/brief.md"),
-        ];
-        let conventions = [(base, "CLAUDE.md"), (base, "AGENTS.md")];
-        let ideas = documents.iter().map(|path| (head, path.as_str()));
-        let places: Vec<(&CommitId, &str)> = conventions.into_iter().chain(ideas).collect();
-        let mut found = clone.read_places(&places).await?;
-        let ideas = found.split_off(conventions.len());
-        let conventions = found.into_iter().flatten().next();
-        let text = ideas.into_iter().flatten().next().unwrap_or_default();
-        Ok(Self {
-            conventions: conventions
-                .map(|text| cut(&String::from_utf8_lossy(&text), CONVENTION_LETTERS)),
-            idea: cut(&String::from_utf8_lossy(&text), IDEA_LETTERS),
-            packages: None,
-            earlier: None,
-        })
-    }
-}
 
 /// Makes the job of an attempt.
 pub(crate) fn job(
@@ -135,19 +81,17 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         .map(|failure| json!({ "class": failure.class, "output": failure.error }))
         .collect();
     let gotchas: Vec<Value> = gotchas.iter().map(|text| json!({ "text": text })).collect();
-    let mut block = json!(task.block);
-    // An absent list and an empty one are the same to a reader.
-    if let Some(block) = block.as_object_mut() {
-        block.entry("more_files").or_insert_with(|| json!([]));
-        if let Some(notes) = &task.block.notes {
-            let notes: Vec<&str> = without_owners(notes).collect();
-            block.insert("notes".to_owned(), json!(notes.join("\n").trim()));
-        }
-    }
     json!({
-        "task": block,
+        "task": block(task),
+        "requirements": requirements(task, background),
+        "sizes": background.sizes,
         "gotchas": gotchas,
         "idea_context": background.idea,
+        "idea": claim.build.idea,
+        "plan": background.document,
+        "others": background.others,
+        "before": background.before,
+        "gate": background.gate,
         "failures": failures,
         "guidance": task.guidance,
         "packages": background.packages,
@@ -158,6 +102,41 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
     })
 }
 
+/// Returns the block of a task as its prompt holds it.
+fn block(task: &Task) -> Value {
+    let mut block = json!(task.block);
+    // An absent list and an empty one are the same to a reader.
+    if let Some(block) = block.as_object_mut() {
+        block.entry("more_files").or_insert_with(|| json!([]));
+        if let Some(notes) = &task.block.notes {
+            let notes: Vec<&str> = without_owners(notes).collect();
+            block.insert("notes".to_owned(), json!(notes.join("\n").trim()));
+        }
+    }
+    block
+}
+
+/// Joins what the task says of its requirements with what the specification says of them.
+fn requirements(task: &Task, background: &Background) -> Vec<Value> {
+    let document = background.document.as_ref();
+    let known: Vec<&Requirement> = document
+        .map(|document| document.requirements.iter().chain(&document.quality))
+        .into_iter()
+        .flatten()
+        .collect();
+    let lines = task.block.requirements.iter().map(|line| {
+        let of = |one: &&&Requirement| line.id.as_ref() == Some(&one.id);
+        let whole = known.iter().find(of);
+        json!({
+            "id": line.id,
+            "text": line.text,
+            "whole": whole.map(|one| &one.text).filter(|text| text.trim() != line.text.trim()),
+            "acceptance": whole.map(|one| &one.acceptance),
+        })
+    });
+    lines.collect()
+}
+
 fn submission() -> Submission {
     Submission {
         name: FINISH.to_owned(),
@@ -166,7 +145,7 @@ fn submission() -> Submission {
             "type": "object",
             "properties": {
                 "summary": { "type": "string", "minLength": 1,
-                    "description": "What you changed, in two or three sentences." },
+                    "description": "What you changed, and what whoever builds on it has to know: names, signatures, decisions. Two to five sentences." },
                 "lesson": {
                     "type": "object",
                     "description": "A mistake that you made and mended and that others should avoid, if there was one.",
@@ -186,8 +165,4 @@ fn submission() -> Submission {
         }),
         repairs: REPAIRS,
     }
-}
-
-fn cut(text: &str, letters: usize) -> String {
-    text.trim().chars().take(letters).collect()
 }

@@ -13,3 +13,4 @@ mod outage;
 mod reach;
 mod step_by_step;
 mod stuck;
+mod told;

@@ -1,5 +1,6 @@
 //! What every test of a build stands on: house, scripts, a model that listens, a gate that is met.
 
+mod approving;
 pub(crate) mod house;
 pub(crate) mod listener;
 pub(crate) mod meeting;

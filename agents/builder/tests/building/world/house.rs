@@ -19,16 +19,11 @@ use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::document;
 use ropewalk_schemas::lease::Lease;
-use ropewalk_schemas::payload::{BuildRequest, SpecApproved};
-use ropewalk_schemas::specification::{Document, Revision};
-use ropewalk_schemas::task::{Task, TaskBlock};
+use ropewalk_schemas::payload::BuildRequest;
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::Wait;
-use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, Event, Payload, Priority, Slug, SpecId, Subject, TaskId,
-    UserSlug,
-};
+use ropewalk_schemas::{BuildId, ComponentName, Payload, SpecId, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, EventFilter, Location, Query, Store, Versioned};
 use ropewalk_tests::labels::worded;
 use ropewalk_workspace::{
@@ -310,62 +305,6 @@ impl House {
 }
 
 impl Open {
-    /// Approves a plan for the idea `habits` and returns the specification.
-    pub(crate) async fn approve(&self, tasks: Value) -> SpecId {
-        self.store_plan(tasks, None, Priority::DEFAULT).await
-    }
-
-    /// Stores a plan and approves it, by another hash than its own if one is given.
-    pub(crate) async fn store_plan(
-        &self,
-        tasks: Value,
-        other: Option<ContentHash>,
-        priority: Priority,
-    ) -> SpecId {
-        let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
-        let text = Document {
-            title: "Habits".to_owned(),
-            ..Document::default()
-        };
-        let spec = SpecId(self.services.ids.next());
-        let hash = document::hash(&text, &tasks);
-        let revision = Revision {
-            spec,
-            number: 1,
-            hash: hash.clone(),
-            document: text,
-            tasks,
-            validation: Vec::new(),
-            answers: Vec::new(),
-            at: self.context.now(),
-        };
-        let mut changes = ChangeSet::new();
-        changes.insert(&revision);
-        let mut approval = self.approval(spec, other.unwrap_or(hash));
-        if let Payload::SpecApproved(approved) = &mut approval.payload {
-            approved.priority = priority;
-        }
-        changes.emit(approval);
-        self.services.store.commit(changes).await.unwrap();
-        spec
-    }
-
-    pub(crate) fn approval(&self, spec: SpecId, hash: ContentHash) -> Event {
-        self.context.event(
-            Subject::specification(spec),
-            Payload::SpecApproved(SpecApproved {
-                spec_id: spec,
-                idea_slug: Slug::parse("habits").unwrap(),
-                user_slug: UserSlug::parse("ada").unwrap(),
-                revision: 1,
-                hash,
-                approved_by: UserSlug::parse("ada").unwrap(),
-                priority: Priority::DEFAULT,
-                price: None,
-            }),
-        )
-    }
-
     /// Emits an event as a person.
     pub(crate) async fn emit(&self, subject: Subject, payload: Payload) {
         let mut changes = ChangeSet::new();

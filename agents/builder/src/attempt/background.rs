@@ -1,0 +1,252 @@
+//! Gathers what a task's prompt holds beside the task: what was approved, who else works on it, and what stands by now.
+
+use std::collections::BTreeMap;
+
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::specification::{Document, Revision};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{CommitId, RepoPath, TaskId};
+use ropewalk_store::{Query, revision_key};
+use serde::Serialize;
+
+use super::work::Work;
+use crate::context::Plan;
+use crate::error::BuilderError;
+
+/// So much of the idea's own text is told; the whole lies in the checkout.
+const IDEA_LETTERS: usize = 4_000;
+/// So much of the conventions is told.
+const CONVENTION_LETTERS: usize = 16_000;
+/// So many of the other tasks are named.
+const OTHERS: usize = 60;
+/// So many changed files of a finished task are named.
+const CHANGED: usize = 12;
+
+/// What a prompt is made of beside the task.
+pub(super) struct Background {
+    /// The conventions of the project, at the build's base.
+    pub(super) conventions: Option<String>,
+    /// What the idea is about.
+    pub(super) idea: String,
+    /// What a person approved; none where a store of before holds no revision.
+    pub(super) document: Option<Document>,
+    /// The other tasks of the build, in the order of the plan.
+    pub(super) others: Vec<Other>,
+    /// What the tasks did that had to be complete before this one.
+    pub(super) before: Vec<Done>,
+    /// How large the files of the task are by now.
+    pub(super) sizes: Vec<Size>,
+    /// What the gate runs beside the task's own check.
+    pub(super) gate: Vec<String>,
+    /// What came of installing packages in the checkout, if that was tried.
+    pub(super) packages: Option<String>,
+    /// What an earlier conversation about the task came to.
+    pub(super) earlier: Option<Earlier>,
+}
+
+/// What an earlier conversation about a task left.
+pub(super) struct Earlier {
+    /// What its agent said it did.
+    pub(super) summary: Option<String>,
+    /// What it changed.
+    pub(super) difference: String,
+}
+
+/// Another task of the build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Other {
+    id: TaskId,
+    title: String,
+    state: TaskState,
+}
+
+/// What a finished task did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Done {
+    id: TaskId,
+    title: String,
+    /// In the words of its agent.
+    summary: Option<String>,
+    /// The files that its commit changed.
+    changed: Vec<String>,
+}
+
+/// A file and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Size {
+    path: String,
+    /// None where it is not there yet.
+    lines: Option<usize>,
+    bytes: usize,
+}
+
+impl Background {
+    /// Gathers it for the task of an attempt.
+    pub(super) async fn load(work: &Work<'_>) -> Result<Self, BuilderError> {
+        let build = &work.claim.build;
+        let plan = Plan::load(&work.context.store, build.id).await?;
+        let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
+        let own = &work.claim.task;
+        let (conventions, idea, sizes) = texts(work).await?;
+        Ok(Self {
+            conventions,
+            idea,
+            document: document(work, build).await?,
+            others: others(&tasks, own),
+            before: before(work, &tasks).await?,
+            sizes,
+            gate: gate(work).await?,
+            packages: None,
+            earlier: None,
+        })
+    }
+}
+
+/// Says in a few words what a task does.
+fn title(task: &Task) -> String {
+    let block = &task.block;
+    let does = block.action.as_str().to_lowercase();
+    let first = block.requirements.first().map(|line| line.text.trim());
+    match first.and_then(|text| text.lines().next()) {
+        Some(text) => format!("{does} `{}`: {text}", block.file),
+        None => format!("{does} `{}`", block.file),
+    }
+}
+
+fn others(tasks: &[Task], own: &Task) -> Vec<Other> {
+    let others = tasks.iter().filter(|task| task.id != own.id);
+    let told = others.take(OTHERS).map(|task| Other {
+        id: task.id.clone(),
+        title: title(task),
+        state: task.state,
+    });
+    told.collect()
+}
+
+async fn document(work: &Work<'_>, build: &Build) -> Result<Option<Document>, BuilderError> {
+    let key = revision_key(build.spec, build.revision);
+    let revision = work.context.store.get::<Revision>(&key).await?;
+    Ok(revision.map(|revision| revision.into_inner().document))
+}
+
+/// Reads conventions, idea and the files of the task, in one go.
+async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), BuilderError> {
+    let (head, claim) = (work.base(), work.claim);
+    let base = claim.build.base.as_ref().unwrap_or(&claim.base);
+    let folder = format!("ideas/{}", claim.build.idea);
+    let documents = ["planning/brief.md", "README.md", "problem-solution.md"]
+        .map(|name| format!("{folder}/{name}"));
+    let files: Vec<&str> = claim.task.block.files().map(RepoPath::as_str).collect();
+    let mut places: Vec<(&CommitId, &str)> = vec![(base, "CLAUDE.md"), (base, "AGENTS.md")];
+    places.extend(documents.iter().map(|path| (head, path.as_str())));
+    places.extend(files.iter().map(|path| (head, *path)));
+    let mut conventions = work.shared.clone.read_places(&places).await?;
+    let mut ideas = conventions.split_off(2);
+    let contents = ideas.split_off(documents.len());
+    let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
+    let text = |bytes: Vec<u8>, letters| cut(&String::from_utf8_lossy(&bytes), letters);
+    let sizes = files.iter().zip(contents).map(|(path, content)| Size {
+        path: (*path).to_owned(),
+        lines: content
+            .as_ref()
+            .map(|bytes| bytes.split(|byte| *byte == b'\n').count().saturating_sub(1)),
+        bytes: content.map_or(0, |bytes| bytes.len()),
+    });
+    Ok((
+        first(conventions).map(|bytes| text(bytes, CONVENTION_LETTERS)),
+        first(ideas).map_or_else(String::new, |bytes| text(bytes, IDEA_LETTERS)),
+        sizes.collect(),
+    ))
+}
+
+/// Tells what the tasks did on which this one rests.
+async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<Done>, BuilderError> {
+    let needed = &work.claim.task.block.depends_on;
+    let done: Vec<&Task> = tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Complete && needed.contains(&task.id))
+        .collect();
+    if done.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = Query::new()
+        .equal("build", work.claim.build.id.to_string())
+        .equal("state", AttemptState::Landed.as_str());
+    let landed = work.context.store.list::<Attempt>(query).await?;
+    let mut summaries: BTreeMap<&TaskId, &str> = BTreeMap::new();
+    for attempt in &landed {
+        if let Some(summary) = &attempt.summary {
+            summaries.insert(&attempt.task, summary.trim());
+        }
+    }
+    let mut told = Vec::new();
+    for task in done {
+        told.push(Done {
+            id: task.id.clone(),
+            title: title(task),
+            summary: summaries.get(&task.id).map(|summary| (*summary).to_owned()),
+            changed: changed(work, task.commit.as_ref()).await?,
+        });
+    }
+    Ok(told)
+}
+
+async fn changed(work: &Work<'_>, commit: Option<&CommitId>) -> Result<Vec<String>, BuilderError> {
+    let Some(commit) = commit else {
+        return Ok(Vec::new());
+    };
+    let clone = &work.shared.clone;
+    let files = clone
+        .changed_files(&format!("{commit}^"), commit.as_str())
+        .await?;
+    let mut names: Vec<String> = files
+        .iter()
+        .take(CHANGED)
+        .map(|file| file.path.clone())
+        .collect();
+    if let Some(more) = files.len().checked_sub(CHANGED).filter(|more| *more > 0) {
+        names.push(format!("and {more} more"));
+    }
+    Ok(names)
+}
+
+/// Lists what the gate of a task runs beside the task's own check.
+async fn gate(work: &Work<'_>) -> Result<Vec<String>, BuilderError> {
+    let gate = work
+        .shared
+        .gate
+        .gate_at(work.claim.build.base.as_ref())
+        .await?;
+    let checks = gate.up_to(gate.task_level);
+    Ok(checks.map(|check| check.command.clone()).collect())
+}
+
+/// Cuts a text at the end of a line, and says so.
+fn cut(text: &str, letters: usize) -> String {
+    let text = text.trim();
+    let Some((end, _)) = text.char_indices().nth(letters) else {
+        return text.to_owned();
+    };
+    let kept = &text[..end];
+    let whole = kept.rfind('\n').map_or(kept, |line| &kept[..line]);
+    format!("{}\n[…]", whole.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_long_text_is_cut_at_the_end_of_a_line() {
+        let cases = [
+            ("short\n", 10, "short"),
+            ("one\ntwo\nthree", 9, "one\ntwo\n[…]"),
+            ("öööö", 4, "öööö"),
+            ("ööööö", 4, "öööö\n[…]"),
+        ];
+        for (text, letters, expected) in cases {
+            assert_eq!(cut(text, letters), expected, "{text}");
+        }
+    }
+}

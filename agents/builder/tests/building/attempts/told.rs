@@ -1,0 +1,175 @@
+//! What a model is told of its task: all that it needs, and nothing of what is absent.
+
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::specification::Document;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, writes};
+
+fn told(house: &House, task: &str) -> String {
+    let prompts = house.prompts(task);
+    assert_eq!(prompts.len(), 1, "one try at `{task}`");
+    prompts.into_iter().next().unwrap()
+}
+
+fn holds(told: &str, wanted: &[&str]) {
+    for wanted in wanted {
+        assert!(told.contains(wanted), "`{wanted}` is missing in:\n{told}");
+    }
+}
+
+fn lacks(told: &str, unwanted: &[&str]) {
+    for unwanted in unwanted {
+        assert!(!told.contains(unwanted), "`{unwanted}` is in:\n{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_holds_the_task_and_the_idea_up_to_the_end_of_a_line() {
+    let line = "Habits fade without a mark for each day on which they were kept.\n";
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None)).with_idea(&line.repeat(100));
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "requirements": [{ "id": "FR-7", "text": "count the days in a row" }],
+            "gotchas": [{ "text": "a day begins at local midnight" }],
+            "code_template": "days = TODO_COUNT",
+            "validation": { "command": "grep -q good a.txt # seventh", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let told = told(&house, "T-1");
+    holds(
+        &told,
+        &[
+            "CREATE file: a.txt",
+            "FR-7: count the days in a row",
+            "a day begins at local midnight",
+            "days = TODO_COUNT",
+            "grep -q good a.txt # seventh",
+            "Indent with two spaces.",
+            "`ideas/habits/build/spec.md`",
+        ],
+    );
+    let whole_lines = 4_000 / line.len();
+    holds(&told, &[&format!("{}[…]", line.repeat(whole_lines))]);
+    lacks(&told, &[&line.repeat(whole_lines + 1)]);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_speaks_of_nothing_that_is_not_there() {
+    let house = House::new(&writes("T-1", "a.txt", "good\n", None));
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let absent = [
+        "Gotchas (",
+        "Code Template",
+        "Requirements",
+        "Interfaces",
+        "Other Tasks",
+        "Builds On",
+        "Out of Scope",
+        "Went Wrong",
+        "Advice",
+        "Packages",
+        "Earlier Work",
+        "gate of the project",
+        "Proactive Questioning",
+        " bytes",
+    ];
+    lacks(&told(&house, "T-1"), &absent);
+    open.close().await;
+}
+
+fn plan() -> Value {
+    json!([
+        {
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "requirements": [{ "id": "FR-1", "text": "keep the days" }],
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        },
+        {
+            "id": "T-2", "phase": "api", "action": "UPDATE", "file": "README.md", "more_files": ["b.txt"],
+            "requirements": [{ "id": "FR-2", "text": "say how" }, { "text": "and be short" }],
+            "validation": { "command": "grep -q better b.txt", "expected": "exit 0" },
+            "depends_on": ["T-1"],
+        },
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_joins_what_was_approved_and_what_those_before_it_did() {
+    let script = writes("T-1", "a.txt", "good\n", None)
+        .replace("Done.", "Days lie in a.txt, one a line.")
+        + &writes("T-2", "b.txt", "better\n", None);
+    let house = House::new(&script).with_files(&[(
+        "ropewalk.toml",
+        "[[gate.commands]]\nname = \"tidy\"\ncommand = \"test ! -e stray\"\n",
+    )]);
+    let open = house.open().await;
+    let requirement = |id: &str, text: &str, acceptance: &str| json!({ "id": id, "text": text, "acceptance": acceptance, "priority": "must", "source": "brief.md" });
+    let text: Document = serde_json::from_value(json!({
+        "title": "Habits that last", "objective": "Nobody forgets a day.",
+        "requirements": [
+            requirement("FR-1", "keep the days", "a.txt has a line for each day"),
+            requirement("FR-2", "The README says how days are kept.", "a stranger finds the file"),
+        ],
+        "interfaces": ["a.txt: one day a line"], "data": ["a day is an ISO date"], "out_of_scope": ["sharing days"],
+        "avoid_files": [{ "path": "CLAUDE.md", "purpose": "belongs to people" }],
+    }))
+    .unwrap();
+    let spec = open.approve_whole(text, plan()).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let both = [
+        "Habits that last",
+        "Nobody forgets a day.",
+        "a.txt: one day a line",
+        "a day is an ISO date",
+        "sharing days",
+        "`CLAUDE.md`: belongs to people",
+        "- `test ! -e stray`",
+    ];
+    let first = told(&house, "T-1");
+    holds(&first, &both);
+    holds(
+        &first,
+        &[
+            "Accepted when: a.txt has a line for each day",
+            "- T-2 (pending): update `README.md`: say how",
+        ],
+    );
+    lacks(&first, &["In full:", "Builds On", "say how days are kept"]);
+    let second = told(&house, "T-2");
+    holds(&second, &both);
+    holds(
+        &second,
+        &[
+            "- T-1 (complete): create `a.txt`: keep the days",
+            "### T-1: create `a.txt`: keep the days\nDays lie in a.txt, one a line.\nIt changed: a.txt\n",
+            "- FR-2: say how\n  In full: The README says how days are kept.\n  Accepted when: a stranger finds the file\n- and be short\n",
+            "- `README.md` has 1 line, 12 bytes",
+        ],
+    );
+    lacks(&second, &["a.txt has a line for each day", "`b.txt` has"]);
+    let commit = tasks
+        .iter()
+        .find(|task| task.id.as_str() == "T-1")
+        .and_then(|task| task.commit.clone());
+    let body = open.git(&["log", "-1", "--format=%b", commit.unwrap().as_str()]);
+    assert!(
+        body.starts_with("Days lie in a.txt, one a line.\n\n- keep the days\n"),
+        "{body}"
+    );
+    open.close().await;
+}
