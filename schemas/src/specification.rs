@@ -29,11 +29,11 @@ states! {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Complexity {
-    /// 5 to 8 tasks.
+    /// At most 8 tasks.
     Simple,
-    /// 10 to 15 tasks.
+    /// At most 15 tasks.
     Medium,
-    /// 20 to 30 tasks.
+    /// At most 30 tasks.
     Complex,
 }
 

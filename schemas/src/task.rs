@@ -142,7 +142,7 @@ pub struct TaskBlock {
     pub action: Action,
     /// The primary file.
     pub file: RepoPath,
-    /// At most two more files.
+    /// The files that it changes beside the primary one; up to 8 in all are usual.
     #[serde(default)]
     pub more_files: Vec<RepoPath>,
     /// What it must fulfil.

@@ -87,7 +87,6 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
             .map(|item| json!({ "text": item.content }))
             .collect()
     };
-    let range = validate::task_range(material.spec.complexity);
     let values = json!({
         "idea": material.idea.title,
         "documents": documents,
@@ -100,7 +99,7 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
         "feedback": material.spec.feedback,
         "faults": [],
         "complexity": name_of(material.spec.complexity),
-        "task_range": format!("{} to {}", range.start(), range.end()),
+        "most_tasks": validate::most_tasks(material.spec.complexity),
         "submit_tool": SUBMIT,
     });
     prompts

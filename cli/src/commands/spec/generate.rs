@@ -19,11 +19,11 @@ pub(super) const ROLE: &str = "specification";
 /// How much to plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Size {
-    /// 5 to 8 tasks.
+    /// At most 8 tasks.
     Simple,
-    /// 10 to 15 tasks.
+    /// At most 15 tasks.
     Medium,
-    /// 20 to 30 tasks.
+    /// At most 30 tasks.
     Complex,
 }
 
