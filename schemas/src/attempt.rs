@@ -172,6 +172,8 @@ pub enum FailureClass {
     NoProgress,
     /// The model stopped without doing the work.
     AgentRefused,
+    /// The agent said why the task cannot be done as it stands.
+    Blocked,
     /// It was cut off again and again: the program ended with it in hand, or it could not go on.
     Interrupted,
     /// Anything else.

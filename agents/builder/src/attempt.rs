@@ -461,6 +461,7 @@ fn note(report: &mut Report, outcome: &Outcome) {
     if let Some(finished) = finished {
         report.summary = Some(finished.summary);
         report.lesson = finished.lesson;
+        report.blocked = finished.blocked.filter(|why| !why.trim().is_empty());
     }
 }
 

@@ -128,6 +128,7 @@ pub const fn is_lesson(class: FailureClass) -> bool {
         | FailureClass::EvalExhausted
         | FailureClass::SandboxDenied
         | FailureClass::NoProgress
+        | FailureClass::Blocked
         | FailureClass::Interrupted
         | FailureClass::AgentRefused => false,
     }

@@ -2,7 +2,7 @@
 
 use ropewalk_engine::{EngineError, Session, Workbench, build_tools};
 use ropewalk_runtime::in_hand;
-use ropewalk_schemas::attempt::{AttemptState, Verdict};
+use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::Slot;
 use tracing::info;
@@ -47,6 +47,10 @@ pub(super) async fn work_on(
         report.granted = bench.granted();
         let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
         let commit = propose(work, slot, &allowed, report).await?;
+        if let Some(why) = report.blocked.take() {
+            let fault = Fault::new(FailureClass::Blocked, why);
+            return Ok(Made::Ended(Ending::Failed(Box::new(fault))));
+        }
         match judge(work, session.turn(), &commit, allowed, report).await? {
             Judged::Passed(passed) => return Ok(Made::Passed(passed)),
             Judged::Refused { told, guidance } => {

@@ -146,6 +146,8 @@ fn submission() -> Submission {
             "properties": {
                 "summary": { "type": "string", "minLength": 1,
                     "description": "What you changed, and what whoever builds on it has to know: names, signatures, decisions. Two to five sentences." },
+                "blocked": { "type": "string",
+                    "description": "Only where the task cannot be done as it stands: why, and what would have to change. Nothing lands then, and a person decides." },
                 "lesson": {
                     "type": "object",
                     "description": "A mistake that you made and mended and that others should avoid, if there was one.",

@@ -20,6 +20,8 @@ pub(crate) struct Report {
     pub(crate) granted: Vec<RepoPath>,
     pub(crate) gotchas: Vec<KnowledgeId>,
     pub(crate) lesson: Option<Lesson>,
+    /// Why the task cannot be done as it stands.
+    pub(crate) blocked: Option<String>,
 }
 
 impl Report {
@@ -64,6 +66,9 @@ pub(crate) struct Finished {
     /// What the next task should know.
     #[serde(default)]
     pub(crate) lesson: Option<Lesson>,
+    /// Why the task cannot be done as it stands; nothing lands then.
+    #[serde(default)]
+    pub(crate) blocked: Option<String>,
 }
 
 /// Something learned, as the model tells it.

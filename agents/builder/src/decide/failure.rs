@@ -133,6 +133,7 @@ const fn remedy(class: FailureClass) -> Remedy {
         FailureClass::Tampered => Remedy::Consent,
         FailureClass::SandboxDenied
         | FailureClass::NoProgress
+        | FailureClass::Blocked
         | FailureClass::Interrupted
         | FailureClass::Unknown => Remedy::Person,
     }
@@ -230,6 +231,9 @@ pub const fn recommended(class: FailureClass) -> &'static str {
         }
         FailureClass::Interrupted => {
             "Mend what cuts it off, which may be a command of its own check; then retry it, or skip it."
+        }
+        FailureClass::Blocked => {
+            "Its agent says why it cannot be done as it stands: give guidance, ask for a revision, or skip it."
         }
         FailureClass::Resource => "Free memory or disk space, then retry it.",
         FailureClass::ContextFull => {

@@ -144,7 +144,7 @@ fn installing_is_off_unless_allowed_and_then_bounded() {
 }
 
 /// Every class, in the order of its definition.
-const CLASSES: [Class; 23] = [
+const CLASSES: [Class; 25] = [
     Class::SyntaxError,
     Class::MissingDependency,
     Class::Conflict,
@@ -167,6 +167,8 @@ const CLASSES: [Class; 23] = [
     Class::SandboxDenied,
     Class::NoProgress,
     Class::AgentRefused,
+    Class::Blocked,
+    Class::Interrupted,
     Class::Unknown,
 ];
 /// So often the same class comes again in a row of the table, unless its end comes first.

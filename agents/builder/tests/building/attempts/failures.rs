@@ -98,6 +98,40 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
     open.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_cannot_be_done_as_it_stands_asks_at_once_and_takes_guidance() {
+    let why = "T-1.txt has to name a colour, and nobody says which.";
+    let input = json!({ "summary": "Looked for a colour.", "blocked": why });
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", Some("It is good.")),
+        format!(
+            "- agent: build\n  task: T-1\n  reply:\n    tools:\n      - name: finish\n        input: {input}\n"
+        ),
+    ];
+    let house = House::new(&script(&rules));
+    let open = house.open().await;
+    let spec = open.approve(json!([plan("T-1", &[])])).await;
+    let build = paused(&open, spec).await;
+    let tasks = open.tasks(build.id).await;
+    let failed = task(&tasks, "T-1");
+    assert_eq!((failed.state, failed.attempts), (TaskState::Failed, 1));
+    let failure = failed.failures.last().unwrap();
+    assert_eq!(failure.class, FailureClass::Blocked);
+    assert_eq!(failure.error, why);
+    let question = open.open_question("T-1").await.unwrap();
+    assert!(question.text.contains(why), "{}", question.text);
+    open.answer("T-1", "guide: It is good.").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(task(&tasks, "T-1").state, TaskState::Complete);
+    let again = house.prompts("T-1").pop().unwrap();
+    assert!(
+        again.contains(why) && again.contains("It is good."),
+        "{again}"
+    );
+    open.close().await;
+}
+
 /// Three independent tasks, of which T-2 passes only with advice.
 fn stubborn() -> House {
     let rules = [
