@@ -107,6 +107,12 @@ impl<'a> Parent<'a> {
         check: &Check<'_>,
         cancel: &CancellationToken,
     ) -> Result<Option<ParentRun>, GateError> {
+        let key = self.key(check);
+        let turn = self.runner.alone_at(&key);
+        let _alone = tokio::select! {
+            turn = turn.lock() => turn,
+            () = cancel.cancelled() => return Ok(None),
+        };
         if let Some(known) = self.known(check) {
             return Ok(Some(known));
         }
@@ -133,7 +139,7 @@ impl<'a> Parent<'a> {
             return Ok(None);
         };
         let seen = ParentRun { ruling, run };
-        self.runner.keep_parent_run(self.key(check), seen.clone());
+        self.runner.keep_parent_run(key, seen.clone());
         Ok(Some(seen))
     }
 

@@ -64,6 +64,8 @@ pub struct GateRunner {
     gates: Mutex<HashMap<CommitId, Arc<Gate>>>,
     /// How checks fared on the trees of parents, where no evidence says it.
     parents: Mutex<HashMap<ParentKey, ParentRun>>,
+    /// Who runs a check on the tree of a parent; the others wait and read what came of it.
+    asking: Mutex<HashMap<ParentKey, Arc<Alone>>>,
     /// What the passes of attempts prove that may come again.
     proofs: Mutex<HashMap<AttemptId, Proof>>,
 }
@@ -82,6 +84,7 @@ impl GateRunner {
             gate: Arc::new(parts.gate),
             gates: Mutex::default(),
             parents: Mutex::default(),
+            asking: Mutex::default(),
             proofs: Mutex::default(),
         }
     }
@@ -124,6 +127,13 @@ impl GateRunner {
     pub(crate) fn parent_run(&self, key: &ParentKey) -> Option<ParentRun> {
         let parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
         parents.get(key).cloned()
+    }
+
+    /// Returns what whoever runs a check on the tree of a parent holds meanwhile.
+    pub(crate) fn alone_at(&self, key: &ParentKey) -> Arc<Alone> {
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        asking.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(asking.entry(key.clone()).or_default())
     }
 
     /// Remembers how a check fared on the tree of a parent.
@@ -244,6 +254,9 @@ pub(crate) struct ParentKey {
     pub(crate) toolchain: String,
     pub(crate) installs: Vec<Install>,
 }
+
+/// Held by the one among all who want the same run that runs it.
+pub(crate) type Alone = tokio::sync::Mutex<()>;
 
 /// How a check fared on the tree of a parent.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@ use ropewalk_schemas::task::TaskState;
 use serde_json::{Value, json};
 
 use crate::world::house::{House, task, writes};
+use crate::world::script::{append_and_meet, steps};
 
 /// Plans a change of `a.txt`, for a requirement.
 fn plan(validation: &str, preserves: bool) -> Value {
@@ -48,6 +49,44 @@ async fn a_pass_is_worth_what_the_tree_before_shows() {
         assert_eq!(of_task(&evidence).proof, Some(expected), "{validation}");
         open.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_before_is_checked_once_however_many_tasks_stand_on_it() {
+    // Counts its runs where neither file is there yet, which is on the tree before alone.
+    let aside = tempfile::tempdir().unwrap();
+    let [count, one, two] = ["count", "one", "two"].map(|name| aside.path().join(name));
+    let validation = format!(
+        "test -e a.txt || test -e b.txt || {{ echo run >> {}; false; }}",
+        count.display()
+    );
+    let script = steps("T-1", &[append_and_meet("good", "a.txt", &one, &two)])
+        + &steps("T-2", &[append_and_meet("good", "b.txt", &two, &one)]);
+    let house = House::new(&script);
+    let open = house.open().await;
+    let plan = ["a.txt", "b.txt"]
+        .into_iter()
+        .zip(["T-1", "T-2"])
+        .map(|(file, id)| {
+            json!({
+                "id": id, "phase": "api", "action": "CREATE", "file": file,
+                "requirements": [{ "id": "FR-1", "text": "good" }],
+                "validation": { "command": validation, "expected": "exit 0" },
+            })
+        });
+    let spec = open.approve(plan.collect()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let first = open.attempts(build.id, "T-1").await.remove(0);
+    let second = open.attempts(build.id, "T-2").await.remove(0);
+    assert_eq!(first.base, second.base, "both stand on one tree");
+    let evidence = open.evidence(build.id).await;
+    let strong = evidence
+        .iter()
+        .filter(|seen| seen.proof == Some(Proof::AssertionFailed));
+    assert!(strong.count() >= 1);
+    assert_eq!(std::fs::read_to_string(&count).unwrap(), "run\n");
+    open.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
