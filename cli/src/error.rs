@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
@@ -43,8 +44,11 @@ impl Exit {
     }
 }
 
+/// What is said when a person stopped a verb.
+const STOPPED: &str = "stopped on request";
+
 /// Says why a verb failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum CliError {
     /// It failed; a text that names no cause of its own.
     Failed(String),
@@ -52,8 +56,12 @@ pub enum CliError {
     Refused {
         /// A stable word, for example `unknown-id`.
         code: &'static str,
-        /// What is wrong; what follows the first `; ` says how to mend it.
-        text: String,
+        /// What is wrong.
+        message: String,
+        /// How to mend it.
+        next: Option<String>,
+        /// The error of a library that it comes from.
+        source: Option<Arc<dyn Error + Send + Sync>>,
     },
     /// A person stopped it.
     Cancelled,
@@ -81,10 +89,58 @@ impl CliError {
     }
 
     /// Returns a failure of the kind `code`; what follows the first `; ` of `text` says how to mend it.
+    ///
+    /// For words of our own: a text that quotes another program goes to [`Self::quoting`].
     pub fn refused(code: &'static str, text: impl fmt::Display) -> Self {
+        let text = text.to_string();
+        let (message, next) = advised(&text);
         Self::Refused {
             code,
-            text: text.to_string(),
+            message,
+            next,
+            source: None,
+        }
+    }
+
+    /// Wraps an error of a library whose words are our own, with its causes.
+    fn caused(code: &'static str, error: impl Error + Send + Sync + 'static) -> Self {
+        let (message, next) = advised(&chain(&error));
+        Self::Refused {
+            code,
+            message,
+            next,
+            source: Some(Arc::new(error)),
+        }
+    }
+
+    /// Wraps an error that quotes another program: whatever is quoted there is no advice.
+    fn quoting(
+        code: &'static str,
+        error: impl Error + Send + Sync + 'static,
+        message: String,
+        next: Option<&str>,
+    ) -> Self {
+        Self::Refused {
+            code,
+            message,
+            next: next.map(str::to_owned),
+            source: Some(Arc::new(error)),
+        }
+    }
+
+    fn git(code: &'static str, error: GitError) -> Self {
+        match &error {
+            GitError::DamagedClone { path, reason } => {
+                let clone = path.display();
+                let message = format!("the local clone `{clone}` cannot be read: {reason}");
+                let next = "it may hold work that exists nowhere else, so move it aside rather than delete it";
+                Self::quoting(code, error, message, Some(next))
+            }
+            GitError::Failed { .. } | GitError::Unreadable { .. } => {
+                let message = chain(&error);
+                Self::quoting(code, error, message, None)
+            }
+            _ => Self::caused(code, error),
         }
     }
 
@@ -128,37 +184,53 @@ impl CliError {
             Self::Usage(_) => "usage",
             Self::Credentials(_) => "credentials",
         };
-        let line = self.to_string();
-        match line.split_once("; ") {
-            Some((message, next)) => Report {
-                code,
-                message: message.to_owned(),
-                next: Some(next.to_owned()),
-            },
-            None => Report {
-                code,
-                message: line,
-                next: None,
-            },
+        let (message, next) = match self {
+            Self::Refused { message, next, .. } => (message.clone(), next.clone()),
+            Self::Failed(text) | Self::Usage(text) | Self::Credentials(text) => advised(text),
+            Self::Cancelled => (STOPPED.to_owned(), None),
+        };
+        Report {
+            code,
+            message: one_line(&message),
+            next: next.as_deref().map(one_line),
         }
     }
 }
 
 impl fmt::Display for CliError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Self::Failed(text)
-            | Self::Refused { text, .. }
-            | Self::Usage(text)
-            | Self::Credentials(text) => text,
-            Self::Cancelled => "stopped on request",
-        };
-        // Whatever an error of a library says, it is shown as one line.
-        formatter.write_str(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+        let Report { message, next, .. } = self.report();
+        match next {
+            Some(next) => write!(formatter, "{message}; {next}"),
+            None => formatter.write_str(&message),
+        }
     }
 }
 
-impl Error for CliError {}
+impl Error for CliError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Refused {
+                source: Some(source),
+                ..
+            } => Some(source.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+/// Parts words of our own from the advice that follows them.
+fn advised(text: &str) -> (String, Option<String>) {
+    match text.split_once("; ") {
+        Some((message, next)) => (message.to_owned(), Some(next.to_owned())),
+        None => (text.to_owned(), None),
+    }
+}
+
+/// Whatever an error of a library says, it is shown as one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
 
 /// Joins an error with those causes that its text does not already name.
 fn chain(error: &dyn Error) -> String {
@@ -179,7 +251,7 @@ macro_rules! plain_errors {
     ($( $error:ty = $code:literal ),+ $(,)?) => { $(
         impl From<$error> for CliError {
             fn from(error: $error) -> Self {
-                Self::refused($code, chain(&error))
+                Self::caused($code, error)
             }
         }
     )+ };
@@ -191,15 +263,38 @@ plain_errors! {
     ChatError = "idea",
     CommitError = "store",
     FrameError = "agents",
-    GitError = "git",
     InstanceLockError = "running",
     InvalidId = "name",
-    LandError = "landing",
     LocationError = "store",
     OpenError = "store",
     PokeError = "bus",
     ReadError = "store",
     TaskFailure = "crash",
+}
+
+impl From<GitError> for CliError {
+    fn from(error: GitError) -> Self {
+        Self::git("git", error)
+    }
+}
+
+impl From<LandError> for CliError {
+    fn from(error: LandError) -> Self {
+        match error {
+            LandError::Git(error) => Self::git("landing", error),
+            LandError::Gate {
+                ref branch,
+                ref into,
+                ref findings,
+            } => {
+                let message =
+                    format!("`{branch}` passes alone, but not together with `{into}`: {findings}");
+                let next = format!("build on what `{into}` holds now");
+                Self::quoting("landing", error, message, Some(&next))
+            }
+            _ => Self::caused("landing", error),
+        }
+    }
 }
 
 impl From<ConfigError> for CliError {
@@ -263,6 +358,36 @@ mod tests {
             ("store", "the disk is full")
         );
         assert_eq!(report.next.as_deref(), Some("make room; then go on"));
+    }
+
+    #[test]
+    fn what_git_said_is_no_advice() {
+        let failed = GitError::Failed {
+            command: "merge".to_owned(),
+            code: 128,
+            reason: "error: no room; fatal: cannot write".to_owned(),
+        };
+        let error = CliError::from(failed);
+        let report = error.report();
+        let whole = "`git merge` failed with code 128: error: no room; fatal: cannot write";
+        assert_eq!((report.message.as_str(), report.next), (whole, None));
+        assert_eq!(error.to_string(), whole);
+        assert!(error.source().is_some_and(<dyn Error>::is::<GitError>));
+    }
+
+    #[test]
+    fn what_a_gate_found_is_told_from_what_to_do() {
+        let error = CliError::from(LandError::Gate {
+            branch: "build/walks".to_owned(),
+            into: "main".to_owned(),
+            findings: "1 failed; 2 could not run".to_owned(),
+        });
+        let report = error.report();
+        assert!(report.message.ends_with("1 failed; 2 could not run"));
+        assert_eq!(
+            report.next.as_deref(),
+            Some("build on what `main` holds now")
+        );
     }
 
     #[test]

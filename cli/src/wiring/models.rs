@@ -19,7 +19,7 @@ struct Provider {
 }
 
 /// How a provider that some role uses is doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ModelCheck {
     /// The provider.
     pub provider: String,

@@ -133,7 +133,7 @@ impl<'a> Conversation<'a> {
             let subject = Subject::idea(&self.idea);
             let position = self.reach.newest("ideation.message", &subject).await?;
             if let Err(error) = self.reply(asked.id, position - 1).await {
-                if error == CliError::Cancelled {
+                if matches!(error, CliError::Cancelled) {
                     return Err(error);
                 }
                 // It cannot be answered any more, but the next message can.
