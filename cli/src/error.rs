@@ -90,7 +90,7 @@ impl CliError {
 
     /// Returns a failure of the kind `code`; what follows the first `; ` of `text` says how to mend it.
     ///
-    /// For words of our own: a text that quotes another program goes to [`Self::quoting`].
+    /// For words of our own: a text that quotes another program goes to `quoting`.
     pub fn refused(code: &'static str, text: impl fmt::Display) -> Self {
         let text = text.to_string();
         let (message, next) = advised(&text);
