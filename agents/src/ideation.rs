@@ -21,6 +21,7 @@ use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
 
 use crate::places::Places;
+use crate::repository::Repository;
 
 /// How many conversations go on at the same time.
 const IN_FLIGHT: usize = 8;
@@ -38,6 +39,8 @@ pub struct IdeationOptions {
     pub deadlines: Deadlines,
     /// Where the idea folders lie.
     pub places: Places,
+    /// The repository that the ideas are about; none while it has no commit.
+    pub repository: Option<Repository>,
 }
 
 /// The ideation agent.

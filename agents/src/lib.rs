@@ -14,4 +14,5 @@ mod model_question;
 pub mod monitor;
 pub mod places;
 pub mod pm;
+pub mod repository;
 pub mod specification;

@@ -25,9 +25,9 @@ use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::LocalClone;
 
 use crate::places::Places;
+use crate::repository::Repository;
 
 pub use price::{TaskCost, estimate};
 
@@ -49,8 +49,8 @@ pub struct SpecificationOptions {
     pub deadlines: Deadlines,
     /// Where the idea folders lie.
     pub places: Places,
-    /// The local clone of the user's repository.
-    pub repository: LocalClone,
+    /// The user's repository.
+    pub repository: Repository,
     /// The shell that checks run in.
     pub shell: Shell,
     /// Whether the project describes how a test runner of its own speaks.

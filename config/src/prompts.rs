@@ -8,8 +8,9 @@ use serde::Serialize;
 use crate::error::ConfigError;
 
 /// The shipped files.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("questioning.md", include_str!("../prompts/questioning.md")),
+    ("repository.md", include_str!("../prompts/repository.md")),
     ("ideation.md", include_str!("../prompts/ideation.md")),
     (
         "ideation-exploring.md",
@@ -45,11 +46,12 @@ const FILES: [(&str, &str); 11] = [
 pub enum Prompt {
     /// The system prompt of the ideation agent: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `confidence`,
     /// `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `idea` (`readme`,
-    /// `target_users`), `profile` (`goals`, `skills`), `submit_tool`.
+    /// `target_users`), `profile` (`goals`, `skills`), `repository` (`commit`, `branch`, `digest`, `recent`), `ideas` (`slug`,
+    /// `title`, `state`, `brief`), `submit_tool`.
     Ideation,
     /// The system prompt of the specification agent: `idea`, `documents` (`path`, `text`), `missing_inputs`, `conventions`,
-    /// `files`, `stack` (a [`crate::StackProfile`]), `gotchas` and `patterns` (`text`), `feedback`, `faults`, `complexity`,
-    /// `most_tasks`, `submit_tool`.
+    /// `repository` and `ideas` (as for ideation), `stack` (a [`crate::StackProfile`]), `gotchas` and `patterns` (`text`),
+    /// `feedback`, `complexity`, `most_tasks`, `submit_tool`.
     Specification,
     /// The system prompt of the build agent: `conventions`, `submit_tool`.
     Build,
@@ -167,6 +169,13 @@ mod tests {
     use crate::stack::StackProfiles;
 
     fn context(prompt: Prompt) -> Value {
+        let repository = json!({
+            "commit": "0123456789ab", "branch": "main", "digest": "1 file, 9 B.\n", "recent": "0123456 start\n",
+        });
+        let ideas = json!([
+            {"slug": "old", "title": "Old", "state": "landed", "brief": "It was first."},
+            {"slug": "new", "title": "New", "state": "draft", "brief": null},
+        ]);
         let failures = json!([{"class": "validation", "output": "assertion failed"}]);
         match prompt {
             Prompt::Ideation => json!({
@@ -175,15 +184,16 @@ mod tests {
                 "decisions": [{"kind": "scope", "summary": "web first"}],
                 "risks": [{"summary": "crowded market"}],
                 "idea": {"readme": "# Habits", "target_users": "students"},
+                "repository": repository, "ideas": ideas,
                 "profile": {"goals": ["learn"], "skills": ["rust", "sql"]},
             }),
             Prompt::Specification => {
                 let profiles = StackProfiles::shipped().unwrap();
                 json!({
                     "idea": "habits", "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
-                    "missing_inputs": ["team.md"], "conventions": "Use tabs.", "files": ["src/lib.rs"],
+                    "missing_inputs": ["team.md"], "conventions": "Use tabs.", "repository": repository, "ideas": ideas,
                     "stack": profiles.get("rust"), "gotchas": [{"text": "mind the gap"}], "patterns": [],
-                    "feedback": ["smaller"], "faults": ["task `T-1` has no validation"],
+                    "feedback": ["smaller"],
                     "complexity": "simple", "most_tasks": 8, "submit_tool": "submit_specification",
                 })
             }

@@ -5,7 +5,7 @@
 //! on, so that a job that runs again after a crash replays what was answered.
 //!
 //! To add one more tool: write `tools/<name>.rs` with a struct that implements [`Tool`], and name it in
-//! [`tools::build_tools`]. To add a section of context: give [`SectionKind`] a variant and its priority.
+//! [`tools::build_tools`], or in `reading` there when it only looks. To add a language to outlines: see [`mod@outline`]. To add a section of context: give [`SectionKind`] a variant and its priority.
 
 pub mod budget;
 pub mod context;
@@ -15,6 +15,7 @@ pub mod job;
 mod journal;
 pub mod observer;
 pub mod outages;
+pub mod outline;
 mod progress;
 mod repair;
 mod repetition;

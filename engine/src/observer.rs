@@ -1,6 +1,6 @@
 //! Lets a caller watch a job while it runs.
 
-use ropewalk_llm::ToolUse;
+use ropewalk_llm::{Reply, ToolUse};
 
 use crate::tool::ToolOutput;
 
@@ -21,8 +21,10 @@ pub trait Observer: Send + Sync {
         let _ = (call, output);
     }
 
-    /// The model has ended a reply; what it writes after that belongs to the next one.
-    fn replied(&self) {}
+    /// The model has ended `reply`; what it writes after that belongs to the next one.
+    fn replied(&self, reply: &Reply) {
+        let _ = reply;
+    }
 
     /// The work has moved: a file changed, a command gave a result that was not seen before, or a part of the code
     /// base was read for the first time. Words alone are no progress.

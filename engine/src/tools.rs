@@ -1,10 +1,12 @@
 //! Holds the built-in tools: they work in one slot, read anywhere in it and write only where the work may.
 
 mod bash;
+mod code_outline;
 mod edit;
 mod file_grants;
 mod glob;
 mod grep;
+mod history;
 mod ignored;
 mod ls;
 mod read;
@@ -15,7 +17,8 @@ mod write;
 
 use std::sync::Arc;
 
-use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::LocalClone;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -39,9 +42,15 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
 }
 
-/// Returns the tools that only look.
-pub fn reading_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
-    Ok(Toolbox::new(reading(workbench))?.spill_to(workbench.spill_directory()))
+/// Returns the tools that only look: into a checkout of `commit`, and into the history behind it.
+pub fn reading_tools(
+    workbench: &Workbench,
+    clone: LocalClone,
+    commit: CommitId,
+) -> Result<Toolbox, ToolboxError> {
+    let mut tools = reading(workbench);
+    tools.push(Arc::new(history::History::new(clone, commit)));
+    Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
 }
 
 fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
@@ -50,6 +59,7 @@ fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
         Arc::new(ls::Ls::new(workbench.clone())),
         Arc::new(glob::Glob::new(workbench.clone())),
         Arc::new(grep::Grep::new(workbench.clone())),
+        Arc::new(code_outline::CodeOutline::new(workbench.clone())),
     ]
 }
 

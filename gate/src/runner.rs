@@ -11,7 +11,7 @@ use ropewalk_config::settings::{GateSettings, PackageManager};
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, Proof, Verdict};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_schemas::{AttemptId, CommitId};
-use ropewalk_workspace::{CleanCheckout, CommandRunner, CommandStatus, GatePool, LocalClone};
+use ropewalk_workspace::{CleanCheckout, CleanPool, CommandRunner, CommandStatus, LocalClone};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ pub struct GateRunner {
     pub package_managers: Vec<PackageManager>,
     runner: CommandRunner,
     shell: Shell,
-    pool: GatePool,
+    pool: CleanPool,
     /// Gate runs at once; more of them would only slow each other down.
     turns: Semaphore,
     gate: Arc<Gate>,
@@ -74,7 +74,7 @@ impl GateRunner {
     /// Makes a runner.
     pub fn new(parts: RunnerParts) -> Self {
         Self {
-            pool: GatePool::new(parts.clone.clone(), parts.checkouts),
+            pool: CleanPool::for_gates(parts.clone.clone(), parts.checkouts),
             turns: Semaphore::new(parts.at_once),
             clone: parts.clone,
             validation_timeout: parts.validation_timeout,

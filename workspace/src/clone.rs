@@ -1,5 +1,6 @@
 //! Keeps the bare local clone in the state directory: every object and ref that Ropewalk works with.
 
+mod history;
 mod known;
 mod quarantine;
 mod read;
@@ -17,7 +18,7 @@ use crate::right_of_way::RightOfWay;
 use crate::{FileLock, Git, GitError, Identity, Retirement, UserHead, UserRepository};
 
 pub(crate) use quarantine::Quarantine;
-pub use read::{Diff, FileEntry, FileKind};
+pub use read::{Blob, Diff, FileEntry, FileKind};
 pub use write::FileChange;
 
 /// Moving a whole repository takes its time.

@@ -13,7 +13,7 @@ const ALLOWED: [&str; 6] = [
 ];
 
 /// The part of the process environment that children inherit, read once at start and passed in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
 }

@@ -44,5 +44,5 @@ pub use process::{CommandError, CommandStatus};
 pub use publish::{Publication, PublishError};
 pub use retirement::Retirement;
 pub use sandbox::{Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};
-pub use slot::{CleanCheckout, GatePool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
+pub use slot::{CleanCheckout, CleanPool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
 pub use source::{UserHead, UserRepository};

@@ -1,6 +1,6 @@
-//! Lends out checkouts: slots that attempts work in, and clean checkouts that the gate runs in.
+//! Lends out checkouts: slots that attempts work in, and clean checkouts that gates run in and models look into.
 
-mod gate;
+mod clean;
 mod pool;
 mod replace;
 mod snapshot;
@@ -11,7 +11,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
 
-pub use gate::{CleanCheckout, GatePool};
+pub use clean::{CleanCheckout, CleanPool};
 pub use pool::{RecoveredWork, SlotPool};
 pub use snapshot::Snapshot;
 

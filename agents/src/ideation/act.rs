@@ -121,7 +121,8 @@ async fn ask_the_model(
     context: &Context,
     heard: &Heard,
 ) -> Result<Reply, AgentError> {
-    let job = prompt::job(&options.prompts, heard)?;
+    let surroundings = prompt::Surroundings::look(options, context, heard).await?;
+    let job = prompt::job(&options.prompts, heard, &surroundings)?;
     let watcher = Watcher::new(context.bus.live().clone(), heard);
     let (text, submitted) = match options
         .engine
@@ -159,18 +160,37 @@ async fn ask_the_model(
     Ok(reply)
 }
 
-/// Finds the first words of a model that never managed to submit: an answer is worth more than its form.
+/// Finds the first words of a model that never managed to submit: an answer is worth more than its form. What it said
+/// while it looked around counts only when it said nothing after.
 async fn plain_words(store: &Store, journal_key: &str) -> Result<Option<String>, AgentError> {
-    let Some(call) = store.get::<ModelCall>(&format!("{journal_key}/1")).await? else {
-        return Ok(None);
-    };
-    let reply: ModelReply =
-        serde_json::from_value(call.record.reply).map_err(AgentError::permanent)?;
-    let submitted = reply
-        .tool_uses()
-        .find_map(|call| call.input["text"].as_str().map(str::to_owned));
-    let spoken = Some(reply.text()).filter(|text| !text.trim().is_empty());
-    Ok(spoken.or(submitted))
+    let mut aside = None;
+    for turn in 1..=prompt::TURNS {
+        let Some(call) = store
+            .get::<ModelCall>(&format!("{journal_key}/{turn}"))
+            .await?
+        else {
+            break;
+        };
+        let reply: ModelReply =
+            serde_json::from_value(call.record.reply).map_err(AgentError::permanent)?;
+        let submitted = reply
+            .tool_uses()
+            .filter(|call| call.name == prompt::SUBMIT)
+            .find_map(|call| call.input["text"].as_str().map(str::to_owned));
+        let spoken = Some(reply.text()).filter(|text| !text.trim().is_empty());
+        match spoken.or(submitted) {
+            Some(words) if goes_on(&reply) => aside = Some(words),
+            Some(words) => return Ok(Some(words)),
+            None => {}
+        }
+    }
+    Ok(aside)
+}
+
+/// Says whether the model looks around before it answers.
+fn goes_on(reply: &ModelReply) -> bool {
+    let mut calls = reply.tool_uses().peekable();
+    calls.peek().is_some() && calls.all(|call| call.name != prompt::SUBMIT)
 }
 
 /// Shows the words of the model while they come; those of its first reply that has any, since later ones only repeat
@@ -211,9 +231,13 @@ impl Observer for Watcher<'_> {
         }
     }
 
-    fn replied(&self) {
-        self.done
-            .store(self.speaking.load(Ordering::Relaxed), Ordering::Relaxed);
+    fn replied(&self, reply: &ModelReply) {
+        let spoke = self.speaking.load(Ordering::Relaxed);
+        if spoke && goes_on(reply) {
+            self.delta("\n\n");
+        } else {
+            self.done.store(spoke, Ordering::Relaxed);
+        }
     }
 }
 

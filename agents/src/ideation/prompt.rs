@@ -5,18 +5,22 @@ use std::sync::Arc;
 use ropewalk_config::prompts::{Prompt, Prompts};
 use ropewalk_engine::llm::{Block, Message as Spoken, Role, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
-use ropewalk_orchestrator::AgentError;
+use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::idea::Author;
 use serde_json::json;
 
+use super::IdeationOptions;
 use super::context::Heard;
 use super::reply::{self, Reply};
 use crate::model_question::schema_of;
+use crate::repository::{self, Look, Other};
 
 /// The tool that ends the turn of the model.
 pub(super) const SUBMIT: &str = "reply";
 /// How often a wrong submission is sent back; after that the plain words count.
 const REPAIRS: u32 = 2;
+/// How often the model is asked for one answer. It may look around first, but a person waits.
+pub(super) const TURNS: u32 = 20;
 /// How much of a document of the idea folder the model gets to read.
 const DOCUMENT_CHARACTERS: usize = 8_000;
 
@@ -25,8 +29,39 @@ pub(super) fn journal_key(heard: &Heard) -> String {
     format!("message/{}", heard.message.id)
 }
 
+/// What lies around an idea: the repository at its head, and the other ideas about it.
+pub(super) struct Surroundings {
+    look: Option<Look>,
+    ideas: Vec<Other>,
+}
+
+impl Surroundings {
+    /// Looks at them as they are now.
+    pub(super) async fn look(
+        options: &IdeationOptions,
+        context: &Context,
+        heard: &Heard,
+    ) -> Result<Self, AgentError> {
+        let Some(repository) = &options.repository else {
+            return Ok(Self {
+                look: None,
+                ideas: Vec::new(),
+            });
+        };
+        let idea = &heard.session.idea;
+        Ok(Self {
+            look: Some(repository.look().await?),
+            ideas: repository::others(&context.store, &options.places, idea).await?,
+        })
+    }
+}
+
 /// Builds the job.
-pub(super) fn job(prompts: &Prompts, heard: &Heard) -> Result<Job, AgentError> {
+pub(super) fn job(
+    prompts: &Prompts,
+    heard: &Heard,
+    around: &Surroundings,
+) -> Result<Job, AgentError> {
     Ok(Job {
         journal_key: journal_key(heard),
         role: ModelRole::Chat,
@@ -41,9 +76,12 @@ pub(super) fn job(prompts: &Prompts, heard: &Heard) -> Result<Job, AgentError> {
             idea: Some(heard.session.idea.clone()),
             ..UsageScope::default()
         },
-        system: system(prompts, heard)?,
+        system: system(prompts, heard, around)?,
         messages: conversation(heard),
-        tools: Toolbox::default(),
+        tools: around
+            .look
+            .as_ref()
+            .map_or_else(Toolbox::default, |look| look.tools.clone()),
         submission: Some(Submission {
             name: SUBMIT.to_owned(),
             description:
@@ -53,11 +91,14 @@ pub(super) fn job(prompts: &Prompts, heard: &Heard) -> Result<Job, AgentError> {
             check: Arc::new(|value| reply::read(value).map(|_| ())),
             repairs: REPAIRS,
         }),
-        limits: Limits::default(),
+        limits: Limits {
+            turns: TURNS,
+            ..Limits::default()
+        },
     })
 }
 
-fn system(prompts: &Prompts, heard: &Heard) -> Result<String, AgentError> {
+fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<String, AgentError> {
     let signals = &heard.session.signals;
     let idea = heard.readme.as_deref().map(|readme| {
         json!({
@@ -73,6 +114,8 @@ fn system(prompts: &Prompts, heard: &Heard) -> Result<String, AgentError> {
         "risks": signals.risks,
         "idea": idea,
         "profile": null,
+        "repository": around.look.as_ref().map(Look::told),
+        "ideas": around.ideas,
         "submit_tool": SUBMIT,
     });
     let mut system = prompts

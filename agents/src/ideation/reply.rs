@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 16 * 1024;
 /// What the model submits to end its turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
-    /// What to say to the person, Markdown; may be empty when it was said before the call.
+    /// What to say to the person, Markdown, when you wrote no words before the call; else leave it out.
     #[serde(default)]
     pub text: String,
     /// Parts of the idea that became clear, in the person's own words; leave out what is not said.

@@ -21,6 +21,7 @@ use super::validate::{Facts, SharedFile};
 use super::{SpecificationOptions, migrations, sources};
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, is_blank};
+use crate::repository::{self, Look, Other};
 
 /// How many landed attempts the price rests on, the newest.
 const HISTORY: u32 = 500;
@@ -62,8 +63,10 @@ pub(super) struct Material {
     pub(super) missing_inputs: Vec<String>,
     /// The conventions of the project, with the name of their file.
     pub(super) conventions: Option<(String, String)>,
-    /// The files at the head of the repository.
-    pub(super) files: Vec<RepoPath>,
+    /// The repository at its head.
+    pub(super) look: Look,
+    /// The other ideas about it.
+    pub(super) ideas: Vec<Other>,
     /// The kind of project.
     pub(super) stack: StackProfile,
     /// Lessons of earlier builds, the surest first.
@@ -115,19 +118,25 @@ pub(super) async fn load(
     if !absent.is_empty() {
         return Ok(Loaded::Missing(Box::new(spec), absent));
     }
-    let repository = repository(options).await?;
+    let look = options.repository.look().await?;
+    // A path that this house cannot spell cannot be planned for either.
+    let files: Vec<RepoPath> = look
+        .paths()
+        .filter_map(|path| RepoPath::parse(path).ok())
+        .collect();
     let lessons = lessons(store, &documents, options.lessons.minimum).await?;
     let stack = options
         .stacks
-        .detect(&repository.files)
+        .detect(&files)
         .cloned()
         .unwrap_or_else(no_stack);
-    let facts = facts(store, &spec, &repository.files, &stack).await?;
+    let facts = facts(store, &spec, &files, &stack).await?;
     let facts = Facts {
         no_pipelines: options.shell == Shell::Plain,
         own_runner: options.own_runner,
         ..facts
     };
+    let ideas = repository::others(store, &options.places, &spec.idea).await?;
     Ok(Loaded::Ready(Box::new(Material {
         previous: previous(store, &spec).await?,
         owners: owners(store).await?,
@@ -146,8 +155,9 @@ pub(super) async fn load(
         folder,
         documents,
         missing_inputs: missing.into_iter().map(str::to_owned).collect(),
-        conventions: repository.conventions,
-        files: repository.files,
+        conventions: conventions(options, &look).await?,
+        ideas,
+        look,
         stack,
         gotchas: lessons.gotchas,
         patterns: lessons.patterns,
@@ -184,40 +194,23 @@ fn documents(folder: &IdeaFolder) -> Result<(Vec<Text>, Vec<&'static str>), Agen
     Ok((found, absent))
 }
 
-struct Repository {
-    files: Vec<RepoPath>,
-    conventions: Option<(String, String)>,
-}
-
-async fn repository(options: &SpecificationOptions) -> Result<Repository, AgentError> {
-    let clone = &options.repository;
-    let head = clone
-        .default_branch_head()
-        .await
-        .map_err(AgentError::transient)?
-        .commit;
-    let entries = clone
-        .list_files(&head, "")
-        .await
-        .map_err(AgentError::transient)?;
-    // A path that this house cannot spell cannot be planned for either.
-    let files = entries
-        .iter()
-        .filter_map(|entry| RepoPath::parse(&entry.path).ok())
-        .collect();
-    let mut conventions = None;
+/// Reads the conventions of the project, with the name of their file.
+async fn conventions(
+    options: &SpecificationOptions,
+    look: &Look,
+) -> Result<Option<(String, String)>, AgentError> {
+    let clone = options.repository.local_clone();
     for name in ["CLAUDE.md", "AGENTS.md"] {
         let found = clone
-            .read_file(&head, name)
+            .read_file(&look.commit, name)
             .await
             .map_err(AgentError::transient)?;
         if let Some(bytes) = found {
             let text = sources::conventions(&String::from_utf8_lossy(&bytes));
-            conventions = (!text.is_empty()).then(|| (name.to_owned(), text));
-            break;
+            return Ok((!text.is_empty()).then(|| (name.to_owned(), text)));
         }
     }
-    Ok(Repository { files, conventions })
+    Ok(None)
 }
 
 struct Lessons {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_config::{Prompt, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{
-    ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, Toolbox, UsageScope,
+    ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, UsageScope,
 };
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::knowledge::KnowledgeItem;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::context::{Material, Text};
 use super::submission::{self, Form};
-use super::{migrations, sources, validate};
+use super::{migrations, validate};
 use crate::idea_folder::{BRIEF, README};
 use crate::model_question::schema_of;
 
@@ -22,6 +22,8 @@ use crate::model_question::schema_of;
 const SUBMIT: &str = "specification";
 /// How many tokens the sources may take.
 const BUDGET_TOKENS: usize = 60_000;
+/// How often the model is asked. It reads the code first, as much as it needs.
+const TURNS: u32 = 60;
 /// How much of one document the model gets to read.
 const DOCUMENT_CHARACTERS: usize = 32_000;
 /// How much of the revision before it gets to read.
@@ -45,7 +47,7 @@ pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Resul
         scope: UsageScope { idea: Some(material.spec.idea.clone()), ..UsageScope::default() },
         system: system(prompts, material)?,
         messages: vec![Message::user(request(material))],
-        tools: Toolbox::default(),
+        tools: material.look.tools.clone(),
         submission: Some(Submission {
             name: SUBMIT.to_owned(),
             description: "Submits the whole specification, or the one blocking question that has to be answered first."
@@ -54,7 +56,7 @@ pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Resul
             check: Arc::new(move |value| submission::read(value, &facts).map(|_| ())),
             repairs,
         }),
-        limits: Limits { output_tokens: OUTPUT_TOKENS, ..Limits::default() },
+        limits: Limits { output_tokens: OUTPUT_TOKENS, turns: TURNS, ..Limits::default() },
     })
 }
 
@@ -92,12 +94,12 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
         "documents": documents,
         "missing_inputs": material.missing_inputs,
         "conventions": conventions.map(|(_, text)| text),
-        "files": if fits.has(FILES) { sources::listing(&material.files) } else { Vec::new() },
+        "repository": material.look.told(),
+        "ideas": material.ideas,
         "stack": material.stack,
         "gotchas": lessons(GOTCHAS, &material.gotchas),
         "patterns": lessons(PATTERNS, &material.patterns),
         "feedback": material.spec.feedback,
-        "faults": [],
         "complexity": name_of(material.spec.complexity),
         "most_tasks": validate::most_tasks(material.spec.complexity),
         "submit_tool": SUBMIT,
@@ -107,7 +109,6 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
         .map_err(AgentError::permanent)
 }
 
-const FILES: &str = "files";
 const GOTCHAS: &str = "gotchas";
 const PATTERNS: &str = "patterns";
 
@@ -143,11 +144,6 @@ impl Fits {
                 SectionKind::Template,
                 PATTERNS,
                 contents(&material.patterns),
-            )
-            .section(
-                SectionKind::Template,
-                FILES,
-                sources::listing(&material.files).join("\n"),
             )
             .build();
         // Half a document misleads: what would have to be cut is left out.

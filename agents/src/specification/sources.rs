@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_schemas::RepoPath;
-
 /// The documents without which there is no specification.
 pub const REQUIRED: [&str; 2] = [crate::idea_folder::README, crate::idea_folder::BRIEF];
 
@@ -29,8 +27,6 @@ const SECTIONS: [&str; 4] = [
 
 /// How many characters of the conventions are shown.
 const CONVENTIONS_CHARACTERS: usize = 16_000;
-/// How many files of the repository are shown.
-const FILES_SHOWN: usize = 400;
 /// How many topics a README has.
 const TOPICS: usize = 12;
 
@@ -99,19 +95,6 @@ pub fn topics(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Lists the files of the repository, as many as a prompt can hold.
-pub fn listing(files: &[RepoPath]) -> Vec<String> {
-    let mut shown: Vec<String> = files
-        .iter()
-        .take(FILES_SHOWN)
-        .map(RepoPath::to_string)
-        .collect();
-    if files.len() > FILES_SHOWN {
-        shown.push(format!("… and {} more", files.len() - FILES_SHOWN));
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,18 +125,6 @@ mod tests {
         assert!(
             !topics.contains(&"with".to_owned()) && topics.len() <= TOPICS + 1,
             "{topics:?}"
-        );
-    }
-
-    #[test]
-    fn a_long_listing_says_how_much_is_left_out() {
-        let files: Vec<RepoPath> = (0..403)
-            .map(|number| RepoPath::parse(&format!("f{number}")).unwrap())
-            .collect();
-        let listing = listing(&files);
-        assert_eq!(
-            (listing.len(), listing[400].as_str()),
-            (401, "… and 3 more")
         );
     }
 }

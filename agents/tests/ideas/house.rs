@@ -12,7 +12,9 @@ use ropewalk_agents::idea_folder::IdeaFolder;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::places::Places;
+use ropewalk_agents::repository::Repository;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
+use ropewalk_bus::live::LiveEvents;
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::questions::FILES;
 use ropewalk_config::stack::StackProfiles;
@@ -122,6 +124,7 @@ impl House {
             templates: templates(),
             deadlines: Deadlines::default(),
             places: places.clone(),
+            repository: Some(Repository::new(clone_of(&places).await)),
         });
         let specification = SpecificationWriter::new(SpecificationOptions {
             engine,
@@ -129,7 +132,7 @@ impl House {
             templates: templates(),
             stacks: StackProfiles::shipped().unwrap(),
             deadlines: Deadlines::default(),
-            repository: clone_of(&places).await,
+            repository: Repository::new(clone_of(&places).await),
             places,
             auto_generate: self.auto_generate,
             shell: Shell::Bash,
@@ -287,6 +290,24 @@ impl House {
         let event = Event::try_from(delivery.event).unwrap();
         let context = Context::new(&self.services, subscriber.clone()).caused_by(&event);
         drop(agent.unwrap().handle(&event, &context).await.unwrap());
+    }
+
+    /// Commits a file as the user does.
+    pub(crate) fn commit_file(&self, path: &str, text: &str) {
+        let repo = self.places().repo;
+        std::fs::write(repo.join(path), text).unwrap();
+        git(&repo, &["add", "--all"]);
+        git(&repo, &["commit", "--quiet", "--message=more"]);
+    }
+
+    /// Listens to what passes by and is not kept.
+    pub(crate) fn live(&self) -> LiveEvents {
+        self.services.bus.live().subscribe()
+    }
+
+    /// Returns the state directory.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.places().state
     }
 
     /// Begins an idea and waits until it is answered.
@@ -471,27 +492,28 @@ fn make_repository(path: &PathBuf, files: &[(&str, &str)]) {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, text).unwrap();
     }
-    let git = |arguments: &[&str]| {
-        let done = Command::new("git")
-            .args([
-                "-c",
-                "user.name=t",
-                "-c",
-                "user.email=t@localhost",
-                "-c",
-                "commit.gpgsign=false",
-            ])
-            .args(arguments)
-            .current_dir(path)
-            .output()
-            .unwrap();
-        assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        );
-    };
-    git(&["init", "--quiet", "--initial-branch=main"]);
-    git(&["add", "--all"]);
-    git(&["commit", "--quiet", "--message=begin"]);
+    git(path, &["init", "--quiet", "--initial-branch=main"]);
+    git(path, &["add", "--all"]);
+    git(path, &["commit", "--quiet", "--message=begin"]);
+}
+
+fn git(directory: &Path, arguments: &[&str]) {
+    let done = Command::new("git")
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@localhost",
+            "-c",
+            "commit.gpgsign=false",
+        ])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }

@@ -6,6 +6,7 @@ mod answers;
 mod house;
 #[cfg(test)]
 mod ideation;
+mod reading;
 #[cfg(test)]
 mod specification;
 #[cfg(test)]

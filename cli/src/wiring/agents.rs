@@ -7,6 +7,7 @@ use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
+use ropewalk_agents::repository::Repository;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
@@ -16,7 +17,9 @@ use ropewalk_engine::Engine;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
-use ropewalk_workspace::{CommandRunner, Git, Identity, LocalClone, LocalCloneOptions, Sandbox};
+use ropewalk_workspace::{
+    CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
+};
 use tracing::warn;
 
 use super::processes;
@@ -91,20 +94,28 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
     if crew.has(Role::Questions) {
         agents.push(Arc::new(QuestionService::new(shop.deadlines)?));
     }
-    if crew.has(Role::Ideation) {
-        agents.push(Arc::new(shop.ideation()?));
-    }
     let with_code = [Role::Specification, Role::Build, Role::Improvement];
-    if with_code.into_iter().any(|role| crew.has(role)) {
-        let repository = shop.clone_repository().await?;
+    let with_code = with_code.into_iter().any(|role| crew.has(role));
+    let clone = if with_code || crew.has(Role::Ideation) {
+        shop.clone_repository().await?
+    } else {
+        None
+    };
+    let repository = clone.clone().map(Repository::new);
+    if crew.has(Role::Ideation) {
+        agents.push(Arc::new(shop.ideation(repository.clone())?));
+    }
+    if with_code {
+        let none = || GitError::NoCommit(shop.parts.project.locations.repository.clone());
+        let (clone, repository) = clone.zip(repository).ok_or_else(none)?;
         if crew.has(Role::Specification) {
-            agents.push(Arc::new(shop.specification(&repository)?));
+            agents.push(Arc::new(shop.specification(repository)?));
         }
         if crew.has(Role::Build) {
-            agents.push(Arc::new(shop.build(&repository)?));
+            agents.push(Arc::new(shop.build(&clone)?));
         }
         if crew.has(Role::Improvement) {
-            agents.push(Arc::new(shop.improvement(&repository)?));
+            agents.push(Arc::new(shop.improvement(&clone)?));
         }
     }
     if crew.has(Role::Monitor) {
@@ -134,13 +145,13 @@ pub(crate) async fn lander(
     Ok(Lander::new(clone, runner, &options))
 }
 
-async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, CliError> {
+async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, GitError> {
     let options = LocalCloneOptions {
         user_repository: project.locations.repository.clone(),
         state: project.state().to_owned(),
         identity: Identity::default(),
     };
-    Ok(LocalClone::open_or_create(git, options).await?)
+    LocalClone::open_or_create(git, options).await
 }
 
 /// What several agents share.
@@ -167,27 +178,33 @@ impl<'a> Shop<'a> {
         self.parts.project.config()
     }
 
-    /// Opens the local clone, and says once what is unusual about the repository.
-    async fn clone_repository(&self) -> Result<LocalClone, CliError> {
-        let clone = open_clone(self.parts.project, self.parts.git.clone()).await?;
+    /// Opens the local clone, and says once what is unusual about the repository; none while that has no commit.
+    async fn clone_repository(&self) -> Result<Option<LocalClone>, CliError> {
+        let clone = match open_clone(self.parts.project, self.parts.git.clone()).await {
+            Ok(clone) => clone,
+            Err(GitError::NoCommit(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         if let Some(notice) = notice(&clone).await? {
             warn!("{notice}");
         }
-        Ok(clone)
+        Ok(Some(clone))
     }
 
-    fn ideation(&self) -> Result<Ideation, CliError> {
+    /// Conversations go on before there is a commit; they are about no code then.
+    fn ideation(&self, repository: Option<Repository>) -> Result<Ideation, CliError> {
         let options = IdeationOptions {
             engine: self.parts.engine.clone(),
             prompts: self.prompts.clone(),
             templates: self.templates.clone(),
             deadlines: self.deadlines,
             places: self.parts.project.places(),
+            repository,
         };
         Ok(Ideation::new(options)?)
     }
 
-    fn specification(&self, repository: &LocalClone) -> Result<SpecificationWriter, CliError> {
+    fn specification(&self, repository: Repository) -> Result<SpecificationWriter, CliError> {
         let knowledge = &self.config().knowledge;
         let environment = super::child_environment(self.parts.environment);
         let options = SpecificationOptions {
@@ -199,7 +216,7 @@ impl<'a> Shop<'a> {
             stacks: StackProfiles::shipped()?,
             deadlines: self.deadlines,
             places: self.parts.project.places(),
-            repository: repository.clone(),
+            repository,
             auto_generate: self.config().specification.auto_generate,
             repairs: self.config().specification.repairs,
             lessons: LessonOptions {

@@ -98,7 +98,7 @@ impl<'a> Session<'a> {
                 }
             };
             in_hand::advanced();
-            observer.replied();
+            observer.replied(&reply);
             match self.conversation.hear(reply, cancel, observer).await? {
                 Next::Ask => {}
                 Next::End(outcome) => return Ok(outcome),
@@ -137,20 +137,29 @@ fn request(
     script.turn = turn;
     ModelRequest {
         tools,
-        tool_choice: tool_choice(job),
+        tool_choice: tool_choice(job, turn),
         max_output_tokens: job.limits.output_tokens,
         script: Some(script),
         ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
     }
 }
 
-/// A model is made to submit where it has nothing else to do. A chat speaks first: a model that is made to call says
-/// nothing.
-fn tool_choice(job: &Job) -> ToolChoice {
-    match &job.submission {
-        Some(submission) if job.tools.is_empty() && job.role != ModelRole::Chat => {
-            ToolChoice::Tool(submission.name.clone())
-        }
-        _ => ToolChoice::Auto,
+/// A model is made to submit where it has nothing else to do: without tools, and once it has looked around for so long that
+/// the turns left are those of a submission and its repairs. A chat without tools speaks first: a model that is made to call
+/// says nothing.
+fn tool_choice(job: &Job, turn: u32) -> ToolChoice {
+    let Some(submission) = &job.submission else {
+        return ToolChoice::Auto;
+    };
+    let is_late = turn + submission.repairs >= job.limits.turns;
+    let is_forced = if job.tools.is_empty() {
+        job.role != ModelRole::Chat
+    } else {
+        is_late && job.tools.only_look()
+    };
+    if is_forced {
+        ToolChoice::Tool(submission.name.clone())
+    } else {
+        ToolChoice::Auto
     }
 }

@@ -76,6 +76,13 @@ impl Toolbox {
         self.tools.is_empty()
     }
 
+    /// Says that no tool changes anything.
+    pub(crate) fn only_look(&self) -> bool {
+        self.tools
+            .values()
+            .all(|entry| entry.tool.concurrency_safe())
+    }
+
     /// Says whether a tool has this name, apart from case.
     pub fn contains(&self, name: &str) -> bool {
         self.entry(name).is_some()

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ropewalk_schemas::RepoPath;
-use ropewalk_workspace::{CommandRunner, PathError, SlotFiles};
+use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
 
 use super::file_grants::FileGrants;
 use crate::tool::ToolFailure;
@@ -66,6 +66,19 @@ impl Workbench {
             state: Mutex::new(state),
             options,
         })))
+    }
+
+    /// Opens a tree that is only looked at: nothing of it may be written, and nothing runs there.
+    pub fn reading(root: PathBuf, spill_directory: PathBuf) -> Result<Self, PathError> {
+        Self::open(WorkbenchOptions {
+            root,
+            writable: Vec::new(),
+            gate_files: Vec::new(),
+            runner: CommandRunner::new(Environment::default()),
+            variables: Vec::new(),
+            grants: None,
+            spill_directory,
+        })
     }
 
     /// Lists the files that were granted on request.
@@ -197,7 +210,6 @@ fn distance(a: SystemTime, b: SystemTime) -> Duration {
 pub(super) mod tests {
     use super::*;
     use crate::tool::{Tool, ToolContext, ToolOutput};
-    use ropewalk_workspace::Environment;
     use serde_json::Value;
     use tokio_util::sync::CancellationToken;
 

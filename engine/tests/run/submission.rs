@@ -187,3 +187,34 @@ async fn a_submission_called_like_a_tool_is_refused_before_any_call() -> anyhow:
     assert!(house.requests().is_empty());
     Ok(())
 }
+
+#[tokio::test]
+async fn who_only_looks_around_is_made_to_submit_before_the_turns_are_over() -> anyhow::Result<()> {
+    let look = |turn: u32| {
+        format!(
+            "- {{turn: {turn}, reply: {{ tools: [{{ name: count, input: {{ n: {turn} }} }}] }}}}\n"
+        )
+    };
+    let rules: String = (1..=2).map(look).collect();
+    let finish = "- reply: { tools: [{ name: finish, input: { number: 3 } }] }";
+    let house = House::new(&format!("{rules}{finish}")).await?;
+    let mut job = job(counting()?.0);
+    job.submission = Some(submission(1));
+    job.limits.turns = 4;
+    house.run(&job).await?;
+    let choices: Vec<ToolChoice> = house
+        .requests()
+        .into_iter()
+        .map(|request| request.tool_choice)
+        .collect();
+    assert_eq!(choices, [ToolChoice::Auto, ToolChoice::Auto, forced()]);
+    // Who changes something is never made to say that it is done.
+    let house = House::new(&look(1)).await?;
+    let alone: Arc<dyn Tool> = Counter::alone("count", &Arc::default());
+    job.tools = Toolbox::new([alone])?;
+    job.limits.turns = 1;
+    job.journal_key.push_str("/other");
+    house.run(&job).await.unwrap_err();
+    assert_eq!(house.requests()[0].tool_choice, ToolChoice::Auto);
+    Ok(())
+}

@@ -86,7 +86,16 @@ async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
         .collect();
     assert_eq!(
         offered,
-        ["bash", "edit", "glob", "grep", "ls", "read", "write"]
+        [
+            "bash",
+            "code_outline",
+            "edit",
+            "glob",
+            "grep",
+            "ls",
+            "read",
+            "write"
+        ]
     );
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::house::Member;
 const BESIDE: [&str; 2] = ["benches", "tests"];
 
 /// The functions that no production code calls, with what they are there for.
-const AWAITED: [(&str, &str); 8] = [
+const AWAITED: [(&str, &str); 7] = [
     ("all_held", "leases as benchmarks and faults look at them"),
     (
         "arm",
@@ -26,10 +26,6 @@ const AWAITED: [(&str, &str); 8] = [
     ("from_source", "subscribers of one source, V27"),
     ("may_be_promoted", "promotion by consent, V20"),
     ("promote", "promotion by consent, V20"),
-    (
-        "reading_tools",
-        "chat and specification that read the code base, V05",
-    ),
     ("seeded", "identifiers of the simulation"),
 ];
 

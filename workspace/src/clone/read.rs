@@ -43,6 +43,17 @@ pub struct FileEntry {
     pub kind: FileKind,
 }
 
+/// A file in a tree with what it holds; links and submodules are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// The path from the root of the repository.
+    pub path: String,
+    /// The id of its content: equal contents have one.
+    pub id: String,
+    /// How long it is.
+    pub bytes: u64,
+}
+
 impl LocalClone {
     /// Returns the id of the tree of `commit`.
     pub async fn tree_of(&self, commit: &CommitId) -> Result<String, GitError> {
@@ -260,6 +271,13 @@ impl LocalClone {
             .collect()
     }
 
+    /// Lists the files of `commit` with their sizes, in path order.
+    pub async fn list_blobs(&self, commit: &CommitId) -> Result<Vec<Blob>, GitError> {
+        let call = self.call(["ls-tree", "-r", "-z", "-l", "--full-tree", commit.as_str()]);
+        let output = self.git().run(call).await?;
+        Ok(output.fields().filter_map(blob).collect())
+    }
+
     /// Tells the commits after `before` up to `after`, oldest first.
     pub async fn log(
         &self,
@@ -318,6 +336,20 @@ fn entry(field: &[u8]) -> Option<FileEntry> {
     Some(FileEntry {
         path: path.to_owned(),
         kind,
+    })
+}
+
+fn blob(field: &[u8]) -> Option<Blob> {
+    let text = String::from_utf8_lossy(field);
+    let (header, path) = text.split_once('\t')?;
+    let fields: Vec<&str> = header.split_whitespace().collect();
+    let ["100644" | "100755" | "100664", "blob", id, bytes] = fields[..] else {
+        return None;
+    };
+    Some(Blob {
+        path: path.to_owned(),
+        id: id.to_owned(),
+        bytes: bytes.parse().ok()?,
     })
 }
 

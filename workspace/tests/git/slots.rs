@@ -9,7 +9,7 @@ use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{
-    ChangeKind, ChangedFile, CommitMessage, GatePool, LocalClone, Slot, SlotError, SlotPool,
+    ChangeKind, ChangedFile, CleanPool, CommitMessage, LocalClone, Slot, SlotError, SlotPool,
 };
 
 use ropewalk_tests::namespaces;
@@ -469,7 +469,7 @@ async fn the_gate_has_a_clean_checkout_and_its_own_target() -> anyhow::Result<()
     let clone = world.clone().await?;
     let head = clone.default_branch_head().await?.commit;
     let next = commit(&clone, &head, "src/main.rs", "fn main() { next() }\n").await?;
-    let pool = GatePool::new(clone, 1);
+    let pool = CleanPool::for_gates(clone, 1);
     let gate = pool.acquire(&head).await?;
     assert_eq!(picture(gate.root())?, expected());
     fs::write(gate.target_directory().join("product"), "built")?;

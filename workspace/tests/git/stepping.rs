@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use ropewalk_schemas::CommitId;
-use ropewalk_workspace::{CleanCheckout, GatePool, LocalClone};
+use ropewalk_workspace::{CleanCheckout, CleanPool, LocalClone};
 
 use crate::world::{World, picture, write};
 
@@ -123,7 +123,9 @@ async fn a_known_step_leaves_what_git_makes_anew() -> anyhow::Result<()> {
     world.git(&["commit", "-q", "-m", "a file that stays"])?;
     let commits = history(&world)?;
     let clone = world.clone().await?;
-    let mut checkout = GatePool::new(clone.clone(), 2).acquire(&commits[0]).await?;
+    let mut checkout = CleanPool::for_gates(clone.clone(), 2)
+        .acquire(&commits[0])
+        .await?;
     let untouched = |checkout: &CleanCheckout| -> anyhow::Result<[i64; 2]> {
         let metadata = checkout.root().join("untouched").metadata()?;
         Ok([metadata.ctime(), metadata.ctime_nsec()])

@@ -1,4 +1,4 @@
-//! Lends out clean checkouts for the gate, apart from the slots that agents write in.
+//! Lends out clean checkouts, for gates to run in and for models to look into, apart from the slots that agents write in.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,35 @@ use super::{SlotError, ceiling, replace};
 use crate::checkout::{Change, Checkout};
 use crate::{ChangedFile, GitError, LocalClone};
 
-/// The clean checkouts of a state directory, in `gates/<number>`.
+/// The most checkouts that are read in at one time. They come into being as they are needed, the first free one first.
+const MOST_READERS: usize = 64;
+
+/// The clean checkouts of a state directory, in `gates/<number>` and `reading/<number>`.
 #[derive(Debug, Clone)]
-pub struct GatePool {
+pub struct CleanPool {
     clone: LocalClone,
     directory: PathBuf,
     capacity: usize,
 }
 
-impl GatePool {
-    /// Makes a pool of at most `capacity` checkouts.
-    pub fn new(clone: LocalClone, capacity: usize) -> Self {
+impl CleanPool {
+    /// Makes a pool of at most `capacity` checkouts that gates run in.
+    pub fn for_gates(clone: LocalClone, capacity: usize) -> Self {
         let directory = clone.state().join("gates");
         Self {
             clone,
             directory,
             capacity,
+        }
+    }
+
+    /// Makes a pool of checkouts that are only read, and so never those of a gate: what was read there may be long.
+    pub fn for_readers(clone: LocalClone) -> Self {
+        let directory = clone.state().join("reading");
+        Self {
+            clone,
+            directory,
+            capacity: MOST_READERS,
         }
     }
 
@@ -87,6 +100,11 @@ impl CleanCheckout {
     /// Returns the directory of the checkout.
     pub fn root(&self) -> &Path {
         self.checkout.tree()
+    }
+
+    /// Returns the directory that holds the checkout and what belongs to it.
+    pub fn home(&self) -> &Path {
+        self.checkout.home()
     }
 
     /// Returns the directory for build products, which stays from check to check and which no agent writes.

@@ -1,0 +1,185 @@
+//! Lets agents look into the repository at the commit that they plan on: tools that only read, and a digest.
+
+mod digest;
+mod ideas;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ropewalk_engine::outline::{Language, Symbol, outline};
+use ropewalk_engine::{Toolbox, Workbench, reading_tools};
+use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::CommitId;
+use ropewalk_workspace::clone::Blob;
+use ropewalk_workspace::{CleanCheckout, CleanPool, GitError, LocalClone};
+use serde_json::{Value, json};
+
+pub(crate) use ideas::{Other, others};
+
+/// So many commits of the history are told.
+const COMMITS: usize = 12;
+/// So many outlines are remembered; beyond that all are made anew.
+const REMEMBERED: usize = 4_000;
+
+/// The repository as agents read it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    clone: LocalClone,
+    pool: CleanPool,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What was found out before: the newest tree, and outlines by the content that they are of.
+#[derive(Debug, Default)]
+struct Known {
+    tree: Option<Arc<Tree>>,
+    outlines: HashMap<String, Arc<Vec<Symbol>>>,
+}
+
+/// A tree with its digest.
+#[derive(Debug)]
+struct Tree {
+    id: String,
+    blobs: Vec<Blob>,
+    digest: String,
+}
+
+/// A look at one commit. Its checkout is free again when this is dropped.
+pub(crate) struct Look {
+    /// The commit.
+    pub(crate) commit: CommitId,
+    /// What reads in it.
+    pub(crate) tools: Toolbox,
+    branch: Option<String>,
+    recent: String,
+    tree: Arc<Tree>,
+    _checkout: CleanCheckout,
+}
+
+impl Look {
+    /// Lists the paths of all files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.tree.blobs.iter().map(|blob| blob.path.as_str())
+    }
+
+    /// Returns what a prompt says of it.
+    pub(crate) fn told(&self) -> Value {
+        json!({
+            "commit": self.commit.as_str().get(..12),
+            "branch": self.branch,
+            "digest": self.tree.digest,
+            "recent": self.recent,
+        })
+    }
+}
+
+impl Repository {
+    /// Reads what `clone` holds.
+    pub fn new(clone: LocalClone) -> Self {
+        Self {
+            pool: CleanPool::for_readers(clone.clone()),
+            clone,
+            known: Arc::default(),
+        }
+    }
+
+    /// Returns the local clone.
+    pub(crate) fn local_clone(&self) -> &LocalClone {
+        &self.clone
+    }
+
+    /// Looks at the head of the default branch.
+    pub(crate) async fn look(&self) -> Result<Look, AgentError> {
+        let head = self
+            .clone
+            .default_branch_head()
+            .await
+            .map_err(AgentError::transient)?;
+        let commit = head.commit;
+        let checkout = self
+            .pool
+            .acquire(&commit)
+            .await
+            .map_err(AgentError::transient)?;
+        let tree = self.tree(&commit).await.map_err(AgentError::transient)?;
+        let recent = self.clone.log_lines(&commit, None, COMMITS).await;
+        let spill = checkout.home().join("spill");
+        let workbench =
+            Workbench::reading(checkout.root().to_owned(), spill).map_err(AgentError::transient)?;
+        let tools = reading_tools(&workbench, self.clone.clone(), commit.clone());
+        Ok(Look {
+            tools: tools.map_err(AgentError::permanent)?,
+            branch: head.branch,
+            recent: recent.map_err(AgentError::transient)?,
+            commit,
+            tree,
+            _checkout: checkout,
+        })
+    }
+
+    /// Returns the tree of `commit` with its digest. Made once; after a change only what changed is outlined again.
+    async fn tree(&self, commit: &CommitId) -> Result<Arc<Tree>, GitError> {
+        let id = self.clone.tree_of(commit).await?;
+        let known = self.known().tree.clone();
+        if let Some(tree) = known.filter(|tree| tree.id == id) {
+            return Ok(tree);
+        }
+        let blobs = self.clone.list_blobs(commit).await?;
+        let digest = self.digest(commit, &blobs).await?;
+        let tree = Arc::new(Tree { id, blobs, digest });
+        self.known().tree = Some(tree.clone());
+        Ok(tree)
+    }
+
+    async fn digest(&self, commit: &CommitId, blobs: &[Blob]) -> Result<String, GitError> {
+        let files = digest::main_files(blobs);
+        let unknown: Vec<&Blob> = {
+            let known = self.known();
+            let of = |blob: &&&Blob| !known.outlines.contains_key(&blob.id);
+            files.iter().filter(of).copied().collect()
+        };
+        let paths: Vec<&str> = unknown.iter().map(|blob| blob.path.as_str()).collect();
+        let contents = self.clone.read_files(commit, &paths).await?;
+        let sources: Vec<(String, String, Vec<u8>)> = unknown
+            .iter()
+            .zip(contents)
+            .map(|(blob, content)| {
+                (
+                    blob.id.clone(),
+                    blob.path.clone(),
+                    content.unwrap_or_default(),
+                )
+            })
+            .collect();
+        // Parsing takes a while and must not hold up everybody else.
+        let made = tokio::task::spawn_blocking(move || sources.into_iter().map(outlined).collect())
+            .await
+            .unwrap_or_else(|_| Vec::new());
+        let mut known = self.known();
+        if known.outlines.len() > REMEMBERED {
+            known.outlines.clear();
+        }
+        known.outlines.extend(made);
+        let outlines: Vec<(&str, Arc<Vec<Symbol>>)> = files
+            .iter()
+            .filter_map(|blob| Some((blob.path.as_str(), known.outlines.get(&blob.id)?.clone())))
+            .collect();
+        drop(known);
+        let shown: Vec<(&str, &[Symbol])> = outlines
+            .iter()
+            .map(|(path, symbols)| (*path, symbols.as_slice()))
+            .collect();
+        Ok(digest::render(blobs, &shown))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file that cannot be outlined is told by its name alone.
+fn outlined((id, path, content): (String, String, Vec<u8>)) -> (String, Arc<Vec<Symbol>>) {
+    let symbols = Language::of(&path)
+        .and_then(|language| outline(language, &String::from_utf8_lossy(&content)).ok());
+    (id, Arc::new(symbols.unwrap_or_default()))
+}

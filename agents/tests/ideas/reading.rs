@@ -1,0 +1,102 @@
+//! Who chats about an idea, and who plans it, reads the code first.
+
+use std::time::Duration;
+
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::specification::SpecState;
+use ropewalk_store::Query;
+
+use super::house::House;
+use super::specification::{BRIEF, README, rule, small_plan};
+
+const OPENING: &str = "I want pets to be kept in a file that I can open with an editor, each week.";
+const CODE: (&str, &str) = (
+    "src/keep.rs",
+    "/// Keeps a pet.\npub fn keep(name: &str) -> usize {\n    name.len()\n}\n",
+);
+
+#[tokio::test]
+async fn a_plan_is_made_by_a_model_that_has_read_the_code() {
+    let look = "- {agent: specification, turn: 1, contains: ['2-4  pub fn keep(name: &str) -> usize', 'src/ (1 file,'], \
+        reply: {text: Let me see., tools: [{name: code_outline, input: {path: src/keep.rs}}, {name: read, input: {path: src/keep.rs}}, \
+        {name: history, input: {action: log}}, {name: write, input: {path: src/keep.rs, content: no}}]}}\n";
+    let plan = rule(
+        "turn: 2, contains: ['name.len()', 't: begin', 'there is no tool `write`']",
+        &small_plan("Pets"),
+    );
+    let house = House::with(&format!("{look}{plan}"), &[CODE], false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(house.calls(), 2);
+    assert!(house.spec(spec).await.reason.is_none());
+}
+
+#[tokio::test]
+async fn what_lands_between_two_plans_is_read_by_the_second() {
+    let plan = |contains: &str| rule(&format!("contains: ['{contains}']"), &small_plan("Pets"));
+    let rules = format!("{}{}", plan("2-4  pub fn keep"), plan("1-1  pub fn hold"));
+    let house = House::with(&rules, &[CODE], false).await;
+    let first = house.idea("pets", &[README, BRIEF]).await;
+    let first = house.specify(&first).await;
+    house.commit_file("src/keep.rs", "pub fn hold() {}\n");
+    let second = house.idea("more-pets", &[README, BRIEF]).await;
+    let second = house.specify(&second).await;
+    for spec in [first, second] {
+        assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    }
+}
+
+#[tokio::test]
+async fn a_chat_looks_before_it_answers_and_what_it_says_last_is_kept() {
+    let script = "- {agent: ideation, turn: 1, contains: ['pub fn keep', 'Look into it with'], reply: {text: I will look., \
+        tools: [{name: read, input: {path: src/keep.rs}}]}}\n\
+        - {agent: ideation, turn: 2, contains: ['name.len()'], reply: {text: It counts letters., tools: [{name: reply, input: {}}]}}\n";
+    let house = House::with(script, &[CODE], false).await;
+    let mut live = house.live();
+    let session = house.begin("pets", OPENING).await.session;
+    assert_eq!(
+        house.messages(session).await,
+        [OPENING, "It counts letters."]
+    );
+    let mut streamed = String::new();
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(50), live.next()).await {
+        if event.event_type == "ideation.delta" {
+            streamed.push_str(event.data["text"].as_str().unwrap());
+        }
+    }
+    assert_eq!(streamed, "I will look.\n\nIt counts letters.");
+    let calls = house.store().list::<ModelCall>(Query::new()).await.unwrap();
+    assert_eq!(calls.len(), 2);
+    // The next look finds the checkout free.
+    house.say(session, "More?").await;
+    assert!(house.state().join("reading/1/tree/src/keep.rs").is_file());
+    assert!(!house.state().join("reading/2").exists());
+}
+
+#[tokio::test]
+async fn a_chat_that_never_submits_is_answered_with_its_last_words() {
+    let script = "- {agent: ideation, turn: 1, reply: {text: I will look., tools: [{name: ls}]}}\n\
+        - {agent: ideation, reply: {text: It is all there.}}\n";
+    let house = House::new(script).await;
+    let session = house.begin("pets", OPENING).await.session;
+    assert_eq!(house.messages(session).await, [OPENING, "It is all there."]);
+}
+
+#[tokio::test]
+async fn a_planner_is_told_of_the_ideas_beside_its_own() {
+    let script = rule(
+        "contains: ['- `pets` (', 'A marketplace where owners book sitters.']",
+        &small_plan("More pets"),
+    );
+    let house = House::new(&script).await;
+    house.idea("pets", &[README, BRIEF]).await;
+    let other = house
+        .idea(
+            "more-pets",
+            &[README, ("planning/brief.md", "# Brief\n\nMore.\n")],
+        )
+        .await;
+    let spec = house.specify(&other).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+}

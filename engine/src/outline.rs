@@ -1,0 +1,174 @@
+//! Outlines source files: what each defines, on which lines, without the bodies.
+//!
+//! Pure: text in, symbols out. To add a language: its grammar as a dependency, and a row in each table of `language.rs`.
+
+mod language;
+
+use std::fmt::Write as _;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::time::{Duration, Instant};
+
+use tree_sitter::{Node, ParseOptions, Parser, TreeCursor};
+
+pub use language::Language;
+use language::Part;
+
+/// The longest file that is parsed.
+const LONGEST_BYTES: usize = 2 * 1024 * 1024;
+/// So long a file may take; one that takes longer is not written to be read.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The most symbols of one file.
+const MOST_SYMBOLS: usize = 2_000;
+/// The longest signature, in characters.
+const SIGNATURE: usize = 160;
+
+/// Something that a file defines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// How many others it lies in.
+    pub depth: usize,
+    /// Its lines, from 1.
+    pub lines: RangeInclusive<usize>,
+    /// How it is declared, on one line, without its body.
+    pub signature: String,
+}
+
+/// Why a file has no outline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OutlineError {
+    /// It has more bytes than are parsed.
+    #[error("it has more than {LONGEST_BYTES} bytes")]
+    TooLong,
+    /// Parsing did not come to an end in time.
+    #[error("it could not be parsed")]
+    Unparsed,
+}
+
+/// Outlines `source`. What cannot be parsed in it is passed over, so that the rest is still found.
+pub fn outline(language: Language, source: &str) -> Result<Vec<Symbol>, OutlineError> {
+    if source.len() > LONGEST_BYTES {
+        return Err(OutlineError::TooLong);
+    }
+    let mut parser = Parser::new();
+    let grammar = language.grammar();
+    parser
+        .set_language(&grammar)
+        .map_err(|_| OutlineError::Unparsed)?;
+    let until = Instant::now() + PATIENCE;
+    let mut watch = |_: &_| {
+        if Instant::now() < until {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    let bytes = source.as_bytes();
+    let tree = parser.parse_with_options(
+        &mut |offset, _| bytes.get(offset..).unwrap_or_default(),
+        None,
+        Some(ParseOptions::new().progress_callback(&mut watch)),
+    );
+    let tree = tree.ok_or(OutlineError::Unparsed)?;
+    Ok(Walk {
+        language,
+        source,
+        symbols: Vec::new(),
+    }
+    .over(tree.walk()))
+}
+
+/// Writes symbols one a line, those within others indented.
+pub fn render(symbols: &[Symbol]) -> String {
+    let mut text = String::new();
+    for Symbol {
+        depth,
+        lines,
+        signature,
+    } in symbols
+    {
+        let indent = "  ".repeat(*depth);
+        // Writing to a string cannot fail.
+        _ = writeln!(
+            text,
+            "{}-{}  {indent}{signature}",
+            lines.start(),
+            lines.end()
+        );
+    }
+    if symbols.len() == MOST_SYMBOLS {
+        text.push_str("[there are more]\n");
+    }
+    text
+}
+
+/// Goes through a tree without calling itself: how deep a file nests is up to whoever wrote it.
+struct Walk<'a> {
+    language: Language,
+    source: &'a str,
+    symbols: Vec<Symbol>,
+}
+
+impl Walk<'_> {
+    fn over(mut self, mut cursor: TreeCursor<'_>) -> Vec<Symbol> {
+        // For each level above the cursor, whether the node there is a symbol.
+        let mut above: Vec<bool> = Vec::new();
+        while self.symbols.len() < MOST_SYMBOLS {
+            let part = self.language.part(cursor.node());
+            if matches!(part, Part::Leaf | Part::Container) {
+                let depth = above.iter().filter(|listed| **listed).count();
+                self.symbols.push(self.symbol(cursor.node(), depth));
+            }
+            if matches!(part, Part::Container | Part::Around) && cursor.goto_first_child() {
+                above.push(part == Part::Container);
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return self.symbols;
+                }
+                above.pop();
+            }
+        }
+        self.symbols
+    }
+
+    fn symbol(&self, node: Node<'_>, depth: usize) -> Symbol {
+        Symbol {
+            depth,
+            lines: node.start_position().row + 1..=node.end_position().row + 1,
+            signature: self.signature(node),
+        }
+    }
+
+    fn signature(&self, node: Node<'_>) -> String {
+        let text = |from: usize, to: usize| self.source.get(from..to).unwrap_or_default();
+        let value = node.child_by_field_name("value");
+        let body = node
+            .child_by_field_name("body")
+            .or_else(|| value.and_then(|value| value.child_by_field_name("body")));
+        let end = body.map_or(node.end_byte(), |body| body.start_byte());
+        let declared = text(node.start_byte(), end);
+        let declared = declared
+            .split_once('{')
+            .map_or(declared, |(before, _)| before);
+        let mut signature = declared.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The name of a C type that is defined in its declaration comes after the body.
+        if node.kind() == "type_definition"
+            && let Some(name) = node.child_by_field_name("declarator")
+            && name.start_byte() >= node.start_byte() + declared.len()
+        {
+            signature = format!("{signature} {}", text(name.start_byte(), name.end_byte()));
+        }
+        shortened(signature.trim_end_matches([':', ';', ' ', '=']))
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SIGNATURE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Knows the languages that can be outlined: their endings, their grammar, and which of its nodes define something.
+
+use tree_sitter::Node;
+
+/// A language with a grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// Go.
+    Go,
+    /// Java.
+    Java,
+    /// JavaScript, with JSX.
+    JavaScript,
+    /// Python.
+    Python,
+    /// Rust.
+    Rust,
+    /// TypeScript.
+    TypeScript,
+    /// TypeScript with JSX.
+    Tsx,
+}
+
+/// What a node is to an outline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A definition whose inside is of no interest: a function, a type.
+    Leaf,
+    /// A definition that holds others.
+    Container,
+    /// No definition, but some may lie in it.
+    Around,
+    /// Neither.
+    Opaque,
+}
+
+impl Language {
+    /// Returns the language of a file by its ending.
+    pub fn of(path: &str) -> Option<Self> {
+        let (_, ending) = path.rsplit_once('.')?;
+        Some(match ending {
+            "c" | "h" => Self::C,
+            "cc" | "cpp" | "cxx" | "hh" | "hpp" | "hxx" => Self::Cpp,
+            "go" => Self::Go,
+            "java" => Self::Java,
+            "js" | "jsx" | "mjs" | "cjs" => Self::JavaScript,
+            "py" | "pyi" => Self::Python,
+            "rs" => Self::Rust,
+            "ts" | "mts" | "cts" => Self::TypeScript,
+            "tsx" => Self::Tsx,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn grammar(self) -> tree_sitter::Language {
+        match self {
+            Self::C => tree_sitter_c::LANGUAGE.into(),
+            Self::Cpp => tree_sitter_cpp::LANGUAGE.into(),
+            Self::Go => tree_sitter_go::LANGUAGE.into(),
+            Self::Java => tree_sitter_java::LANGUAGE.into(),
+            Self::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
+            Self::Python => tree_sitter_python::LANGUAGE.into(),
+            Self::Rust => tree_sitter_rust::LANGUAGE.into(),
+            Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+            Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        }
+    }
+
+    /// Says what `node` is to an outline.
+    pub(super) fn part(self, node: Node<'_>) -> Part {
+        let kind = node.kind();
+        if self.leaves().contains(&kind) {
+            return Part::Leaf;
+        }
+        if self.containers().contains(&kind) {
+            return Part::Container;
+        }
+        match (self, kind) {
+            // A name that a function is assigned to is how many write a function.
+            (Self::JavaScript | Self::TypeScript | Self::Tsx, "variable_declarator") => {
+                let value = node.child_by_field_name("value").map(|value| value.kind());
+                match value {
+                    Some("arrow_function" | "function_expression" | "generator_function") => {
+                        Part::Leaf
+                    }
+                    Some("class") => Part::Container,
+                    _ => Part::Opaque,
+                }
+            }
+            (Self::C | Self::Cpp, "declaration" | "field_declaration") => declaration(node),
+            (Self::C | Self::Cpp, "class_specifier" | "struct_specifier" | "union_specifier") => {
+                with_body(node, Part::Container)
+            }
+            (Self::C | Self::Cpp, "enum_specifier") => with_body(node, Part::Leaf),
+            (_, kind) if is_opaque(kind) => Part::Opaque,
+            _ => Part::Around,
+        }
+    }
+
+    const fn leaves(self) -> &'static [&'static str] {
+        match self {
+            Self::C | Self::Cpp => &[
+                "function_definition",
+                "type_definition",
+                "alias_declaration",
+            ],
+            Self::Go => &[
+                "function_declaration",
+                "method_declaration",
+                "type_spec",
+                "type_alias",
+            ],
+            Self::Java => &[
+                "method_declaration",
+                "constructor_declaration",
+                "compact_constructor_declaration",
+                "annotation_type_declaration",
+            ],
+            Self::JavaScript | Self::TypeScript | Self::Tsx => &[
+                "function_declaration",
+                "generator_function_declaration",
+                "function_signature",
+                "method_definition",
+                "abstract_method_signature",
+                "interface_declaration",
+                "type_alias_declaration",
+                "enum_declaration",
+            ],
+            Self::Python => &["function_definition"],
+            Self::Rust => &[
+                "function_item",
+                "function_signature_item",
+                "struct_item",
+                "enum_item",
+                "union_item",
+                "const_item",
+                "static_item",
+                "type_item",
+                "macro_definition",
+            ],
+        }
+    }
+
+    const fn containers(self) -> &'static [&'static str] {
+        match self {
+            Self::C | Self::Go => &[],
+            Self::Cpp => &["namespace_definition"],
+            Self::Java => &[
+                "class_declaration",
+                "interface_declaration",
+                "enum_declaration",
+                "record_declaration",
+            ],
+            Self::JavaScript | Self::TypeScript | Self::Tsx => &[
+                "class_declaration",
+                "abstract_class_declaration",
+                "internal_module",
+                "module",
+            ],
+            Self::Python => &["class_definition"],
+            Self::Rust => &["impl_item", "trait_item", "mod_item"],
+        }
+    }
+}
+
+/// A declaration counts where it declares a function; else a type may be defined in it.
+fn declaration(node: Node<'_>) -> Part {
+    let mut declarator = node.child_by_field_name("declarator");
+    while let Some(inner) = declarator {
+        if inner.kind() == "function_declarator" {
+            return Part::Leaf;
+        }
+        declarator = inner.child_by_field_name("declarator");
+    }
+    Part::Around
+}
+
+/// A type that is only named is not defined there.
+fn with_body(node: Node<'_>, part: Part) -> Part {
+    match node.child_by_field_name("body") {
+        Some(_) => part,
+        None => Part::Opaque,
+    }
+}
+
+fn is_opaque(kind: &str) -> bool {
+    kind.ends_with("expression")
+        || matches!(
+            kind,
+            "arguments" | "parameters" | "string" | "object" | "token_tree"
+        )
+}

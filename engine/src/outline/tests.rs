@@ -1,0 +1,86 @@
+use super::*;
+
+fn outlined(path: &str, source: &str) -> String {
+    render(&outline(Language::of(path).unwrap(), source).unwrap())
+}
+
+#[test]
+fn each_language_tells_what_a_file_defines_without_the_bodies() {
+    let rows = [
+        (
+            "a.rs",
+            "/// Doc.\npub struct A<T>\nwhere\n    T: B,\n{\n    b: T,\n}\n\nimpl A<u8> {\n    pub fn c(\n        &self,\n        d: u8,\n    ) -> u8 {\n        fn inner() {}\n        d\n    }\n}\n\nmod e {\n    const F: u8 = 1;\n}\n",
+            "2-7  pub struct A<T> where T: B,\n9-17  impl A<u8>\n10-16    pub fn c( &self, d: u8, ) -> u8\n19-21  mod e\n20-20    const F: u8 = 1\n",
+        ),
+        (
+            "a.py",
+            "import os\n\nclass A(B):\n    \"\"\"Doc.\"\"\"\n\n    @property\n    def c(self, d: int = 1) -> str:\n        def inner(): pass\n        return str(d)\n\nif os.name:\n    async def e(): ...\n",
+            "3-9  class A(B)\n7-9    def c(self, d: int = 1) -> str\n12-12  async def e()\n",
+        ),
+        (
+            "a.js",
+            "export default class A extends B {\n  c(d) { return d }\n}\nexport const e = async (f) => {\n  return f\n}\nconst g = 1\nfunction* h() {}\ndescribe('x', () => { function no() {} })\n",
+            "1-3  class A extends B\n2-2    c(d)\n4-6  e = async (f) =>\n8-8  function* h()\n",
+        ),
+        (
+            "a.ts",
+            "export interface A { b: string }\nexport type C = A | undefined\nnamespace D {\n  export enum E { F }\n}\nabstract class G {\n  abstract h(): void\n}\nexport function i(j: number): string { return '' }\n",
+            "1-1  interface A\n2-2  type C = A | undefined\n3-5  namespace D\n4-4    enum E\n6-8  abstract class G\n7-7    abstract h(): void\n9-9  function i(j: number): string\n",
+        ),
+        (
+            "a.tsx",
+            "export const A = ({ b }: Props) => <p>{b}</p>\nexport function C() { return <A b=\"1\" /> }\n",
+            "1-1  A = (\n2-2  function C()\n",
+        ),
+        (
+            "a.go",
+            "package a\n\ntype B struct {\n\tC int\n}\n\nfunc (b *B) D(e string) error {\n\treturn nil\n}\n\nfunc F() {}\n",
+            "3-5  B struct\n7-9  func (b *B) D(e string) error\n11-11  func F()\n",
+        ),
+        (
+            "A.java",
+            "package a;\n\npublic class A<T> extends B {\n  public A() {}\n  @Override\n  public int c(String d) throws E { return 1; }\n  enum F { G }\n}\n",
+            "3-8  public class A<T> extends B\n4-4    public A()\n5-6    @Override public int c(String d) throws E\n7-7    enum F\n",
+        ),
+        (
+            "a.h",
+            "#ifndef A\ntypedef struct {\n  int b;\n} C;\nstruct D { int e; };\nstruct D *f(int g, char *h);\nextern int i;\n#endif\nstatic int j(void) { return 0; }\n",
+            "2-4  typedef struct C\n5-5  struct D\n6-6  struct D *f(int g, char *h)\n9-9  static int j(void)\n",
+        ),
+        (
+            "a.hpp",
+            "namespace a {\ntemplate <typename T>\nclass B : public C {\npublic:\n  B();\n  int d(T e) const { return 1; }\n};\n}\n",
+            "1-8  namespace a\n3-7    class B : public C\n5-5      B()\n6-6      int d(T e) const\n",
+        ),
+    ];
+    for (path, source, expected) in rows {
+        assert_eq!(outlined(path, source), expected, "{path}");
+    }
+}
+
+#[test]
+fn what_cannot_be_parsed_hides_nothing_behind_it() {
+    let text = outlined("a.rs", "fn a() {}\n@@ fn (\nfn b() {}\n");
+    assert!(text.contains("fn a()") && text.contains("fn b()"), "{text}");
+}
+
+#[test]
+fn depth_and_length_are_bounded() {
+    let deep = format!("{}{}", "mod a {".repeat(50_000), "}".repeat(50_000));
+    let symbols = outline(Language::Rust, &deep).unwrap();
+    assert!(!symbols.is_empty() && symbols.len() <= MOST_SYMBOLS);
+    for source in [
+        "(".repeat(100_000),
+        "[{".repeat(50_000),
+        "\"\"\"".repeat(100_001),
+    ] {
+        for language in [Language::Python, Language::JavaScript, Language::Cpp] {
+            // Whether there is an outline of this does not matter; that it comes to an end does.
+            drop(outline(language, &source));
+        }
+    }
+    let long = "x".repeat(LONGEST_BYTES + 1);
+    assert_eq!(outline(Language::C, &long), Err(OutlineError::TooLong));
+    let many = "fn a() {}\n".repeat(MOST_SYMBOLS + 1);
+    assert!(outlined("a.rs", &many).ends_with("[there are more]\n"));
+}

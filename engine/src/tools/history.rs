@@ -1,0 +1,284 @@
+//! Looks up the history behind the commit that a job reads: the log, one commit, who wrote which lines.
+
+use async_trait::async_trait;
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::{GitError, LocalClone};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{arguments, path};
+use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
+
+/// So many commits are listed when the call does not say how many.
+const COMMITS: usize = 20;
+/// The most commits that are listed.
+const MOST_COMMITS: usize = 200;
+/// So many lines are blamed when the call does not say where to end.
+const LINES: usize = 100;
+
+/// Looks up history.
+pub(super) struct History {
+    clone: LocalClone,
+    base: CommitId,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    action: Action,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    commit: Option<String>,
+    #[serde(default)]
+    count: Option<usize>,
+    #[serde(default)]
+    from: Option<usize>,
+    #[serde(default)]
+    to: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Log,
+    Show,
+    Blame,
+}
+
+impl History {
+    pub(super) fn new(clone: LocalClone, base: CommitId) -> Self {
+        Self { clone, base }
+    }
+
+    /// Finds a commit by its id or the beginning of it. Only what lies behind the base is shown: the clone also holds
+    /// work that was not accepted.
+    async fn find(&self, commit: &str) -> Result<CommitId, ToolFailure> {
+        let unknown = || {
+            ToolFailure::refused(format!(
+                "there is no commit `{commit}` in the history; `log` lists the ids"
+            ))
+        };
+        let is_id =
+            (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_id {
+            return Err(unknown());
+        }
+        let found = self
+            .clone
+            .resolve(commit)
+            .await
+            .map_err(|error| git(&error))?;
+        let found = found.ok_or_else(unknown)?;
+        let behind = self.clone.is_ancestor(&found, &self.base).await;
+        if behind.map_err(|error| git(&error))? {
+            Ok(found)
+        } else {
+            Err(unknown())
+        }
+    }
+
+    async fn log(&self, wanted: &Arguments, path: Option<&RepoPath>) -> Result<String, GitError> {
+        let count = wanted.count.unwrap_or(COMMITS);
+        self.clone.log_lines(&self.base, path, count).await
+    }
+
+    async fn show(
+        &self,
+        wanted: &Arguments,
+        path: Option<&RepoPath>,
+    ) -> Result<String, ToolFailure> {
+        let Some(commit) = wanted.commit.as_deref() else {
+            return Err(ToolFailure::refused("`show` needs `commit`"));
+        };
+        let commit = self.find(commit).await?;
+        let shown = self.clone.show_commit(&commit, path).await;
+        let shown = shown.map_err(|error| git(&error))?;
+        let note = "\n[a part was left out; name a `path` to see less of the commit]\n";
+        Ok(format!(
+            "{}{}",
+            shown.text,
+            if shown.truncated { note } else { "" }
+        ))
+    }
+
+    async fn blame(
+        &self,
+        wanted: &Arguments,
+        path: Option<&RepoPath>,
+    ) -> Result<String, ToolFailure> {
+        let Some(path) = path else {
+            return Err(ToolFailure::refused("`blame` needs `path`"));
+        };
+        let first = wanted.from.unwrap_or(1);
+        let last = wanted.to.unwrap_or(first + LINES - 1).max(first);
+        let blamed = self
+            .clone
+            .blame_lines(&self.base, path, (first, last))
+            .await;
+        blamed.map_err(|error| git(&error))
+    }
+}
+
+/// Tells the model what git refused.
+fn git(error: &GitError) -> ToolFailure {
+    ToolFailure::refused(match error {
+        GitError::Failed { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    })
+}
+
+#[async_trait]
+impl Tool for History {
+    fn name(&self) -> &'static str {
+        "history"
+    }
+
+    fn description(&self) -> &'static str {
+        "Looks up the history of the repository: `log` lists the newest commits, of one `path` if you name it; `show` shows \
+         one `commit` with its difference; `blame` says which commit wrote the lines `from` to `to` of a `path`."
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "action": { "type": "string", "enum": ["log", "show", "blame"] },
+                "path": { "type": "string", "description": "the file or directory, relative to the repository" },
+                "commit": { "type": "string", "description": "the id of a commit, or its beginning" },
+                "count": { "type": "integer", "minimum": 1, "maximum": MOST_COMMITS,
+                    "description": "how many commits to list" },
+                "from": { "type": "integer", "minimum": 1, "description": "the first line" },
+                "to": { "type": "integer", "minimum": 1, "description": "the last line" },
+            },
+            "required": ["action"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn concurrency_safe(&self) -> bool {
+        true
+    }
+
+    fn keep(&self) -> Keep {
+        Keep::Ends
+    }
+
+    async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
+        let wanted: Arguments = arguments(value)?;
+        let path = wanted.path.as_deref().map(path).transpose()?;
+        let path = path.as_ref();
+        let text = match wanted.action {
+            Action::Log => self.log(&wanted, path).await.map_err(|error| git(&error))?,
+            Action::Show => self.show(&wanted, path).await?,
+            Action::Blame => self.blame(&wanted, path).await?,
+        };
+        Ok(ToolOutput::text(if text.is_empty() {
+            "[nothing]".to_owned()
+        } else {
+            text
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ropewalk_workspace::clone::FileChange;
+    use ropewalk_workspace::commit::NewCommit;
+    use ropewalk_workspace::{
+        CommitMessage, Environment, Git, Identity, LocalCloneOptions, UserRepository,
+    };
+
+    use super::*;
+    use crate::tools::workbench::tests::{Bench, repo_path};
+
+    /// Makes a repository of two commits, and a third that was not accepted.
+    async fn world(directory: &Path) -> (LocalClone, CommitId, CommitId) {
+        let user_repository = directory.join("repo");
+        std::fs::create_dir(&user_repository).unwrap();
+        std::fs::write(user_repository.join("a.txt"), "one\ntwo\nthree\n").unwrap();
+        let git = Git::open(&Environment::from_pairs(std::env::vars_os()))
+            .await
+            .unwrap();
+        UserRepository::create(&git, &user_repository, "main", "start here")
+            .await
+            .unwrap();
+        let options = LocalCloneOptions {
+            user_repository,
+            state: directory.join("state"),
+            identity: Identity::default(),
+        };
+        let clone = LocalClone::open_or_create(git, options).await.unwrap();
+        let first = clone.default_branch_head().await.unwrap().commit;
+        let base = commit(&clone, &first, "one\nTWO\nthree\n", "shout the second").await;
+        let refused = commit(&clone, &base, "secret\n", "never landed").await;
+        (clone, base, refused)
+    }
+
+    async fn commit(clone: &LocalClone, parent: &CommitId, text: &str, subject: &str) -> CommitId {
+        let change = FileChange::Write {
+            path: repo_path("a.txt"),
+            content: text.as_bytes().to_vec(),
+        };
+        let tree = clone.create_tree(parent, &[change]).await.unwrap();
+        let new = NewCommit {
+            tree: &tree,
+            parents: std::slice::from_ref(parent),
+            message: &CommitMessage::new(subject),
+            when: chrono::DateTime::UNIX_EPOCH,
+        };
+        clone.create_commit(new).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn log_show_and_blame_tell_what_lies_behind_the_base_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let (clone, base, refused) = world(directory.path()).await;
+        let history = History::new(clone, base.clone());
+        let bench = Bench::new(&[], &[]);
+        let short = &base.as_str()[..8];
+        let rows = [
+            (json!({ "action": "log" }), "start here", false),
+            (
+                json!({ "action": "log", "path": "missing" }),
+                "[nothing]",
+                false,
+            ),
+            (json!({ "action": "show", "commit": short }), "+TWO", false),
+            (
+                json!({ "action": "blame", "path": "a.txt", "from": 2 }),
+                "2) TWO",
+                false,
+            ),
+            (
+                json!({ "action": "blame", "path": "a.txt", "from": 90 }),
+                "3 lines",
+                true,
+            ),
+            (json!({ "action": "blame" }), "needs `path`", true),
+            (json!({ "action": "show" }), "needs `commit`", true),
+            (
+                json!({ "action": "show", "commit": "main" }),
+                "there is no commit",
+                true,
+            ),
+            (
+                json!({ "action": "show", "commit": refused.as_str() }),
+                "there is no commit",
+                true,
+            ),
+        ];
+        for (arguments, told, failed) in rows {
+            let output = bench.run(&history, arguments.clone()).await;
+            assert!(output.text.contains(told), "{arguments}: {}", output.text);
+            assert_eq!(output.is_error, failed, "{arguments}");
+        }
+        let log = bench
+            .run(&history, json!({ "action": "log", "path": "a.txt" }))
+            .await
+            .text;
+        assert_eq!(log.lines().count(), 2, "{log}");
+        assert!(!log.contains("never landed"), "{log}");
+    }
+}
