@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ropewalk_agents::places::Places;
-use ropewalk_config::{Config, Environment, Loaded, Locations};
+use ropewalk_config::settings::VariableName;
+use ropewalk_config::{Config, ConfigError, Environment, Loaded, Locations};
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::UserSlug;
 
@@ -43,6 +44,8 @@ impl Project {
     /// Finds what follows from a loaded configuration.
     pub fn of(loaded: Loaded, environment: &Environment) -> Result<Self, CliError> {
         secrets::keep(loaded.secrets(environment));
+        refuse_keys(&loaded)?;
+        refuse_keys(&loaded)?;
         let locations = loaded.locations(environment)?;
         let user = loaded.person(environment)?;
         Ok(Self {
@@ -74,4 +77,26 @@ impl Project {
     pub fn file(&self, key: &str, path: &Path) -> Result<PathBuf, CliError> {
         Ok(self.loaded.resolve(key, path)?)
     }
+}
+
+/// Refuses to give commands the key of a provider, or the token of a broker.
+fn refuse_keys(loaded: &Loaded) -> Result<(), ConfigError> {
+    let config = &loaded.config;
+    let named = config.providers.values();
+    let keys: Vec<String> = named
+        .filter_map(|provider| provider.key_variable.clone())
+        .chain(config.bus.token_variable.clone())
+        .chain(ropewalk_llm::shipped_key_variables())
+        .collect();
+    let is_key = |(_, name): &(usize, &VariableName)| keys.iter().any(|key| key == name.as_str());
+    let mut variables = config.sandbox.variables.iter().enumerate();
+    let Some((index, name)) = variables.find(is_key) else {
+        return Ok(());
+    };
+    let key = format!("sandbox.variables[{index}]");
+    Err(ConfigError::Invalid {
+        origin: loaded.origin(&key),
+        reason: format!("`{name}` holds a key of this program, which no command gets; drop it"),
+        key,
+    })
 }

@@ -12,6 +12,7 @@ mod sandbox;
 mod transport;
 mod vigil;
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -55,6 +56,17 @@ pub(crate) fn check_rust(environment: &Environment) -> Result<(), CliError> {
 /// Returns the variables that children may see.
 pub(crate) fn child_environment(environment: &Environment) -> ropewalk_workspace::Environment {
     ropewalk_workspace::Environment::from_pairs(environment.pairs())
+}
+
+/// Returns the variables that commands of builds see: those of any child, and those that the configuration names.
+pub(crate) fn command_environment(
+    project: &Project,
+    environment: &Environment,
+) -> ropewalk_workspace::Environment {
+    let passed = &project.config().sandbox.variables;
+    let is_named = |name: &OsStr| passed.iter().any(|wanted| name == wanted.as_str());
+    let named = environment.pairs().filter(|(name, _)| is_named(name));
+    child_environment(environment).with(named)
 }
 
 /// Sends logs to standard error as the configuration says; a verb that is no `service` only warns by default.

@@ -13,6 +13,9 @@ use crate::origin::Origin;
 /// The most a configuration file may hold.
 const MOST_BYTES: u64 = 1024 * 1024;
 
+/// What a key outside of any section is short for.
+const SHORT: [(&str, &str); 1] = [("sandbox", "sandbox.mode")];
+
 /// The sections whose values are texts even where the defaults name none.
 const TEXT_SECTIONS: [&str; 4] = ["project.", "person.", "providers.", "rehearsal."];
 
@@ -33,13 +36,17 @@ impl Layers {
         })?;
         let layer = Layer { text, origin };
         for (key, item) in document.as_table() {
-            layer.merge(&mut self.values, &mut self.origins, key, key, item);
+            match in_full(key) {
+                Some(path) if !item.is_table_like() => layer.set(self, path, item),
+                _ => layer.merge(&mut self.values, &mut self.origins, key, key, item),
+            }
         }
         Ok(())
     }
 
     /// Lays one value, written as text, over what is there; `path` is dotted.
     pub(crate) fn add_text(&mut self, path: &str, text: &str, origin: &Origin) {
+        let path = in_full(path).unwrap_or(path);
         let known = self.at(path);
         let is_text = known.map_or_else(
             || {
@@ -60,9 +67,9 @@ impl Layers {
         set(&mut self.values, path, value);
     }
 
-    /// Returns whether `key` is a key outside of any section.
-    pub(crate) fn is_sectionless(&self, key: &str) -> bool {
-        self.values.get(key).is_some_and(|value| !value.is_object())
+    /// Returns whether `key` may stand outside of any section.
+    pub(crate) fn is_sectionless(key: &str) -> bool {
+        in_full(key).is_some()
     }
 
     /// Returns where the value at `path`, or the nearest table around it, was set; for a section, where its first value was.
@@ -118,6 +125,12 @@ impl Layers {
     }
 }
 
+/// Returns the key in its section that `key` is short for.
+pub(crate) fn in_full(key: &str) -> Option<&'static str> {
+    let found = SHORT.iter().find(|(short, _)| *short == key);
+    found.map(|(_, full)| *full)
+}
+
 fn collect_leaves(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(table) if !table.is_empty() => {
@@ -168,6 +181,14 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
+    /// Sets the value at the dotted `path`, whose section may not be there yet.
+    fn set(&self, layers: &mut Layers, path: &str, item: &Item) {
+        let origin = self.origin.at(line_of(self.text, item.span()));
+        forget(&mut layers.origins, path);
+        layers.origins.insert(path.to_owned(), origin);
+        set(&mut layers.values, path, json_of_item(item));
+    }
+
     fn merge(
         &self,
         target: &mut Map<String, Value>,

@@ -169,7 +169,7 @@ fn add_environment(layers: &mut Layers, environment: &Environment) {
         };
         let path = rest.to_ascii_lowercase().replace("__", ".");
         // A name without `__` is no key, unless a key stands outside of the sections; other programs may own it.
-        if path.contains('.') || layers.is_sectionless(&path) {
+        if path.contains('.') || Layers::is_sectionless(&path) {
             layers.add_text(&path, text, &Origin::Environment(name.to_owned()));
         }
     }

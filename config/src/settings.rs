@@ -3,6 +3,7 @@
 mod agents;
 mod models;
 mod project;
+mod sandbox;
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,13 @@ pub use agents::{
     SpecificationSettings, StuckMinutes, ValidationSettings,
 };
 pub use models::{
-    InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings, Sandbox,
+    InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
 };
 pub use project::{
     BusSettings, InvalidLocation, LogFormat, LogSettings, PersonSettings, ProjectSettings,
     RehearsalSettings, StoreLocation, StoreSettings, Transport,
 };
+pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
 
 pub(crate) use project::{password, without_password};
 
@@ -28,7 +30,7 @@ pub(crate) use project::{password, without_password};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How commands that a model asks for are confined.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxSettings,
     /// The project.
     pub project: ProjectSettings,
     /// The person at the keyboard.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ropewalk_config::settings::{Sandbox, Transport};
+use ropewalk_config::settings::{SandboxMode, Transport};
 use ropewalk_config::{Config, ConfigError, Environment, Origin};
 
 /// A user and a project on disk.
@@ -110,7 +110,7 @@ fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
 
 #[test]
 fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
-    let cases: [(&[u8], &[&str]); 15] = [
+    let cases: [(&[u8], &[&str]); 18] = [
         (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
         (b"[build]\npackage_managers = [\"npm\", \"curl\"]\n", &["ropewalk.toml:2", "`build.package_managers", "unknown variant `curl`, expected `npm` or `pip`"]),
         (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
@@ -118,6 +118,9 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"build = 3\n", &["ropewalk.toml:1", "`build`", "invalid type: integer"]),
         (b"[build]\nloops = 0\n", &["ropewalk.toml:2", "`build.loops`", "at least 1"]),
         (b"[bus]\ntransport = \"kafka\"\n", &["ropewalk.toml:2", "`bus.transport`", "write `embedded`, `nats`"]),
+        (b"sandbox = \"maybe\"\n", &["ropewalk.toml:1", "`sandbox.mode`", "expected `required` or `off`"]),
+        (b"[sandbox]\nvariables = [\n\"RUST_LOG\",\n\"A=1\"]\n", &["ropewalk.toml:4", "`sandbox.variables[1]`", "`A=1` names no variable", "`RUST_LOG`"]),
+        (b"[sandbox]\nvariables = [\"LD_PRELOAD\"]\n", &["ropewalk.toml:2", "`sandbox.variables[0]`", "drop it"]),
         (b"[build\nloops = 2\n", &["ropewalk.toml:1", "not valid TOML"]),
         (b"[build]\nloops = 2\nloops = 3\n", &["ropewalk.toml:3", "not valid TOML", "duplicate key"]),
         (b"\xef\xbb\xbf[build]\r\nloops = true\r\n", &["ropewalk.toml:2", "`build.loops`"]),
@@ -147,7 +150,11 @@ fn variables_and_flags_are_refused_like_files() -> anyhow::Result<()> {
             "$ROPEWALK_BUILD__LOOPS: `build.loops`",
         ),
         ("ROPEWALK_BUILD__LOPS", "1", "unknown field `lops`"),
-        ("ROPEWALK_SANDBOX", "maybe", "$ROPEWALK_SANDBOX: `sandbox`"),
+        (
+            "ROPEWALK_SANDBOX",
+            "maybe",
+            "$ROPEWALK_SANDBOX: `sandbox.mode`",
+        ),
     ] {
         let refusal = desk.refusal(&[(variable, value)], &[]);
         assert!(refusal.contains(expected), "{refusal}");
@@ -181,7 +188,7 @@ fn a_value_may_be_quoted_as_in_a_file() -> anyhow::Result<()> {
     let loaded = Desk::new()?.load(&[], &flags)?;
     let name = loaded.config.project.name.map(|name| name.to_string());
     assert_eq!(name.as_deref(), Some("walks"));
-    assert_eq!(loaded.config.sandbox, Sandbox::Off);
+    assert_eq!(loaded.config.sandbox.mode, SandboxMode::Off);
     assert_eq!(loaded.config.models.chat.to_string(), "a/b");
     Ok(())
 }
@@ -319,11 +326,7 @@ fn the_defaults_name_every_key() -> anyhow::Result<()> {
     let text = ropewalk_config::DEFAULTS;
     let config = serde_json::to_value(Config::shipped()?)?;
     let sections = config.as_object().map(serde_json::Map::keys);
-    for section in sections
-        .into_iter()
-        .flatten()
-        .filter(|name| *name != "sandbox")
-    {
+    for section in sections.into_iter().flatten() {
         assert!(text.contains(&format!("[{section}")), "{section}");
     }
     for key in [

@@ -63,7 +63,9 @@ impl Clone {
 #[test]
 fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::Result<()> {
     let cases = [
-        ("sandbox = \"off\"", "sandbox"),
+        ("sandbox = \"off\"", "sandbox.mode"),
+        ("[sandbox]\nmode = \"off\"", "sandbox.mode"),
+        ("sandbox.variables = [\"RUST_LOG\"]", "sandbox.variables"),
         (
             "[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"",
             "providers.anthropic.base_url",
@@ -184,7 +186,7 @@ fn what_the_user_allows_anyway_is_not_asked() -> anyhow::Result<()> {
     clone.user("sandbox = \"off\"\n[build]\nturns = 80\n")?;
     assert_eq!(clone.refused(), [""; 0]);
     clone.user("[build]\nturns = 79\n")?;
-    assert_eq!(clone.refused(), ["build.turns", "sandbox"]);
+    assert_eq!(clone.refused(), ["build.turns", "sandbox.mode"]);
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub use error::{ModelError, TimeoutKind};
 pub use message::{Block, Message, Role, ToolUse};
 pub use model::Model;
 pub use price::{Cost, Price, PriceTable};
-pub use provider::{BuildError, ProviderConfig, ProviderKind, build};
+pub use provider::{BuildError, ProviderConfig, ProviderKind, build, shipped_key_variables};
 pub use reply::{Delta, Reply, ReplyStream, StopReason, Usage, complete};
 pub use request::{ModelRequest, ScriptKey, ToolChoice, ToolSpec};
 pub use retry::{RetryPolicy, Retrying};

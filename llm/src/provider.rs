@@ -142,6 +142,14 @@ pub enum BuildError {
     Http(#[from] http::HttpError),
 }
 
+/// Returns the variables that hold the keys of the providers that come with the house.
+pub fn shipped_key_variables() -> impl Iterator<Item = String> {
+    let shipped = SHIPPED
+        .iter()
+        .filter_map(|(name, toml)| ProviderConfig::parse(name, toml).ok());
+    shipped.filter_map(|provider| provider.key_variable)
+}
+
 impl ProviderConfig {
     /// Reads a data file; `name` names it in errors.
     pub fn parse(name: &str, toml: &str) -> Result<Self, BuildError> {

@@ -33,6 +33,19 @@ impl Environment {
         Self { variables }
     }
 
+    /// Adds what a person lets commands have beside.
+    pub fn with<Name, Value>(mut self, named: impl IntoIterator<Item = (Name, Value)>) -> Self
+    where
+        Name: Into<OsString>,
+        Value: Into<OsString>,
+    {
+        let named = named
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        self.variables.extend(named);
+        self
+    }
+
     /// Returns the variables that children inherit.
     pub fn variables(&self) -> &[(OsString, OsString)] {
         &self.variables

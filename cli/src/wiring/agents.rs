@@ -138,7 +138,7 @@ pub(crate) async fn lander(
     let git = super::git(environment).await?;
     let clone = open_clone(project, git).await?;
     let confinement = super::confinement(project, environment).await?;
-    let runner = CommandRunner::new(super::child_environment(environment));
+    let runner = CommandRunner::new(super::command_environment(project, environment));
     let runner = runner.confined(confinement.sandbox);
     let config = project.config();
     let options = BuildOptions::from_config(config, deadlines(config));
@@ -229,7 +229,7 @@ impl<'a> Shop<'a> {
     }
 
     fn build(&self, repository: &LocalClone) -> Result<BuildAgent, CliError> {
-        let environment = super::child_environment(self.parts.environment);
+        let environment = super::command_environment(self.parts.project, self.parts.environment);
         let owner = processes::name(self.parts.project.state(), self.parts.process);
         let parts = BuildParts {
             engine: self.parts.engine.clone(),

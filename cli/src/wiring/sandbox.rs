@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ropewalk_config::Environment;
-use ropewalk_config::settings::{ModelPolicy, Sandbox as Setting};
+use ropewalk_config::settings::{ModelPolicy, SandboxMode};
 use ropewalk_workspace::sandbox::{Limits, Sandbox, SandboxOptions, helper};
 
 use crate::error::CliError;
@@ -23,9 +23,9 @@ pub(crate) async fn confinement(
     environment: &Environment,
 ) -> Result<Confinement, CliError> {
     let config = project.config();
-    let found = match config.sandbox {
-        Setting::Off => Err("the sandbox is off".to_owned()),
-        Setting::Required => probe(project, environment).await,
+    let found = match config.sandbox.mode {
+        SandboxMode::Off => Err("the sandbox is off".to_owned()),
+        SandboxMode::Required => probe(project, environment).await,
     };
     let works = found.as_ref().map(drop).map_err(Clone::clone);
     let warning = match config.check_model_policy(works)? {

@@ -6,7 +6,9 @@ use std::process::Command as Process;
 use assert_cmd::Command;
 use serde_json::Value;
 
-use crate::world::{World, one_line};
+use crate::approvals::{specified, text, until};
+use crate::secrets::holding;
+use crate::world::{World, one_line, one_task};
 
 const PROJECT: &str = "[project]\nname = \"walks\"\nrepo = \".\"\nstate = \"../state\"\n";
 /// Becomes root of users of its own, lets nobody make any more namespaces, and goes on.
@@ -87,6 +89,50 @@ fn where_nothing_confines_only_scripted_models_run() {
     }
     assert!(!said.contains("canary"), "{said}");
     assert!(!world.state().exists());
+}
+
+#[test]
+fn commands_get_the_variables_that_are_named_and_no_others() {
+    let world = World::scripted();
+    let check = "echo named=$NAMED other=$OTHER; false";
+    world.write("../script.yaml", &one_task(check));
+    let spec = specified(&world);
+    let up = world.up_with(&[
+        ("ROPEWALK_SANDBOX__VARIABLES", "[\"NAMED\", \"NOT_SET\"]"),
+        ("NAMED", "passed-on"),
+        ("OTHER", "kept-back"),
+    ]);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    world.run(&format!("spec approve {id} --hash {hash}"));
+    until(&world, "question list", |asked| asked[0]["id"].is_string());
+    drop(up);
+    assert_eq!(holding(world.root(), &["kept-back"]), [""; 0]);
+    let said = "named=passed-on other=\n";
+    let escaped = "named=passed-on other=\\n";
+    assert_ne!(holding(&world.state(), &[said, escaped]), [""; 0]);
+}
+
+#[test]
+fn no_command_is_given_a_key_of_this_program() {
+    let world = World::scripted();
+    for (name, settings) in [
+        ("OPENAI_API_KEY", ""),
+        ("MINE", "providers.x.key_variable=MINE"),
+        ("MINE", "bus.token_variable=MINE"),
+    ] {
+        let mut check = world.ropewalk(["config", "check"]);
+        check.env(
+            "ROPEWALK_SANDBOX__VARIABLES",
+            format!("[\"A\", \"{name}\"]"),
+        );
+        if !settings.is_empty() {
+            check.args(["--set", settings, "--set", "providers.x.kind=openai"]);
+            check.args(["--set", "bus.transport=nats://127.0.0.1:1"]);
+        }
+        let said = one_line(check, 1);
+        let wanted = format!("`sandbox.variables[1]`: `{name}` holds a key");
+        assert!(said.contains(&wanted), "{said}");
+    }
 }
 
 #[test]

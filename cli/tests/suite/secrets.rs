@@ -14,7 +14,7 @@ const ENCODED: [&str; 3] = [
 ];
 
 /// Returns the files below `directory` that hold one of `words`.
-fn holding(directory: &Path, words: &[&str]) -> Vec<String> {
+pub(crate) fn holding(directory: &Path, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

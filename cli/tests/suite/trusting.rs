@@ -67,7 +67,7 @@ fn what_was_read_is_trusted_until_a_byte_of_it_changes() {
         String::from_utf8(shown.stderr).unwrap(),
     );
     for key in [
-        "sandbox = \"off\"",
+        "sandbox.mode = \"off\"",
         "providers.local.base_url = \"http://127.0.0.1:1\"",
     ] {
         assert!(keys.contains(key), "{keys}");
@@ -105,7 +105,7 @@ fn what_was_read_is_trusted_until_a_byte_of_it_changes() {
     let shown = String::from_utf8(shown.stdout).unwrap();
     let was = "providers.local.base_url was \"http://127.0.0.1:1\"";
     assert!(
-        shown.contains(was) && !shown.contains("sandbox was"),
+        shown.contains(was) && !shown.contains("sandbox.mode was"),
         "{shown}"
     );
     world.refused(&format!("trust --hash {hash}"), 1);

@@ -5,18 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Config;
+use super::{Config, SandboxMode};
 use crate::error::ConfigError;
-
-/// How commands that a model asks for are confined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sandbox {
-    /// They are confined, or do not run.
-    Required,
-    /// They run with the rights of the user.
-    Off,
-}
 
 /// The models by role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,19 +141,21 @@ impl Config {
             .roles()
             .into_iter()
             .find(|(_, choice)| !self.is_scripted(&choice.provider));
-        match (unconfined, self.sandbox, works) {
-            (None, Sandbox::Off, _) | (_, Sandbox::Required, Ok(())) => Ok(ModelPolicy::Safe),
-            (None, Sandbox::Required, Err(reason)) => Ok(ModelPolicy::Warn(format!(
+        match (unconfined, self.sandbox.mode, works) {
+            (None, SandboxMode::Off, _) | (_, SandboxMode::Required, Ok(())) => {
+                Ok(ModelPolicy::Safe)
+            }
+            (None, SandboxMode::Required, Err(reason)) => Ok(ModelPolicy::Warn(format!(
                 "commands run with your rights on this machine, which only scripted models may: {reason}"
             ))),
-            (Some((role, choice)), Sandbox::Required, Err(reason)) => {
+            (Some((role, choice)), SandboxMode::Required, Err(reason)) => {
                 Err(ConfigError::SandboxRequired {
                     role,
                     model: choice.to_string(),
                     reason,
                 })
             }
-            (Some((_, choice)), Sandbox::Off, _) => Ok(ModelPolicy::Warn(format!(
+            (Some((_, choice)), SandboxMode::Off, _) => Ok(ModelPolicy::Warn(format!(
                 "the sandbox is off: commands that `{choice}` asks for run with your rights on this machine"
             ))),
         }
@@ -178,7 +170,7 @@ mod tests {
         ModelChoice::try_from(text.to_owned()).unwrap()
     }
 
-    fn all(model: &str, sandbox: Sandbox) -> Config {
+    fn all(model: &str, mode: SandboxMode) -> Config {
         let mut config = Config::shipped().unwrap();
         for role in [
             &mut config.models.chat,
@@ -188,13 +180,13 @@ mod tests {
         ] {
             *role = choice(model);
         }
-        config.sandbox = sandbox;
+        config.sandbox.mode = mode;
         config
     }
 
     #[test]
     fn only_scripted_models_run_without_a_sandbox() {
-        use Sandbox::{Off, Required};
+        use SandboxMode::{Off, Required};
         let rows = [
             ("scripted/rehearsal", Required, true, Some("")),
             ("scripted/rehearsal", Required, false, Some("nothing works")),
@@ -204,9 +196,9 @@ mod tests {
             ("ollama/qwen", Off, true, Some("the sandbox is off")),
             ("ollama/qwen", Off, false, Some("the sandbox is off")),
         ];
-        for (model, sandbox, works, expected) in rows {
+        for (model, mode, works, expected) in rows {
             let works = works.then_some(()).ok_or("nothing works".to_owned());
-            match (all(model, sandbox).check_model_policy(works), expected) {
+            match (all(model, mode).check_model_policy(works), expected) {
                 (Ok(ModelPolicy::Safe), Some(warning)) => assert_eq!(warning, "", "{model}"),
                 (Ok(ModelPolicy::Warn(said)), Some(warning)) => {
                     assert!(!warning.is_empty() && said.contains(warning), "{said}");
@@ -216,14 +208,14 @@ mod tests {
                     assert!(said.contains("nothing works"), "{said}");
                     assert!(said.contains("sandbox = \"off\""), "{said}");
                 }
-                (found, _) => panic!("{model} {sandbox:?}: {found:?}"),
+                (found, _) => panic!("{model} {mode:?}: {found:?}"),
             }
         }
     }
 
     #[test]
     fn a_provider_of_another_name_may_be_scripted_and_one_called_scripted_may_not() {
-        let mut config = all("mine/x", Sandbox::Required);
+        let mut config = all("mine/x", SandboxMode::Required);
         config.providers.insert(
             "mine".into(),
             ProviderSettings {

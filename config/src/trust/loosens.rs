@@ -44,13 +44,13 @@ const HARMLESS: [&str; 13] = [
 fn rule(key: &str) -> Rule {
     let (section, _) = key.split_once('.').unwrap_or((key, ""));
     match key {
-        "sandbox" => Rule::Unless("required"),
+        "sandbox.mode" => Rule::Unless("required"),
         "bus.transport" => Rule::Unless("embedded"),
         "store.location" => Rule::Unless("sqlite"),
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
         "specification.auto_generate" => Rule::WhenTrue,
-        "build.package_managers" => Rule::WhenMoreNames,
+        "build.package_managers" | "sandbox.variables" => Rule::WhenMoreNames,
         // Commands run on this machine, whatever confines them.
         "gate.commands" => Rule::Always,
         _ if HARMLESS.contains(&key) => Rule::Never,
@@ -147,9 +147,14 @@ mod tests {
     #[test]
     fn a_choice_loosens_unless_it_is_the_tight_one() {
         let required = json!("required");
-        check("sandbox", &json!("off"), Some(&required), true);
-        check("sandbox", &json!("off"), Some(&json!("off")), false);
-        check("sandbox", &json!("required"), Some(&json!("off")), false);
+        check("sandbox.mode", &json!("off"), Some(&required), true);
+        check("sandbox.mode", &json!("off"), Some(&json!("off")), false);
+        check(
+            "sandbox.mode",
+            &json!("required"),
+            Some(&json!("off")),
+            false,
+        );
         let generate = "specification.auto_generate";
         check(generate, &json!(true), Some(&json!(false)), true);
         check(generate, &json!(false), Some(&json!(true)), false);
