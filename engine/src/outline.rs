@@ -142,11 +142,7 @@ impl Walk<'_> {
 
     fn signature(&self, node: Node<'_>) -> String {
         let text = |from: usize, to: usize| self.source.get(from..to).unwrap_or_default();
-        let value = node.child_by_field_name("value");
-        let body = node
-            .child_by_field_name("body")
-            .or_else(|| value.and_then(|value| value.child_by_field_name("body")));
-        let end = body.map_or(node.end_byte(), |body| body.start_byte());
+        let end = inside(node).map_or(node.end_byte(), |inside| inside.start_byte());
         let declared = text(node.start_byte(), end);
         let declared = declared
             .split_once('{')
@@ -161,6 +157,19 @@ impl Walk<'_> {
         }
         shortened(signature.trim_end_matches([':', ';', ' ', '=']))
     }
+}
+
+/// Returns what a definition holds and its signature does not: a body, or the value of a table.
+fn inside(node: Node<'_>) -> Option<Node<'_>> {
+    let body = node.child_by_field_name("body");
+    body.or_else(|| match node.kind() {
+        "assignment" => node.child_by_field_name("right"),
+        "variable_declarator" => {
+            let value = node.child_by_field_name("value")?;
+            Some(value.child_by_field_name("body").unwrap_or(value))
+        }
+        _ => None,
+    })
 }
 
 fn shortened(text: &str) -> String {

@@ -139,7 +139,9 @@ fn names_own_file(output: &str) -> bool {
 }
 
 fn missing(output: &str) -> String {
-    let line = output.lines().rev().find(|line| line.contains("not found"));
+    let mut said = output.lines().rev().filter(|line| !line.trim().is_empty());
+    let last = said.clone().next();
+    let line = said.find(|line| line.contains("not found")).or(last);
     let line = line.unwrap_or("there is no such program");
     line.trim().chars().take(200).collect()
 }

@@ -18,6 +18,18 @@ use crate::task::TaskBlock;
 /// The most bytes a document may have.
 pub const MOST_BYTES: usize = 1024 * 1024;
 
+/// Ends a document that ideation keeps up to date, before the hash of what stands above.
+pub const KEPT_UP_TO_DATE: &str =
+    "<!-- written by ideation, kept up to date until somebody edits it:";
+
+/// Returns a document as it is meant to be read: without the mark of who keeps it.
+pub fn without_mark(text: &str) -> &str {
+    match text.rsplit_once(KEPT_UP_TO_DATE) {
+        Some((before, mark)) if mark.trim_end().ends_with("-->") => before.trim_end(),
+        _ => text,
+    }
+}
+
 /// Says what is wrong with a document, where, and how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]

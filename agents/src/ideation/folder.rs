@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use ropewalk_schemas::ContentHash;
+use ropewalk_schemas::document::KEPT_UP_TO_DATE;
 use ropewalk_schemas::idea::{Artifact, Signals};
 
 use super::decide::SAVE_FROM;
 use crate::idea_folder::{BRIEF, README, is_blank};
-
-/// Begins the last line of a document that nobody but this agent has written.
-const MARK: &str = "<!-- written by ideation, kept up to date until somebody edits it:";
 
 /// A document as this agent would have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,15 +96,16 @@ pub(super) fn reconcile(existing: Option<&str>, rendered: &Rendered) -> String {
 fn marked(text: &str) -> String {
     let body = format!("{}\n", text.trim_end());
     let hash = ContentHash::of(body.as_bytes());
-    format!("{body}\n{MARK} {hash} -->\n")
+    format!("{body}\n{KEPT_UP_TO_DATE} {hash} -->\n")
 }
 
 fn is_ours(text: &str) -> bool {
-    text.rsplit_once(MARK).is_some_and(|(before, mark)| {
-        let body = format!("{}\n", before.trim_end());
-        mark.trim().strip_suffix("-->").map(str::trim)
-            == Some(ContentHash::of(body.as_bytes()).as_str())
-    })
+    text.rsplit_once(KEPT_UP_TO_DATE)
+        .is_some_and(|(before, mark)| {
+            let body = format!("{}\n", before.trim_end());
+            mark.trim().strip_suffix("-->").map(str::trim)
+                == Some(ContentHash::of(body.as_bytes()).as_str())
+        })
 }
 
 fn with_missing(text: &str, parts: &[String]) -> String {
@@ -197,6 +196,8 @@ fn lines(signals: &Signals) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_schemas::document::without_mark;
+
     use super::*;
 
     fn artifact(kind: &str, content: &str, confidence: f64) -> Artifact {
@@ -263,6 +264,7 @@ mod tests {
         let first = reconcile(None, &rendered("one"));
         let second = reconcile(Some(&first), &rendered("two"));
         assert!(second.starts_with("two\n") && !second.contains("one"));
+        assert_eq!(without_mark(&second), "two");
         let edited = second.replace("two\n", "two and a half\n");
         let third = reconcile(Some(&edited), &rendered("three"));
         assert!(third.starts_with("two and a half\n") && third.ends_with("part of three\n"));

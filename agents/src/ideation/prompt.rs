@@ -6,6 +6,7 @@ use ropewalk_config::prompts::{Prompt, Prompts};
 use ropewalk_engine::llm::{Block, Message as Spoken, Role, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::idea::Author;
 use serde_json::json;
 
@@ -153,5 +154,8 @@ fn conversation(heard: &Heard) -> Vec<Spoken> {
 }
 
 fn bounded(text: &str) -> String {
-    text.chars().take(DOCUMENT_CHARACTERS).collect()
+    without_mark(text)
+        .chars()
+        .take(DOCUMENT_CHARACTERS)
+        .collect()
 }

@@ -21,8 +21,8 @@ const LONGEST_BYTES: u64 = 512 * 1024;
 const HEAVY_BYTES: u64 = 64 * 1024;
 /// So many files of a directory are named.
 const NAMED: usize = 24;
-/// So many lines of one outline are shown.
-const SYMBOLS: usize = 30;
+/// So much of one outline is shown, however many there are.
+const SHARE_BYTES: usize = 1_200;
 /// So many kinds of files are counted.
 const KINDS: usize = 8;
 
@@ -71,8 +71,13 @@ pub(super) fn render(blobs: &[Blob], outlines: &[(&str, &[Symbol])]) -> String {
     let mut text = summary(blobs);
     text.push_str(&directories(blobs));
     let mut used = 0;
-    for (path, symbols) in outlines.iter().filter(|(_, symbols)| !symbols.is_empty()) {
-        let outline = outlined(path, symbols);
+    let told: Vec<_> = outlines
+        .iter()
+        .filter(|(_, symbols)| !symbols.is_empty())
+        .collect();
+    let share = (OUTLINE_BYTES / told.len().max(1)).max(SHARE_BYTES);
+    for (path, symbols) in told {
+        let outline = outlined(path, symbols, share);
         if used + outline.len() > OUTLINE_BYTES {
             continue;
         }
@@ -184,21 +189,20 @@ fn line(path: &str, directory: &Directory<'_>) -> String {
     }
 }
 
-fn outlined(path: &str, symbols: &[Symbol]) -> String {
-    let shown: Vec<Symbol> = symbols
-        .iter()
-        .filter(|symbol| symbol.depth <= 1)
-        .take(SYMBOLS)
-        .cloned()
-        .collect();
-    let left = symbols.len() - shown.len();
-    let mut text = format!(
-        "\n{}\n{}",
-        short(path),
-        ropewalk_engine::outline::render(&shown)
-    );
-    if left > 0 {
-        _ = writeln!(text, "[{left} more]");
+fn outlined(path: &str, symbols: &[Symbol], share: usize) -> String {
+    let mut text = format!("\n{}\n", short(path));
+    let mut shown = 0;
+    for symbol in symbols.iter().filter(|symbol| symbol.depth <= 1) {
+        let line = ropewalk_engine::outline::render(std::slice::from_ref(symbol));
+        if text.len() + line.len() + 20 > share {
+            break;
+        }
+        text.push_str(&line);
+        shown += 1;
+    }
+    if shown < symbols.len() {
+        // Writing to a string cannot fail.
+        _ = writeln!(text, "[{} more]", symbols.len() - shown);
     }
     text
 }
@@ -301,7 +305,7 @@ mod tests {
         let text = render(&blobs, &outlines);
         assert!(text.len() < 22 * 1024, "{}", text.len());
         assert!(
-            text.contains("more directories]") && text.contains("[169 more]"),
+            text.contains("more directories]") && text.contains("[190 more]"),
             "{text}"
         );
         assert!(text.starts_with("50000 files, 190 MB: 50000 .py.\n/ (50000 files, 190 MB)\nd"));

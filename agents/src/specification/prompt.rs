@@ -8,6 +8,7 @@ use ropewalk_engine::{
     ContextBuilder, Job, Limits, ModelRole, SectionKind, Submission, UsageScope,
 };
 use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::specification::Complexity;
 use serde_json::{Value, json};
@@ -164,7 +165,10 @@ impl Fits {
 }
 
 fn shown(document: &Text) -> String {
-    document.text.chars().take(DOCUMENT_CHARACTERS).collect()
+    without_mark(&document.text)
+        .chars()
+        .take(DOCUMENT_CHARACTERS)
+        .collect()
 }
 
 /// What the model is asked: the work, what people have answered, and what it had written before.

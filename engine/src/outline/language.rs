@@ -88,9 +88,10 @@ impl Language {
                         Part::Leaf
                     }
                     Some("class") => Part::Container,
-                    _ => Part::Opaque,
+                    _ => table(node),
                 }
             }
+            (Self::Python, "assignment") => table(node),
             (Self::C | Self::Cpp, "declaration" | "field_declaration") => declaration(node),
             (Self::C | Self::Cpp, "class_specifier" | "struct_specifier" | "union_specifier") => {
                 with_body(node, Part::Container)
@@ -164,6 +165,19 @@ impl Language {
             Self::Python => &["class_definition"],
             Self::Rust => &["impl_item", "trait_item", "mod_item"],
         }
+    }
+}
+
+/// A value that takes several lines, such as a table of routes or formats, counts where the whole file can see it.
+fn table(node: Node<'_>) -> Part {
+    let is_long = node.end_position().row - node.start_position().row >= 3;
+    let around = node.parent().and_then(|statement| statement.parent());
+    let is_global = around
+        .is_some_and(|around| matches!(around.kind(), "module" | "program" | "export_statement"));
+    if is_long && is_global {
+        Part::Leaf
+    } else {
+        Part::Opaque
     }
 }
 

@@ -14,13 +14,13 @@ fn each_language_tells_what_a_file_defines_without_the_bodies() {
         ),
         (
             "a.py",
-            "import os\n\nclass A(B):\n    \"\"\"Doc.\"\"\"\n\n    @property\n    def c(self, d: int = 1) -> str:\n        def inner(): pass\n        return str(d)\n\nif os.name:\n    async def e(): ...\n",
-            "3-9  class A(B)\n7-9    def c(self, d: int = 1) -> str\n12-12  async def e()\n",
+            "import os\nX = 1\nT: dict = {\n  1: 2,\n  2: 3,\n}\n\nclass A(B):\n    \"\"\"Doc.\"\"\"\n\n    @property\n    def c(self, d: int = 1) -> str:\n        def inner(): pass\n        return str(d)\n\nif os.name:\n    async def e(): ...\n",
+            "3-6  T: dict\n8-14  class A(B)\n12-14    def c(self, d: int = 1) -> str\n17-17  async def e()\n",
         ),
         (
             "a.js",
-            "export default class A extends B {\n  c(d) { return d }\n}\nexport const e = async (f) => {\n  return f\n}\nconst g = 1\nfunction* h() {}\ndescribe('x', () => { function no() {} })\n",
-            "1-3  class A extends B\n2-2    c(d)\n4-6  e = async (f) =>\n8-8  function* h()\n",
+            "export default class A extends B {\n  c(d) { return d }\n}\nexport const e = async (f) => {\n  return f\n}\nconst g = 1\nconst t = [\n  1,\n  2,\n]\nfunction* h() {}\ndescribe('x', () => { function no() {} })\n",
+            "1-3  class A extends B\n2-2    c(d)\n4-6  e = async (f) =>\n8-11  t\n12-12  function* h()\n",
         ),
         (
             "a.ts",

@@ -1,11 +1,8 @@
-//! Checks that tasks form a plan: names are unique, dependencies exist and form no ring, and each keeps to its few files.
+//! Checks that tasks form a plan: names are unique, dependencies exist and form no ring, and each names what it changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::task::TaskBlock;
-
-/// The most files beside the primary one.
-const MOST_MORE_FILES: usize = 2;
 
 /// Says why tasks form no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,14 +21,6 @@ pub enum GraphFault {
     /// Tasks wait for each other.
     #[error("tasks `{}` depend on each other in a ring; take one out of a `depends_on`", .0.join("` → `"))]
     Ring(Vec<String>),
-    /// A task names too many files.
-    #[error("task `{task}` names {count} more files; {MOST_MORE_FILES} is the most, so split it")]
-    TooManyFiles {
-        /// The task.
-        task: String,
-        /// How many more files it names.
-        count: usize,
-    },
     /// A task names a file twice.
     #[error("task `{task}` names `{file}` twice; name each file once")]
     RepeatedFile {
@@ -51,7 +40,6 @@ impl GraphFault {
         match self {
             Self::Repeated(task)
             | Self::UnknownDependency { task, .. }
-            | Self::TooManyFiles { task, .. }
             | Self::RepeatedFile { task, .. }
             | Self::NoCommand(task) => Some(task),
             Self::Ring(tasks) => tasks.first().map(String::as_str),
@@ -84,12 +72,6 @@ pub fn check(tasks: &[TaskBlock]) -> Result<(), GraphFault> {
 
 fn check_alone(task: &TaskBlock) -> Result<(), GraphFault> {
     let name = || task.id.to_string();
-    if task.more_files.len() > MOST_MORE_FILES {
-        return Err(GraphFault::TooManyFiles {
-            task: name(),
-            count: task.more_files.len(),
-        });
-    }
     let mut keys = BTreeSet::new();
     if let Some(file) = task.files().find(|file| !keys.insert(file.key())) {
         return Err(GraphFault::RepeatedFile {
@@ -180,10 +162,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_plan_names_its_task() {
-        let mut many = task("a", &[]);
-        many.more_files = ["b", "c", "d"]
-            .map(|file| RepoPath::parse(file).unwrap())
-            .to_vec();
         let mut twice = task("a", &[]);
         twice.more_files = vec![RepoPath::parse("A").unwrap()];
         let mut unchecked = task("a", &[]);
@@ -191,7 +169,6 @@ mod tests {
         for (plan, expected) in [
             (vec![task("a", &[]), task("a", &[])], "occurs twice"),
             (vec![task("a", &["z"])], "depends on `z`"),
-            (vec![many], "3 more files"),
             (vec![twice], "`A` twice"),
             (vec![unchecked], "empty validation command"),
         ] {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RepoPath, TaskId};
@@ -155,7 +156,9 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     });
     Ok((
         first(conventions).map(|bytes| text(bytes, CONVENTION_LETTERS)),
-        first(ideas).map_or_else(String::new, |bytes| text(bytes, IDEA_LETTERS)),
+        first(ideas).map_or_else(String::new, |bytes| {
+            cut(without_mark(&String::from_utf8_lossy(&bytes)), IDEA_LETTERS)
+        }),
         sizes.collect(),
     ))
 }

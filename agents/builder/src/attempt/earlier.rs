@@ -3,7 +3,7 @@
 use ropewalk_gate::output::bounded;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::Attempt;
-use ropewalk_store::Query;
+use ropewalk_store::{Query, Versioned};
 
 use super::background::Earlier;
 use super::work::Work;
@@ -15,11 +15,7 @@ const DIFFERENCE_BYTES: usize = 24 * 1024;
 /// Shows the latest work of earlier conversations; none where there was no work.
 pub(super) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderError> {
     let attempt = &work.claim.attempt;
-    let query = Query::new()
-        .equal("build", attempt.build.to_string())
-        .equal("task", attempt.task.as_str())
-        .order_by("number");
-    let attempts = work.context.store.list::<Attempt>(query).await?;
+    let attempts = attempts(work).await?;
     let before = attempts
         .iter()
         .rev()
@@ -42,8 +38,29 @@ pub(super) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderErro
     Ok(None)
 }
 
+/// Returns what an agent said of `candidate` when it handed it in.
+pub(super) async fn said_of(
+    work: &Work<'_>,
+    candidate: &CommitId,
+) -> Result<Option<String>, BuilderError> {
+    let attempts = attempts(work).await?;
+    let works = attempts.iter().rev().filter_map(latest);
+    let mut said = works.filter(|(commit, _)| commit == candidate);
+    Ok(said.find_map(|(_, summary)| summary))
+}
+
+/// Lists the attempts at the task, the first one first.
+async fn attempts(work: &Work<'_>) -> Result<Vec<Versioned<Attempt>>, BuilderError> {
+    let attempt = &work.claim.attempt;
+    let query = Query::new()
+        .equal("build", attempt.build.to_string())
+        .equal("task", attempt.task.as_str())
+        .order_by("number");
+    Ok(work.context.store.list::<Attempt>(query).await?)
+}
+
 /// Returns the last work of an attempt with what its agent said of it.
-fn latest(attempt: &Attempt) -> Option<(CommitId, Option<String>)> {
+fn latest(attempt: &Versioned<Attempt>) -> Option<(CommitId, Option<String>)> {
     let refused = attempt.tries.last();
     let candidate = attempt
         .candidate

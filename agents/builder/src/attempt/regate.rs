@@ -7,7 +7,7 @@ use ropewalk_workspace::Rebase;
 use super::landing;
 use super::report::Report;
 use super::work::{Work, held_now};
-use super::{Ending, Proposal, check_proposal, start};
+use super::{Ending, Proposal, check_proposal, earlier, start};
 use crate::error::BuilderError;
 
 /// Puts kept work onto the head and checks it there: what a person allowed, or what no check could look at before.
@@ -34,6 +34,7 @@ pub(super) async fn regate(
     report.candidate = Some(commit.clone());
     report.preserve_ref = Some(preserved.reference);
     report.granted.clone_from(&kept.granted);
+    report.summary = earlier::said_of(work, &kept.candidate).await?;
     let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
     check_proposal(work, &Proposal { commit, allowed }, report).await
 }

@@ -302,6 +302,15 @@ async fn a_check_that_could_not_run_is_asked_about_and_looks_at_the_kept_work_ag
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(house.prompts("T-1").len(), 1, "the work was done already");
+    let attempts = open.attempts(build.id, "T-1").await;
+    let [held, landed] = &attempts[..] else {
+        panic!("{attempts:?}");
+    };
+    assert!(held.summary.is_some());
+    assert_eq!(
+        landed.summary, held.summary,
+        "what was said of it goes with it"
+    );
     open.close().await;
 }
 
