@@ -12,6 +12,7 @@ mod edit;
 mod entry;
 mod environment;
 mod error;
+mod language;
 mod layers;
 mod load;
 mod locations;

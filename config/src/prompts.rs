@@ -1,11 +1,10 @@
 //! Holds the prompts of `prompts/*.md` and fills in their values.
 
-use minijinja::UndefinedBehavior;
-use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use serde::Serialize;
 
 use crate::error::ConfigError;
+use crate::language::{environment, in_one_line};
 
 /// The shipped files.
 const FILES: [(&str, &str); 12] = [
@@ -111,15 +110,7 @@ pub struct PromptError {
 impl Prompts {
     /// Loads the shipped prompts.
     pub fn shipped() -> Result<Self, ConfigError> {
-        let mut environment = minijinja::Environment::new();
-        // A missing value must be an error and not a hole in what a model is told.
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        let syntax = SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()
-            .map_err(|error| broken("", &error))?;
-        environment.set_syntax(syntax);
+        let mut environment = environment().map_err(|error| broken("", &error))?;
         for (file, text) in FILES {
             environment
                 .add_template(file, text)
@@ -137,7 +128,7 @@ impl Prompts {
             .map(|text| text.trim().to_owned())
             .map_err(|error| PromptError {
                 file,
-                reason: with_causes(&error),
+                reason: in_one_line(&error),
             })
     }
 }
@@ -145,19 +136,8 @@ impl Prompts {
 fn broken(file: &str, error: &minijinja::Error) -> ConfigError {
     ConfigError::Shipped {
         file: format!("prompts/{file}"),
-        reason: error.to_string(),
+        reason: in_one_line(error),
     }
-}
-
-/// Returns `error` with its causes in one line, since an error inside an included file is a cause.
-fn with_causes(error: &minijinja::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text.lines().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Holds the question templates of `questions/*.yaml`, checked when they are loaded (seed pipeline §11, design §11).
 
 pub mod choice;
-mod condition;
 mod template;
 mod trigger;
+mod writing;
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::idea::Phase;
 use ropewalk_schemas::question::{Choice, QuestionKind};
 
-pub use condition::{Comparison, Condition, Expression, InvalidCondition, MissingFact, Operator};
 use template::Template;
 pub use trigger::Trigger;
+use writing::Writing;
 
 use crate::error::ConfigError;
 
@@ -50,6 +50,7 @@ pub type Values<'a> = BTreeMap<&'a str, String>;
 #[derive(Debug, Clone)]
 pub struct QuestionTemplates {
     templates: BTreeMap<Trigger, Template>,
+    writing: Writing,
 }
 
 /// A question with its values filled in, not yet asked.
@@ -73,7 +74,7 @@ pub struct QuestionDraft {
     pub consequential: bool,
 }
 
-/// Says why a question cannot be filled in.
+/// Says why a question cannot be filled in, or not whether it applies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// A value was not given.
@@ -83,6 +84,22 @@ pub enum RenderError {
         trigger: &'static str,
         /// The placeholder.
         name: &'static str,
+    },
+    /// A number of its condition was not given.
+    #[error("the condition of `{trigger}` needs `{fact}`")]
+    MissingFact {
+        /// The trigger.
+        trigger: &'static str,
+        /// The number.
+        fact: &'static str,
+    },
+    /// Its template or its condition takes no such values.
+    #[error("question `{trigger}` cannot be filled in: {reason}")]
+    Unfit {
+        /// The trigger.
+        trigger: &'static str,
+        /// What does not fit.
+        reason: String,
     },
     /// The default is none of the choices.
     #[error("question `{trigger}` takes no default `{default}`; give the id of one of its choices")]
@@ -104,13 +121,15 @@ impl QuestionTemplates {
     pub fn read<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ConfigError> {
+        let broken = |file: &str, reason: String| ConfigError::Shipped {
+            file: file.to_owned(),
+            reason,
+        };
+        let writing = Writing::new().map_err(|reason| broken("questions", reason))?;
         let mut templates = BTreeMap::new();
         for (file, text) in files {
-            let broken = |reason: String| ConfigError::Shipped {
-                file: file.to_owned(),
-                reason,
-            };
-            for template in template::read(text).map_err(broken)? {
+            let broken = |reason: String| broken(file, reason);
+            for template in template::read(text, &writing).map_err(broken)? {
                 let trigger = template.trigger;
                 if templates.insert(trigger, template).is_some() {
                     let name = trigger.as_str();
@@ -122,11 +141,11 @@ impl QuestionTemplates {
             .iter()
             .find(|trigger| !templates.contains_key(trigger))
         {
-            Some(trigger) => Err(ConfigError::Shipped {
-                file: "questions".to_owned(),
-                reason: format!("`{}` has no template", trigger.as_str()),
-            }),
-            None => Ok(Self { templates }),
+            Some(trigger) => {
+                let reason = format!("`{}` has no template", trigger.as_str());
+                Err(broken("questions", reason))
+            }
+            None => Ok(Self { templates, writing }),
         }
     }
 
@@ -135,22 +154,26 @@ impl QuestionTemplates {
         &self,
         trigger: Trigger,
         facts: &BTreeMap<&str, f64>,
-    ) -> Result<bool, MissingFact> {
-        let condition = self
-            .templates
-            .get(&trigger)
-            .and_then(|template| template.condition.as_ref());
-        condition.map_or(Ok(true), |condition| {
-            condition.holds(facts).map_err(|fact| MissingFact {
+    ) -> Result<bool, RenderError> {
+        let template = self.templates.get(&trigger);
+        let Some(condition) = template.and_then(|template| template.condition.as_ref()) else {
+            return Ok(true);
+        };
+        let missing = trigger
+            .facts()
+            .iter()
+            .find(|fact| !facts.contains_key(*fact));
+        if let Some(fact) = missing {
+            return Err(RenderError::MissingFact {
                 trigger: trigger.as_str(),
                 fact,
-            })
-        })
-    }
-
-    /// Returns the condition of `trigger`, if it has one.
-    pub fn condition(&self, trigger: Trigger) -> Option<&Condition> {
-        self.templates.get(&trigger)?.condition.as_ref()
+            });
+        }
+        let unfit = |reason| RenderError::Unfit {
+            trigger: trigger.as_str(),
+            reason,
+        };
+        self.writing.holds(condition, facts).map_err(unfit)
     }
 
     /// Returns the only phase in which `trigger` asks, if it is bound to one.
@@ -175,7 +198,7 @@ impl QuestionTemplates {
             });
         }
         // `read` has made sure that every trigger has a template.
-        self.templates[&trigger].fill(values)
+        self.templates[&trigger].fill(&self.writing, values)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Reads one file of question templates and checks each against its trigger.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::idea::Phase;
 use ropewalk_schemas::question::{Choice, QuestionKind};
 use serde::Deserialize;
 
-use super::{Condition, QuestionDraft, RenderError, Trigger, Values};
+use super::writing::Writing;
+use super::{QuestionDraft, RenderError, Trigger, Values};
 use crate::yaml;
 
 /// A template as a file holds it.
@@ -52,7 +53,7 @@ struct WrittenChoice {
 pub(super) struct Template {
     pub(super) trigger: Trigger,
     pub(super) phase: Option<Phase>,
-    pub(super) condition: Option<Condition>,
+    pub(super) condition: Option<String>,
     kind: QuestionKind,
     text: String,
     context: String,
@@ -63,28 +64,22 @@ pub(super) struct Template {
 }
 
 /// Reads the templates of one file; the error names the trigger and what is wrong with it.
-pub(super) fn read(text: &str) -> Result<Vec<Template>, String> {
+pub(super) fn read(text: &str, writing: &Writing) -> Result<Vec<Template>, String> {
     let written: Vec<Written> = yaml::read(text)?;
     written
         .into_iter()
         .map(|written| {
             let name = written.trigger.as_str();
-            check(written).map_err(|reason| format!("`{name}`: {reason}"))
+            check(written, writing).map_err(|reason| format!("`{name}`: {reason}"))
         })
         .collect()
 }
 
-fn check(written: Written) -> Result<Template, String> {
-    let condition: Option<Condition> = written
-        .condition
-        .as_deref()
-        .map(str::parse)
-        .transpose()
-        .map_err(|error: super::InvalidCondition| error.to_string())?;
+fn check(written: Written, writing: &Writing) -> Result<Template, String> {
     let template = Template {
         trigger: written.trigger,
         phase: written.phase,
-        condition,
+        condition: written.condition,
         kind: written.kind,
         text: written.text.trim_end().to_owned(),
         context: written.context,
@@ -94,8 +89,9 @@ fn check(written: Written) -> Result<Template, String> {
         consequential: written.consequential,
     };
     template.check_choices()?;
-    template.check_default()?;
-    template.check_names()?;
+    template.check_default(writing)?;
+    template.check_texts(writing)?;
+    template.check_condition(writing)?;
     Ok(template.with_implied_default())
 }
 
@@ -112,36 +108,43 @@ fn choice(written: WrittenChoice) -> Choice {
 
 impl Template {
     /// Fills in the values, which the caller has checked to be complete.
-    pub(super) fn fill(&self, values: &Values<'_>) -> Result<QuestionDraft, RenderError> {
-        let with = |text: &String| filled(text, values);
+    pub(super) fn fill(
+        &self,
+        writing: &Writing,
+        values: &Values<'_>,
+    ) -> Result<QuestionDraft, RenderError> {
+        let with = |text: &String| {
+            let filled = writing.filled(text, values);
+            filled.map_err(|reason| RenderError::Unfit {
+                trigger: self.trigger.as_str(),
+                reason,
+            })
+        };
+        let choice = |choice: &Choice| {
+            Ok(Choice {
+                label: with(&choice.label)?,
+                description: choice.description.as_ref().map(with).transpose()?,
+                implications: choice.implications.as_ref().map(with).transpose()?,
+                ..choice.clone()
+            })
+        };
+        let default = self.default.as_ref().map(with).transpose()?;
         Ok(QuestionDraft {
             trigger: self.trigger,
             kind: self.kind,
-            text: with(&self.text),
-            context: with(&self.context),
-            choices: self
-                .choices
-                .iter()
-                .map(|choice| Choice {
-                    label: with(&choice.label),
-                    description: choice.description.as_ref().map(with),
-                    implications: choice.implications.as_ref().map(with),
-                    ..choice.clone()
-                })
-                .collect(),
+            text: with(&self.text)?,
+            context: with(&self.context)?,
+            choices: self.choices.iter().map(choice).collect::<Result<_, _>>()?,
             free_text: self.free_text,
-            default: self.default_of(values)?,
+            default: default.map(|id| self.default_of(id)).transpose()?,
             consequential: self.consequential,
         })
     }
 
-    /// Returns the choice that the default names once the values are filled in.
-    fn default_of(&self, values: &Values<'_>) -> Result<Option<ChoiceId>, RenderError> {
-        let Some(default) = self.default.as_ref().map(|text| filled(text, values)) else {
-            return Ok(None);
-        };
+    /// Returns the choice that a default names whose values are filled in.
+    fn default_of(&self, default: String) -> Result<ChoiceId, RenderError> {
         match self.choice(&default) {
-            Some(choice) => Ok(Some(choice.id.clone())),
+            Some(choice) => Ok(choice.id.clone()),
             None => Err(RenderError::DefaultIsNoChoice {
                 trigger: self.trigger.as_str(),
                 default,
@@ -178,7 +181,7 @@ impl Template {
     }
 
     /// Checks that the default fits the kind: only a clarifying question names one, and none with consequences has any.
-    fn check_default(&self) -> Result<(), String> {
+    fn check_default(&self, writing: &Writing) -> Result<(), String> {
         let recommended = self.choices.iter().filter(|choice| choice.recommended);
         match (self.kind, &self.default) {
             (QuestionKind::Clarifying, None) => Err("a clarifying question needs a default".into()),
@@ -186,9 +189,9 @@ impl Template {
                 Err("a question with consequences takes no default".into())
             }
             (QuestionKind::Clarifying, Some(default)) => {
-                let known =
-                    placeholders(default).next().is_some() || self.choice(default).is_some();
-                if known {
+                let named = |reason| format!("`default`: {reason}");
+                let filled_in = !writing.placeholders(default).map_err(named)?.is_empty();
+                if filled_in || self.choice(default).is_some() {
                     Ok(())
                 } else {
                     Err(format!("the default `{default}` is none of the choices"))
@@ -202,33 +205,62 @@ impl Template {
         }
     }
 
-    /// Checks that the placeholders and the fields are those that the trigger declares.
-    fn check_names(&self) -> Result<(), String> {
+    /// Lists every text into which values are filled, with its key.
+    fn texts(&self) -> impl Iterator<Item = (String, &String)> {
+        let keys = [("text", Some(&self.text)), ("context", Some(&self.context))];
+        let own = keys.into_iter().chain([("default", self.default.as_ref())]);
+        let own = own.map(|(key, text)| (key.to_owned(), text));
         let choices = self.choices.iter().flat_map(|choice| {
-            std::iter::once(&choice.label)
-                .chain(&choice.description)
-                .chain(&choice.implications)
+            let key = |name: &str| format!("{name} of `{}`", choice.id);
+            [
+                (key("label"), Some(&choice.label)),
+                (key("description"), choice.description.as_ref()),
+                (key("implications"), choice.implications.as_ref()),
+            ]
         });
-        let used: BTreeSet<&str> = [&self.text, &self.context]
-            .into_iter()
-            .chain(choices)
-            .chain(&self.default)
-            .flat_map(|text| placeholders(text))
-            .collect();
-        let declared = self.trigger.placeholders().iter().copied().collect();
+        own.chain(choices)
+            .filter_map(|(key, text)| Some((key, text?)))
+    }
+
+    /// Checks that the texts can be filled in, and speak of all values that the trigger declares and of no other.
+    fn check_texts(&self, writing: &Writing) -> Result<(), String> {
+        let mut used = BTreeSet::new();
+        for (key, text) in self.texts() {
+            let names = writing.placeholders(text);
+            used.extend(names.map_err(|reason| format!("{key}: {reason}"))?);
+        }
+        let declared = names(self.trigger.placeholders());
         if let Some(name) = used.symmetric_difference(&declared).next() {
             return Err(format!(
                 "placeholder `{name}` must be both in the template and in the list of the trigger"
             ));
         }
-        let fields: BTreeSet<&str> = self.condition.iter().flat_map(Condition::fields).collect();
-        let facts = self.trigger.facts().iter().copied().collect();
-        match fields.symmetric_difference(&facts).next() {
-            Some(field) => Err(format!(
-                "field `{field}` must be both in the condition and in the list of the trigger"
-            )),
-            None => Ok(()),
+        // What the language does not know, a filter for example, shows only when a text is filled in.
+        let values = self.trigger.placeholders().iter();
+        let values = values.map(|name| (*name, (*name).to_owned())).collect();
+        for (key, text) in self.texts() {
+            let filled = writing.filled(text, &values);
+            filled.map_err(|reason| format!("{key}: {reason}"))?;
         }
+        Ok(())
+    }
+
+    /// Checks that the condition is one, and speaks of all numbers that the trigger declares and of no other.
+    fn check_condition(&self, writing: &Writing) -> Result<(), String> {
+        let in_condition = |reason| format!("condition: {reason}");
+        let condition = self.condition.as_ref();
+        let used = condition.map(|condition| writing.facts(condition));
+        let used = used.transpose().map_err(in_condition)?.unwrap_or_default();
+        let declared = names(self.trigger.facts());
+        if let Some(field) = used.symmetric_difference(&declared).next() {
+            return Err(format!(
+                "field `{field}` must be both in the condition and in the list of the trigger"
+            ));
+        }
+        let facts = self.trigger.facts().iter();
+        let facts: BTreeMap<&str, f64> = facts.map(|fact| (*fact, 1.0)).collect();
+        let held = condition.map(|condition| writing.holds(condition, &facts));
+        held.transpose().map_err(in_condition).map(drop)
     }
 
     /// A confirming question that nobody answers is taken for its recommended choice, unless that has consequences.
@@ -241,40 +273,8 @@ impl Template {
     }
 }
 
-/// Finds the `{name}`s of a text.
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    text.split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
-        .filter(|name| is_name(name))
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-}
-
-/// Replaces each `{name}` in one pass, so that a value is never searched for placeholders.
-fn filled(text: &str, values: &Values<'_>) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        result.push_str(before);
-        match after.split_once('}') {
-            Some((name, behind)) if values.contains_key(name) => {
-                result.push_str(&values[name]);
-                rest = behind;
-            }
-            _ => {
-                result.push('{');
-                rest = after;
-            }
-        }
-    }
-    result.push_str(rest);
-    result
+fn names(declared: &[&str]) -> BTreeSet<String> {
+    declared.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -283,19 +283,28 @@ mod tests {
 
     #[test]
     fn a_template_that_does_not_fit_its_trigger_is_refused() {
+        let writing = Writing::new().unwrap();
         let head = "- {trigger: gotcha_candidate, context: c, kind: blocking, choices: \
                     [{id: add, label: a}, {id: project-only, label: b}, {id: reword, label: c}], text: ";
+        let text = |text: &str| format!("{head}'{text}'}}");
+        let condition = |condition: &str| {
+            let values = "{{task_id}}{{attempts}}{{error_message}}{{attempts_list}}{{standing}}{{recommended}}";
+            let ids = ["guide", "rethink", "skip", "manual", "leave"];
+            let choices = ids.map(|id| format!("{{id: {id}, label: a}}")).join(", ");
+            format!(
+                "- {{trigger: task_failed_repeatedly, context: c, kind: blocking, choices: [{choices}], text: '{values}', condition: {condition}}}"
+            )
+        };
         let seen = "- {trigger: weekly_summary, context: c, text: t, choices: [{id: seen, label: Good}], kind:";
         let cases = [
-            (format!("{head}'{{gotcha}} {{context}}'}}"), "placeholder `impact`"),
-            (
-                format!("{head}'{{gotcha}} {{context}} {{impact}} {{more}}'}}"),
-                "placeholder `more`",
-            ),
-            (
-                "- {trigger: task_failed_repeatedly, context: c, kind: blocking, choices: [{id: guide, label: a}, {id: rethink, label: a}, {id: skip, label: a}, {id: manual, label: a}, {id: leave, label: a}], text: '{task_id}{attempts}{error_message}{attempts_list}{standing}{recommended}', condition: tries > 1}".to_owned(),
-                "field `attempts`",
-            ),
+            (text("{{ gotcha }} {{ context }}"), "placeholder `impact`"),
+            (text("{{ gotcha }} {{ context }} {{ impact }} {{ more }}"), "placeholder `more`"),
+            (text("{{ gotcha }} {{ context }} {{ impact }} {gotcha}"), "text: `{gotcha}` fills nothing in"),
+            (text("{{ gotcha }} {{ context }} {{ impact"), "text: syntax error"),
+            (text("{{ gotcha }} {{ context }} {{ impact | shout }}"), "text: unknown filter"),
+            (condition("attempts"), "condition: `attempts` is a number"),
+            (condition("attempts > 1 AND attempts < 3"), "condition: syntax error"),
+            (condition("tries > 1"), "field `attempts`"),
             (format!("{seen} clarifying}}"), "needs a default"),
             (format!("{seen} clarifying, default: x}}"), "none of the choices"),
             (format!("{seen} blocking, default: seen}}"), "only a clarifying"),
@@ -324,8 +333,9 @@ mod tests {
             ),
         ];
         for (text, expected) in cases {
-            let refusal = read(&text).err().unwrap_or_default();
+            let refusal = read(&text, &writing).err().unwrap_or_default();
             assert!(refusal.contains(expected), "{text}: {refusal}");
+            assert_eq!(refusal.lines().count(), 1, "{refusal}");
         }
     }
 }
