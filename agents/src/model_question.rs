@@ -5,9 +5,7 @@ use ropewalk_orchestrator::questions::Asking;
 use ropewalk_schemas::question::{About, Choice, QuestionKind};
 use ropewalk_schemas::{ChoiceId, Slug};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The most bytes of a question.
 const TEXT_BYTES: usize = 8 * 1024;
@@ -173,21 +171,9 @@ impl ModelChoice {
     }
 }
 
-/// Returns the JSON Schema of a submission, with everything in its place, because small models follow no references.
-pub(crate) fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -5,7 +5,8 @@
 //! on, so that a job that runs again after a crash replays what was answered.
 //!
 //! To add one more tool: write `tools/<name>.rs` with a struct that implements [`Tool`], and name it in
-//! [`tools::build_tools`], or in `reading` there when it only looks. To add a language to outlines: see [`mod@outline`]. To add a section of context: give [`SectionKind`] a variant and its priority.
+//! [`tools::build_tools`], or in `reading` there when it only looks; models read the comments of its arguments, and
+//! `tests/tables/tools.json` shows all that they are told. To add a language to outlines: see [`mod@outline`]. To add a section of context: give [`SectionKind`] a variant and its priority.
 
 pub mod budget;
 pub mod context;
@@ -33,5 +34,8 @@ pub use error::EngineError;
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
 pub use observer::{Observer, Silent};
 pub use submission::Submission;
-pub use tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError};
+pub use tool::{
+    Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError,
+    plain_schema_of, schema_of,
+};
 pub use tools::{FileGrants, GrantReply, Workbench, WorkbenchOptions, build_tools, reading_tools};

@@ -1,6 +1,7 @@
 //! Defines what a tool is: words and a schema for the model, and what happens when the model calls it.
 
 mod arguments;
+mod derived;
 mod toolbox;
 mod truncate;
 
@@ -10,6 +11,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use derived::{plain_schema_of, schema_of};
 pub use toolbox::{Toolbox, ToolboxError};
 
 pub(crate) use arguments::{Schema, violations};
@@ -24,7 +26,7 @@ pub trait Tool: Send + Sync {
     /// Returns what it does, in words for the model.
     fn description(&self) -> &str;
 
-    /// Returns the JSON Schema of its arguments, an object.
+    /// Returns the JSON Schema of its arguments, an object; [`plain_schema_of`] derives it from their type.
     fn parameters(&self) -> Value;
 
     /// Says whether it may run beside others of its kind: it changes nothing.

@@ -22,7 +22,7 @@ use ropewalk_workspace::LocalClone;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError};
+use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError, plain_schema_of};
 
 pub use file_grants::{FileGrants, GrantReply};
 pub use workbench::{Workbench, WorkbenchOptions};
@@ -81,3 +81,6 @@ fn directory(text: Option<&str>) -> Result<Option<RepoPath>, ToolFailure> {
         Some(text) => path(text).map(Some),
     }
 }
+
+#[cfg(test)]
+mod tests;

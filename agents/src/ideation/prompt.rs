@@ -13,8 +13,8 @@ use serde_json::json;
 use super::IdeationOptions;
 use super::context::Heard;
 use super::reply::{self, Reply};
-use crate::model_question::schema_of;
 use crate::repository::{self, Look, Other};
+use ropewalk_engine::schema_of;
 
 /// The tool that ends the turn of the model.
 pub(super) const SUBMIT: &str = "reply";

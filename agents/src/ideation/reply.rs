@@ -143,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model_question::schema_of;
+    use ropewalk_engine::schema_of;
 
     #[test]
     fn a_reply_may_hold_as_little_as_its_text() {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::context::{Changed, Reviewed};
 use super::findings::{self, Findings};
-use crate::model_question::schema_of;
+use ropewalk_engine::schema_of;
 
 /// The tool that ends the job.
 const SUBMIT: &str = "review";

@@ -17,7 +17,7 @@ use super::context::{Material, Text};
 use super::submission::{self, Form};
 use super::{migrations, validate};
 use crate::idea_folder::{BRIEF, README};
-use crate::model_question::schema_of;
+use ropewalk_engine::schema_of;
 
 /// The tool that ends the work of the model.
 const SUBMIT: &str = "specification";

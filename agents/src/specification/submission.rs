@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model_question::schema_of;
+    use ropewalk_engine::schema_of;
 
     fn whole() -> Value {
         json!({

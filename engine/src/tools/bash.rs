@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_workspace::{CommandOutput, CommandSpec, CommandStatus};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments;
 use super::workbench::Workbench;
+use super::{arguments, plain_schema_of};
 use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// How long a command may take when the call says nothing else.
@@ -21,10 +22,14 @@ pub(super) struct Bash {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    #[schemars(length(min = 1))]
     command: String,
+    /// 120 when not given
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_SECONDS))]
     timeout_seconds: Option<u64>,
 }
 
@@ -46,16 +51,7 @@ impl Tool for Bash {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "command": { "type": "string", "minLength": 1 },
-                "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": MOST_SECONDS,
-                    "description": "120 when not given" },
-            },
-            "required": ["command"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {

@@ -1,11 +1,12 @@
 //! Shows what a source file defines, with the lines, without the bodies.
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::workbench::Workbench;
-use super::{arguments, path};
+use super::{arguments, path, plain_schema_of};
 use crate::outline::{Language, Symbol, outline, render};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
@@ -14,8 +15,10 @@ pub(super) struct CodeOutline {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// the file, relative to the repository
     path: String,
 }
 
@@ -37,14 +40,7 @@ impl Tool for CodeOutline {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "the file, relative to the repository" },
-            },
-            "required": ["path"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -85,6 +81,8 @@ fn told(symbols: &[Symbol]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tools::workbench::tests::Bench;
 

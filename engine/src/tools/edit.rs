@@ -3,12 +3,13 @@
 mod replace;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::{DiffTag, TextDiff};
 
 use super::workbench::Workbench;
-use super::{arguments, path};
+use super::{arguments, path, plain_schema_of};
 use crate::tool::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
 use replace::{ReplaceError, replace};
 
@@ -20,22 +21,32 @@ pub(super) struct Edit {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// the file, relative to the repository
     path: String,
+    /// the text as it stands in the file
     #[serde(default)]
+    #[schemars(length(min = 1))]
     old_text: Option<String>,
+    /// the text that takes its place
     #[serde(default)]
     new_text: Option<String>,
+    /// replace every occurrence
     #[serde(default)]
     replace_all: bool,
+    /// several replacements, in the place of `old_text` and `new_text`
     #[serde(default)]
+    #[schemars(length(min = 1, max = 50))]
     edits: Vec<Replacement>,
 }
 
-/// Is one text in the place of another.
-#[derive(Deserialize)]
+// One text in the place of another.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Replacement {
+    #[schemars(length(min = 1))]
     old_text: String,
     new_text: String,
     #[serde(default)]
@@ -78,22 +89,7 @@ impl Tool for Edit {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "the file, relative to the repository" },
-                "old_text": { "type": "string", "minLength": 1, "description": "the text as it stands in the file" },
-                "new_text": { "type": "string", "description": "the text that takes its place" },
-                "replace_all": { "type": "boolean", "description": "replace every occurrence" },
-                "edits": { "type": "array", "minItems": 1, "maxItems": 50,
-                    "description": "several replacements, in the place of `old_text` and `new_text`",
-                    "items": { "type": "object", "required": ["old_text", "new_text"], "additionalProperties": false,
-                        "properties": { "old_text": { "type": "string", "minLength": 1 },
-                            "new_text": { "type": "string" }, "replace_all": { "type": "boolean" } } } },
-            },
-            "required": ["path"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {

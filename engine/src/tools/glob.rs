@@ -4,12 +4,13 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use ropewalk_schemas::GlobPattern;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::walk::Area;
 use super::workbench::Workbench;
-use super::{arguments, directory};
+use super::{arguments, directory, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most files that are listed.
@@ -20,9 +21,12 @@ pub(super) struct Glob {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// a glob; `*` stops at `/`, `**` does not
     pattern: String,
+    /// the directory to look in
     #[serde(default)]
     path: Option<String>,
 }
@@ -44,15 +48,7 @@ impl Tool for Glob {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "pattern": { "type": "string", "description": "a glob; `*` stops at `/`, `**` does not" },
-                "path": { "type": "string", "description": "the directory to look in" },
-            },
-            "required": ["pattern"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -108,6 +104,8 @@ fn listing(mut paths: Vec<String>) -> String {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use serde_json::json;
 
     use super::*;
     use crate::tools::workbench::tests::Bench;

@@ -7,12 +7,13 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
 use ropewalk_schemas::GlobPattern;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::walk::Area;
 use super::workbench::Workbench;
-use super::{arguments, directory};
+use super::{arguments, directory, plain_schema_of};
 use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 use pattern::SearchPattern;
 
@@ -28,15 +29,22 @@ pub(super) struct Grep {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// a regular expression
     pattern: String,
+    /// the directory or file to search
     #[serde(default)]
     path: Option<String>,
+    /// only files that match, for example `*.rs`
     #[serde(default)]
     glob: Option<String>,
+    /// how many lines to show around a match
     #[serde(default)]
+    #[schemars(range(max = 20))]
     context: usize,
+    /// how many matches to pass over, to go on where an earlier search stopped
     #[serde(default)]
     offset: usize,
     #[serde(default)]
@@ -60,21 +68,7 @@ impl Tool for Grep {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "pattern": { "type": "string", "description": "a regular expression" },
-                "path": { "type": "string", "description": "the directory or file to search" },
-                "glob": { "type": "string", "description": "only files that match, for example `*.rs`" },
-                "context": { "type": "integer", "minimum": 0, "maximum": 20,
-                    "description": "how many lines to show around a match" },
-                "offset": { "type": "integer", "minimum": 0,
-                    "description": "how many matches to pass over, to go on where an earlier search stopped" },
-                "ignore_case": { "type": "boolean" },
-            },
-            "required": ["pattern"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -234,6 +228,8 @@ impl Sink for Lines {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tools::workbench::tests::Bench;
 

@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::{GitError, LocalClone};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{arguments, path};
+use super::{arguments, path, plain_schema_of};
 use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// So many commits are listed when the call does not say how many.
@@ -22,22 +23,31 @@ pub(super) struct History {
     base: CommitId,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     action: Action,
+    /// the file or directory, relative to the repository
     #[serde(default)]
     path: Option<String>,
+    /// the id of a commit, or its beginning
     #[serde(default)]
     commit: Option<String>,
+    /// how many commits to list
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_COMMITS))]
     count: Option<usize>,
+    /// the first line
     #[serde(default)]
+    #[schemars(range(min = 1))]
     from: Option<usize>,
+    /// the last line
     #[serde(default)]
+    #[schemars(range(min = 1))]
     to: Option<usize>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Action {
     Log,
@@ -139,20 +149,7 @@ impl Tool for History {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "action": { "type": "string", "enum": ["log", "show", "blame"] },
-                "path": { "type": "string", "description": "the file or directory, relative to the repository" },
-                "commit": { "type": "string", "description": "the id of a commit, or its beginning" },
-                "count": { "type": "integer", "minimum": 1, "maximum": MOST_COMMITS,
-                    "description": "how many commits to list" },
-                "from": { "type": "integer", "minimum": 1, "description": "the first line" },
-                "to": { "type": "integer", "minimum": 1, "description": "the last line" },
-            },
-            "required": ["action"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -181,7 +178,7 @@ impl Tool for History {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use ropewalk_workspace::clone::FileChange;
@@ -190,11 +187,13 @@ mod tests {
         CommitMessage, Environment, Git, Identity, LocalCloneOptions, UserRepository,
     };
 
+    use serde_json::json;
+
     use super::*;
     use crate::tools::workbench::tests::{Bench, repo_path};
 
     /// Makes a repository of two commits, and a third that was not accepted.
-    async fn world(directory: &Path) -> (LocalClone, CommitId, CommitId) {
+    pub(in crate::tools) async fn world(directory: &Path) -> (LocalClone, CommitId, CommitId) {
         let user_repository = directory.join("repo");
         std::fs::create_dir(&user_repository).unwrap();
         std::fs::write(user_repository.join("a.txt"), "one\ntwo\nthree\n").unwrap();

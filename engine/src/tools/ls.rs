@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use ropewalk_workspace::path::EntryKind;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::workbench::{Workbench, refused};
-use super::{arguments, directory};
+use super::{arguments, directory, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most entries that are listed.
@@ -17,8 +18,10 @@ pub(super) struct Ls {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// the directory, relative to the repository
     #[serde(default)]
     path: Option<String>,
 }
@@ -40,13 +43,7 @@ impl Tool for Ls {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "the directory, relative to the repository" },
-            },
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -87,6 +84,8 @@ impl Tool for Ls {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tools::workbench::tests::Bench;
 

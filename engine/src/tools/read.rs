@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::workbench::Workbench;
-use super::{arguments, path};
+use super::{arguments, path, plain_schema_of};
 use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most lines that a call may ask for.
@@ -34,12 +35,18 @@ pub(super) struct Read {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// the file, relative to the repository
     path: String,
+    /// the first line, from 1
     #[serde(default)]
+    #[schemars(range(min = 1))]
     offset: Option<usize>,
+    /// how many lines
     #[serde(default)]
+    #[schemars(range(min = 1, max = LINES))]
     limit: Option<usize>,
 }
 
@@ -61,16 +68,7 @@ impl Tool for Read {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "the file, relative to the repository" },
-                "offset": { "type": "integer", "minimum": 1, "description": "the first line, from 1" },
-                "limit": { "type": "integer", "minimum": 1, "maximum": LINES, "description": "how many lines" },
-            },
-            "required": ["path"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -225,6 +223,8 @@ fn is_binary(path: &str, content: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tools::workbench::tests::Bench;
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::RepoPath;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::file_grants::{FileGrants, GrantReply};
 use super::workbench::Workbench;
-use super::{arguments, path};
+use super::{arguments, path, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// So many files may be granted to one attempt.
@@ -22,9 +23,13 @@ pub(super) struct RequestFile {
     grants: Arc<dyn FileGrants>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    #[schemars(length(min = 1, max = MOST))]
     files: Vec<String>,
+    /// why the task needs them
+    #[schemars(length(min = 1))]
     reason: String,
 }
 
@@ -70,15 +75,7 @@ impl Tool for RequestFile {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "files": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": MOST },
-                "reason": { "type": "string", "minLength": 1, "description": "why the task needs them" },
-            },
-            "required": ["files", "reason"],
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {

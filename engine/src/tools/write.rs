@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use ropewalk_schemas::RepoPath;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::workbench::Workbench;
-use super::{arguments, path};
+use super::{arguments, path, plain_schema_of};
 use crate::tool::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Writes a file.
@@ -14,18 +15,24 @@ pub(super) struct Write {
     workbench: Workbench,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// the file, relative to the repository
     #[serde(default)]
     path: Option<String>,
+    /// all that the file is to hold
     #[serde(default)]
     content: Option<String>,
+    /// several files, in the place of `path` and `content`: all are written or none
     #[serde(default)]
+    #[schemars(length(min = 1, max = 20))]
     files: Vec<Content>,
 }
 
-/// Is a file as it is to be.
-#[derive(Deserialize)]
+// A file as it is to be.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Content {
     path: String,
     content: String,
@@ -64,18 +71,7 @@ impl Tool for Write {
     }
 
     fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "the file, relative to the repository" },
-                "content": { "type": "string", "description": "all that the file is to hold" },
-                "files": { "type": "array", "minItems": 1, "maxItems": 20,
-                    "description": "several files, in the place of `path` and `content`: all are written or none",
-                    "items": { "type": "object", "required": ["path", "content"], "additionalProperties": false,
-                        "properties": { "path": { "type": "string" }, "content": { "type": "string" } } } },
-            },
-            "additionalProperties": false,
-        })
+        plain_schema_of::<Arguments>()
     }
 
     fn concurrency_safe(&self) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ropewalk_config::{Prompt, PromptError, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
-use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
+use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope, plain_schema_of};
 use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::specification::Requirement;
 use ropewalk_schemas::task::Task;
@@ -141,7 +141,23 @@ fn submission() -> Submission {
     Submission {
         name: FINISH.to_owned(),
         description: "Ends the work on this task. The gate then checks it.".to_owned(),
-        schema: json!({
+        schema: plain_schema_of::<Finished>(),
+        check: Arc::new(|value| {
+            serde_json::from_value::<Finished>(value.clone())
+                .map(|_| ())
+                .map_err(|error| vec![error.to_string()])
+        }),
+        repairs: REPAIRS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_reads_what_a_result_must_hold_in_plain_words() {
+        let expected = json!({
             "type": "object",
             "properties": {
                 "summary": { "type": "string", "minLength": 1,
@@ -159,12 +175,7 @@ fn submission() -> Submission {
                 },
             },
             "required": ["summary"],
-        }),
-        check: Arc::new(|value| {
-            serde_json::from_value::<Finished>(value.clone())
-                .map(|_| ())
-                .map_err(|error| vec![error.to_string()])
-        }),
-        repairs: REPAIRS,
+        });
+        assert_eq!(submission().schema, expected);
     }
 }

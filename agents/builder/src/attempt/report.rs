@@ -5,6 +5,7 @@ use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{AttemptId, CommitId, KnowledgeId, RepoPath};
 use ropewalk_store::{ChangeSet, attempt_key};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::retry_on_conflict;
@@ -59,24 +60,29 @@ pub(crate) async fn kept(
 }
 
 /// A result as the model hands it in.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 pub(crate) struct Finished {
-    /// What it did.
+    /// What you changed, and what whoever builds on it has to know: names, signatures, decisions. Two to five sentences.
+    #[schemars(length(min = 1))]
     pub(crate) summary: String,
-    /// What the next task should know.
-    #[serde(default)]
-    pub(crate) lesson: Option<Lesson>,
-    /// Why the task cannot be done as it stands; nothing lands then.
+    /// Only where the task cannot be done as it stands: why, and what would have to change. Nothing lands then, and a
+    /// person decides.
     #[serde(default)]
     pub(crate) blocked: Option<String>,
+    /// A mistake that you made and mended and that others should avoid, if there was one.
+    #[serde(default)]
+    #[schemars(with = "Lesson")]
+    pub(crate) lesson: Option<Lesson>,
 }
 
 /// Something learned, as the model tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct Lesson {
-    /// What to heed.
+    // What to heed.
+    #[schemars(length(min = 1))]
     pub(crate) text: String,
-    /// The files that it applies to.
+    // The files that it applies to.
     #[serde(default)]
     pub(crate) globs: Vec<String>,
 }
