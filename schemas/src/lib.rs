@@ -17,6 +17,7 @@ pub mod document;
 pub mod event;
 pub mod fulfilment;
 pub mod glob_pattern;
+pub mod host_pattern;
 pub mod idea;
 pub mod ids;
 pub mod knowledge;
@@ -37,6 +38,7 @@ pub mod wish;
 
 pub use event::{CloudEvent, DecodeError, Event, EventPattern, Priority, Subject};
 pub use glob_pattern::{GlobPattern, GlobPatternError};
+pub use host_pattern::{HostPattern, HostPatternError};
 pub use ids::{
     AttemptId, BuildId, CallId, ChoiceId, CommitId, ComponentName, ContentHash, CorrelationId,
     EventId, InvalidId, KnowledgeId, MessageId, ProjectName, QuestionId, RequirementId, ReviewId,

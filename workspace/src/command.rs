@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Environment;
 use crate::process::orphans::OWNER;
 use crate::process::{self, CommandError, CommandStatus, Invocation};
+use crate::sandbox::egress::{Door, Refusal};
 use crate::sandbox::{Denial, Reach, Sandbox};
 
 /// The output kept per stream when the specification says nothing else.
@@ -181,18 +182,36 @@ impl CommandRunner {
         spec: &CommandSpec,
         cancel: &CancellationToken,
     ) -> Result<CommandOutput, CommandError> {
-        let finished = process::run(self.invocation(spec)?, cancel).await?;
+        let door = self
+            .sandbox
+            .as_ref()
+            .map(|sandbox| sandbox.door(&spec.reach));
+        let door = door.transpose()?.flatten();
+        let running = process::run(self.invocation(spec, door.as_ref())?, cancel);
+        let finished = match &door {
+            Some(door) => tokio::select! {
+                finished = running => finished?,
+                never = door.serve() => match never {},
+            },
+            None => running.await?,
+        };
+        let refusals = door.as_ref().map(Door::refusals).unwrap_or_default();
         let truncated = finished.stdout.truncated() || finished.stderr.truncated();
         let stdout = secrets::strike(&finished.stdout.text()).into_owned();
-        let stderr = secrets::strike(&finished.stderr.text()).into_owned();
+        let mut stderr = secrets::strike(&finished.stderr.text()).into_owned();
+        tell(&refusals, &mut stderr);
         let failed = finished.status != CommandStatus::Exited(0);
         let sandbox = self.sandbox.as_ref().filter(|_| failed);
+        let refused = refusals.into_iter().next().map(Denial::Refused);
         let denied = |text: &str| sandbox?.denial(text, &spec.reach);
         Ok(CommandOutput {
             status: finished.status,
             truncated,
             duration: finished.duration,
-            denial: denied(&stderr).or_else(|| denied(&stdout)),
+            denial: refused
+                .filter(|_| failed)
+                .or_else(|| denied(&stderr))
+                .or_else(|| denied(&stdout)),
             stdout,
             stderr,
             shell: matches!(spec.program, Program::Shell(_)),
@@ -204,8 +223,12 @@ impl CommandRunner {
         process::locate(Path::new(program), self.environment.variables())
     }
 
-    fn invocation<'a>(&'a self, spec: &'a CommandSpec) -> Result<Invocation<'a>, CommandError> {
-        let (program, arguments) = self.started(spec)?;
+    fn invocation<'a>(
+        &'a self,
+        spec: &'a CommandSpec,
+        door: Option<&Door>,
+    ) -> Result<Invocation<'a>, CommandError> {
+        let (program, arguments) = self.started(spec, door)?;
         Ok(Invocation {
             program,
             arguments,
@@ -226,7 +249,11 @@ impl CommandRunner {
     }
 
     /// Returns what to start, with what confines it.
-    fn started(&self, spec: &CommandSpec) -> Result<(OsString, Vec<OsString>), CommandError> {
+    fn started(
+        &self,
+        spec: &CommandSpec,
+        door: Option<&Door>,
+    ) -> Result<(OsString, Vec<OsString>), CommandError> {
         let command = match &spec.program {
             Program::Executable { name, arguments } => (name.clone(), arguments.clone()),
             Program::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
@@ -235,8 +262,23 @@ impl CommandRunner {
         let is_there = Path::new(&command.0).components().count() > 1
             || self.locate(&command.0.to_string_lossy()).is_some();
         match &self.sandbox {
-            Some(sandbox) if is_there => sandbox.confine(command, &spec.directory, &spec.reach),
+            Some(sandbox) if is_there => {
+                let door = door.map(Door::socket);
+                sandbox.confine(command, &spec.directory, &spec.reach, door)
+            }
             _ => Ok(command),
         }
+    }
+}
+
+/// Adds what a command was refused to what it said: not every program shows the answer of a proxy.
+fn tell(refusals: &[Refusal], stderr: &mut String) {
+    if !refusals.is_empty() && !stderr.is_empty() && !stderr.ends_with('\n') {
+        stderr.push('\n');
+    }
+    for refusal in refusals {
+        stderr.push_str("ropewalk: ");
+        stderr.push_str(&refusal.to_string());
+        stderr.push('\n');
     }
 }

@@ -13,6 +13,7 @@ mod denial;
 mod entry;
 mod fence;
 mod filter;
+mod forward;
 mod init;
 mod limits;
 mod loopback;
@@ -21,6 +22,8 @@ mod plan;
 mod stage;
 mod system;
 mod tree;
+
+pub mod egress;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
 use crate::process::{self, CommandError, CommandStatus, Invocation};
+use egress::{Door, Egress};
 use plan::{Mount, Plan};
 use stage::{Stage, WORD};
 
@@ -80,7 +84,7 @@ pub struct Unavailable {
 }
 
 /// What a sandbox is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SandboxOptions {
     /// What commands inherit: says where tools are.
     pub environment: Environment,
@@ -90,6 +94,8 @@ pub struct SandboxOptions {
     pub hidden: Vec<PathBuf>,
     /// What one command may use up.
     pub limits: Limits,
+    /// What commands reach beside their own loopback.
+    pub egress: Egress,
 }
 
 /// Confines commands; found out once, cheap to clone.
@@ -153,11 +159,24 @@ impl Sandbox {
         denial::find(output, reach.network, &hidden)
     }
 
+    /// Opens a way to the hosts that a command may reach; `None` where there are none.
+    pub(crate) fn door(&self, reach: &Reach) -> Result<Option<Door>, CommandError> {
+        let egress = &self.0.options.egress;
+        if egress.hosts.is_empty() || reach.network {
+            return Ok(None);
+        }
+        let opened = Door::open(egress.clone());
+        opened.map(Some).map_err(|source| CommandError::Spawn {
+            program: "the way to `sandbox.hosts`".to_owned(),
+            source,
+        })
+    }
+
     async fn try_out(&self) -> Result<(), String> {
         let directory = Path::new("/");
         let command = ("sh".into(), vec!["-c".into(), "exit 42".into()]);
         let (program, arguments) = self
-            .confine(command, directory, &Reach::default())
+            .confine(command, directory, &Reach::default(), None)
             .map_err(|error| error.to_string())?;
         let invocation = Invocation {
             program,
@@ -182,12 +201,14 @@ impl Sandbox {
         }
     }
 
-    /// Returns what to start in the place of a command, so that it runs confined.
+    /// Returns what to start in the place of a command, so that it runs confined; `door` is the socket by which it reaches
+    /// hosts.
     pub(crate) fn confine(
         &self,
         (program, arguments): (OsString, Vec<OsString>),
         directory: &Path,
         reach: &Reach,
+        door: Option<&Path>,
     ) -> Result<(OsString, Vec<OsString>), CommandError> {
         let Inner {
             level,
@@ -207,7 +228,8 @@ impl Sandbox {
                 source,
             })?;
         }
-        let plan = Plan::new(&directory, system, &options.hidden, &reach, options.limits);
+        let plan = Plan::new(&directory, system, &options.hidden, &reach, options.limits)
+            .with_door(door.map(real));
         let text = serde_json::to_string(&plan).map_err(|error| CommandError::Spawn {
             program: program.to_string_lossy().into_owned(),
             source: error.into(),

@@ -1,9 +1,11 @@
 //! Finds what confines commands on this machine, and whether the models of a project may do without.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ropewalk_config::Environment;
 use ropewalk_config::settings::{ModelPolicy, SandboxMode};
+use ropewalk_workspace::sandbox::egress::{Egress, Internet, Upstream};
 use ropewalk_workspace::sandbox::{Limits, Sandbox, SandboxOptions, helper};
 
 use crate::error::CliError;
@@ -25,7 +27,7 @@ pub(crate) async fn confinement(
     let config = project.config();
     let found = match config.sandbox.mode {
         SandboxMode::Off => Err("the sandbox is off".to_owned()),
-        SandboxMode::Required => probe(project, environment).await,
+        SandboxMode::Required => probe(project, environment, egress(project, environment)?).await,
     };
     let works = found.as_ref().map(drop).map_err(Clone::clone);
     let warning = match config.check_model_policy(works)? {
@@ -38,7 +40,25 @@ pub(crate) async fn confinement(
     })
 }
 
-async fn probe(project: &Project, environment: &Environment) -> Result<Sandbox, String> {
+/// Returns what commands reach; a proxy of this machine that cannot be used is no hindrance where nothing is listed.
+fn egress(project: &Project, environment: &Environment) -> Result<Egress, CliError> {
+    let hosts = project.config().sandbox.hosts.clone();
+    if hosts.is_empty() {
+        return Ok(Egress::none());
+    }
+    let upstream = Upstream::of(|name| environment.get(name));
+    Ok(Egress {
+        hosts,
+        upstream: upstream.map_err(|error| CliError::refused("proxy", error))?,
+        outside: Arc::new(Internet),
+    })
+}
+
+async fn probe(
+    project: &Project,
+    environment: &Environment,
+    egress: Egress,
+) -> Result<Sandbox, String> {
     let helper = helper().ok_or("this program cannot start itself again")?;
     let state = std::path::absolute(project.state()).unwrap_or_else(|_| project.state().to_owned());
     let settings =
@@ -48,6 +68,7 @@ async fn probe(project: &Project, environment: &Environment) -> Result<Sandbox, 
         helper,
         hidden: std::iter::once(state).chain(settings).collect(),
         limits: Limits::default(),
+        egress,
     };
     let found = Sandbox::probe(options).await;
     found.map_err(|unavailable| unavailable.to_string())

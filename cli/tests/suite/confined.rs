@@ -113,6 +113,43 @@ fn commands_get_the_variables_that_are_named_and_no_others() {
 }
 
 #[test]
+fn a_check_that_asks_a_host_that_is_not_listed_is_denied_by_the_sandbox() {
+    let world = World::scripted();
+    world.write("../script.yaml", &one_task("curl -fsS http://other.test/x"));
+    let spec = specified(&world);
+    let up = world.up_with(&[("ROPEWALK_SANDBOX__HOSTS", "[\"listed.test\"]")]);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    world.run(&format!("spec approve {id} --hash {hash}"));
+    until(&world, "question list", |asked| asked[0]["id"].is_string());
+    drop(up);
+    for said in [
+        "the sandbox does not let it reach `other.test`, which `sandbox.hosts` does not list",
+        "SANDBOX_DENIED",
+    ] {
+        assert_ne!(holding(&world.state(), &[said]), [""; 0], "{said}");
+    }
+}
+
+#[test]
+fn a_proxy_that_cannot_be_used_is_refused_where_hosts_are_listed() {
+    let world = World::scripted();
+    let up = |hosts: &str| {
+        let mut up = world.ropewalk(["doctor"]);
+        up.env("HTTPS_PROXY", "socks5://ada:canary@127.0.0.1:1");
+        up.args(["--set", &format!("sandbox.hosts={hosts}")]);
+        let output = up.output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = up("[\"listed.test\"]");
+    assert!(
+        said.contains("`HTTPS_PROXY` names no proxy that speaks HTTP"),
+        "{said}"
+    );
+    assert!(!said.contains("canary"), "{said}");
+    assert!(!up("[]").contains("HTTPS_PROXY"));
+}
+
+#[test]
 fn no_command_is_given_a_key_of_this_program() {
     let world = World::scripted();
     for (name, settings) in [

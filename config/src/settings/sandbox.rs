@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ropewalk_schemas::HostPattern;
 use serde::{Deserialize, Serialize};
 
 /// How commands that a model asks for are confined.
@@ -10,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct SandboxSettings {
     /// Whether they are.
     pub mode: SandboxMode,
+    /// The hosts that commands reach.
+    pub hosts: Vec<HostPattern>,
     /// The variables of this program's environment that commands get beside the few that say where tools are.
     pub variables: Vec<VariableName>,
 }

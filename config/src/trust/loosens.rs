@@ -50,7 +50,7 @@ fn rule(key: &str) -> Rule {
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
         "specification.auto_generate" => Rule::WhenTrue,
-        "build.package_managers" | "sandbox.variables" => Rule::WhenMoreNames,
+        "build.package_managers" | "sandbox.hosts" | "sandbox.variables" => Rule::WhenMoreNames,
         // Commands run on this machine, whatever confines them.
         "gate.commands" => Rule::Always,
         _ if HARMLESS.contains(&key) => Rule::Never,

@@ -69,6 +69,7 @@ mod tests {
                 Mount::Write("/slot".into()),
             ],
             network: false,
+            door: None,
             limits: Limits {
                 memory_bytes: 1,
                 processes: 1,

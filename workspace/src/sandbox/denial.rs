@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::egress::Refusal;
+
 /// What tools say of a name that nobody resolves, before the name.
 const UNRESOLVED: [&str; 6] = [
     "Could not resolve host: ",
@@ -25,8 +27,10 @@ const ABSENT: &str = "No such file or directory";
 /// What a sandbox kept from a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// This host, as far as it is named: there is no network.
+    /// This host, as far as it is named: there is no network but by the proxy to those that are listed.
     Host(Option<String>),
+    /// A host that was asked for by the proxy.
+    Refused(Refusal),
     /// A change of this path, as far as it is named.
     Write(Option<String>),
     /// This path, which is not there for it.
@@ -39,10 +43,13 @@ impl fmt::Display for Denial {
             Self::Host(Some(host)) => {
                 write!(
                     formatter,
-                    "the sandbox has no network: it did not reach `{host}`"
+                    "the sandbox has no network but to `sandbox.hosts`, by a proxy: it did not reach `{host}`"
                 )
             }
-            Self::Host(None) => formatter.write_str("the sandbox has no network"),
+            Self::Host(None) => {
+                formatter.write_str("the sandbox has no network but to `sandbox.hosts`, by a proxy")
+            }
+            Self::Refused(refusal) => refusal.fmt(formatter),
             Self::Write(Some(path)) => write!(formatter, "the sandbox lets it not change `{path}`"),
             Self::Write(None) => {
                 formatter.write_str("the sandbox lets it change its checkout alone")

@@ -14,7 +14,7 @@ use nix::unistd::{Pid, chdir};
 
 use super::plan::Plan;
 use super::stage::{Fault, VOICE};
-use super::{capabilities, fence, filter, limits};
+use super::{capabilities, fence, filter, forward, limits};
 
 /// What a shell says of a program that is not there.
 const NOT_FOUND: u8 = 127;
@@ -28,7 +28,13 @@ pub(super) fn run(plan: &Plan, command: &[OsString]) -> Result<u8, Fault> {
         let nothing = io::Error::from(io::ErrorKind::InvalidInput);
         return Err(Fault::at("start a command")(nothing));
     };
-    let child = match Command::new(program).args(arguments).spawn() {
+    let mut started = Command::new(program);
+    started.args(arguments);
+    if let Some(door) = &plan.door {
+        let address = forward::begin(door).map_err(Fault::at("lead to the hosts"))?;
+        forward::tell(&mut started, address);
+    }
+    let child = match started.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(NOT_FOUND),
         Err(error) => return Err(Fault::at("start the command")(error)),

@@ -77,6 +77,8 @@ pub(crate) struct Plan {
     pub(crate) mounts: Vec<Mount>,
     /// Whether it has the network of this machine.
     pub(crate) network: bool,
+    /// The socket by which it reaches hosts.
+    pub(crate) door: Option<PathBuf>,
     /// What it may use up.
     pub(crate) limits: Limits,
 }
@@ -104,8 +106,16 @@ impl Plan {
             directory: directory.to_owned(),
             mounts,
             network: reach.network,
+            door: None,
             limits,
         }
+    }
+
+    /// Shows it a socket, by which it reaches hosts.
+    pub(crate) fn with_door(mut self, door: Option<PathBuf>) -> Self {
+        self.mounts.extend(door.clone().map(Mount::Read));
+        self.door = door;
+        self
     }
 
     /// Returns what may be changed and stays.

@@ -7,6 +7,7 @@ use std::process::Output;
 
 use anyhow::Context as _;
 use nix::unistd::geteuid;
+use ropewalk_workspace::sandbox::egress::Egress;
 use ropewalk_workspace::{
     CommandOutput, CommandRunner, CommandSpec, Environment, Level, Limits, Sandbox, SandboxOptions,
 };
@@ -50,6 +51,7 @@ pub(crate) fn ways() -> Vec<Way> {
 pub(crate) struct Ground {
     base: TempDir,
     environment: Environment,
+    egress: Egress,
 }
 
 impl Ground {
@@ -77,7 +79,16 @@ impl Ground {
             ("PATH", format!("{}:{PATH}", place("bin").display()).into()),
             ("HOME", place("home").into_os_string()),
         ]);
-        Ok(Self { base, environment })
+        Ok(Self {
+            base,
+            environment,
+            egress: Egress::none(),
+        })
+    }
+
+    /// Lets commands reach what `egress` says.
+    pub(crate) fn with_egress(self, egress: Egress) -> Self {
+        Self { egress, ..self }
     }
 
     pub(crate) fn place(&self, name: &str) -> PathBuf {
@@ -123,6 +134,7 @@ impl Ground {
             helper,
             hidden: vec![self.place("state")],
             limits: LIMITS,
+            egress: self.egress.clone(),
         };
         let made = Sandbox::at(way.level, options).await;
         made.map_err(anyhow::Error::msg)

@@ -7,4 +7,6 @@ mod attacks;
 #[cfg(test)]
 mod ground;
 #[cfg(test)]
+mod hosts;
+#[cfg(test)]
 mod life;
