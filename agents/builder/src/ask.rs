@@ -21,6 +21,7 @@ use super::decide::counts::Standing;
 use super::decide::failure::recommended;
 use super::error::BuilderError;
 use super::land::LandError;
+use super::scheduler::adopt::adopted;
 
 /// So much of a difference goes into a question.
 const DIFFERENCE_BYTES: usize = 8 * 1024;
@@ -211,27 +212,13 @@ pub(crate) async fn branch_moved(
         ("found", shown(found)),
     ]);
     let mut draft = shared.questions.render(Trigger::BranchMoved, &values)?;
-    if adoptable(shared, build).await?.is_none() {
+    if adopted(shared, context, build).await?.is_none() {
         // Nothing is offered that cannot be done.
         let on_top = BranchMoved::BuildOnTop.as_str();
         draft.choices.retain(|choice| choice.id.as_str() != on_top);
     }
     let about = About::Build { build: build.id };
     put(shared, context, changes, build, about, draft).await
-}
-
-/// Returns the commit that somebody moved the branch of a build to, if it only adds to what landed.
-pub(crate) async fn adoptable(
-    shared: &Shared,
-    build: &Build,
-) -> Result<Option<CommitId>, BuilderError> {
-    shared.clone.fetch().await?;
-    let (Some(actual), Some(head)) = (shared.clone.user_branch(&build.branch).await?, &build.head)
-    else {
-        return Ok(None);
-    };
-    let adds = shared.clone.is_ancestor(head, &actual).await?;
-    Ok(adds.then_some(actual))
 }
 
 /// Asks what shall become of the branch of a build that has ended.

@@ -1,6 +1,7 @@
 //! Looks after builds: does what people want of their branches, settles them, lays their ground, checks them as a whole,
 //! publishes what is not published.
 
+pub(crate) mod adopt;
 mod branch;
 mod lease_reaper;
 mod prime;

@@ -301,6 +301,26 @@ async fn a_clean_build_is_reviewed_once_and_teaches_patterns_only() {
 }
 
 #[tokio::test]
+async fn who_reviews_a_build_is_told_what_no_check_shows() {
+    let unverified = "unverified, since their checks passed before the work too: FR-1";
+    // The model answers who tells it so, and nobody else.
+    let script = FINDINGS.replace("  reply:", &format!("  contains: '{unverified}'\n  reply:"));
+    for (reason, reviewed) in [(Some(unverified), true), (None, false)] {
+        let workshop = Workshop::open(&script).await;
+        let task = workshop.built(&[landed(1)]).await;
+        let told = Build {
+            reason: reason.map(str::to_owned),
+            ..workshop.house.list::<Build>().await.remove(0)
+        };
+        workshop.house.lay(&told, &[task]).await;
+        workshop.review().await;
+        let review = workshop.only_review().await;
+        let by_rules = |note: &String| note.contains("by rules alone");
+        assert_ne!(review.notes.iter().any(by_rules), reviewed);
+    }
+}
+
+#[tokio::test]
 async fn a_model_that_does_not_answer_loses_no_review() {
     let workshop = Workshop::open("[]").await;
     workshop.built(&[landed(1)]).await;

@@ -19,7 +19,12 @@ const CHECK: &str = "test -s a.txt && test ! -e poison";
 
 /// A project whose files are all committed, with a build that has succeeded; returns the build's id.
 pub(crate) fn built(world: &World) -> String {
-    world.write("../script.yaml", &one_task(CHECK));
+    built_by(world, CHECK)
+}
+
+/// The same with a check of its own for the only task.
+fn built_by(world: &World, check: &str) -> String {
+    world.write("../script.yaml", &one_task(check));
     world.git(&["add", "."]);
     world.git(&["commit", "--quiet", "--message=project"]);
     let spec = specified(world);
@@ -187,6 +192,25 @@ fn a_requirement_leads_to_its_commit_and_a_commit_to_its_requirement() {
     assert!(said.contains(commit) && said.contains(&twin), "{said}");
     let origin = world.json(&format!("build show {build} --commit {commit}"));
     assert_eq!(text(&origin["commit"]), commit);
+}
+
+#[test]
+fn a_requirement_that_no_check_shows_is_told_as_unverified() {
+    let world = World::scripted();
+    let build = built_by(&world, "true");
+    let shown = world.json(&format!("build show {build}"));
+    assert_eq!(shown["requirements"][0]["fulfilment"], "unverified");
+    assert_eq!(shown["requirements"][0]["met"], false, "{shown}");
+    let told = world.run(&format!("build show {build}"));
+    let line = told
+        .lines()
+        .find(|line| line.contains("T-001") && line.contains("FR-1"));
+    assert!(
+        line.is_some_and(|line| line.contains("unverified")),
+        "{told}"
+    );
+    let traced = world.run(&format!("build show {build} --requirement FR-1"));
+    assert!(traced.starts_with("FR-1 is unverified: "), "{traced}");
 }
 
 /// Puts into the store that the gate saw a commit whose id begins like `commit`; returns its id.

@@ -11,6 +11,7 @@ use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tracing::{info, warn};
 
+use super::adopt::adopted;
 use crate::Shared;
 use crate::ask;
 use crate::context::{self, of_build, retry_on_conflict};
@@ -76,11 +77,11 @@ async fn settled(
     what: BranchWish,
 ) -> Result<Build, BuilderError> {
     let adopted = match what {
-        BranchWish::BuildOnTop => ask::adoptable(shared, build).await?,
+        BranchWish::BuildOnTop => adopted(shared, context, build).await?,
         BranchWish::OwnBranch | BranchWish::Merge => None,
     };
     if what == BranchWish::BuildOnTop && adopted.is_none() {
-        // It moved again, and no longer leads on from what landed: that is another question.
+        // It moved again, and no longer goes together with what landed: that is another question.
         let found = shared.clone.user_branch(&build.branch).await?;
         let question = ask::branch_moved(shared, context, changes, build, found.as_ref()).await?;
         return Ok(Build {
@@ -90,9 +91,9 @@ async fn settled(
     }
     let scene = Scene::new(shared, context, build);
     let mut after = scene.build(changes, Input::SettleBranch).await?;
-    if let Some(actual) = adopted {
-        after.head = Some(actual.clone());
-        after.published = Some(actual);
+    if let Some(adopted) = adopted {
+        after.head = Some(adopted.head);
+        after.published = Some(adopted.branch);
     } else {
         // What others put on the branch stays theirs; the landed commits go on under a free name.
         after.branch = free_name(shared, build).await?;

@@ -145,3 +145,31 @@ async fn a_check_whose_test_passed_before_runs_once_more_and_is_marked() {
     assert_eq!(unit.exit_code, Some(0));
     open.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_requirement_that_no_check_shows_is_named_where_its_build_is_summed_up_and_asked_about() {
+    let unverified = "unverified, since their checks passed before the work too: FR-1";
+    let rows = [
+        ("grep -q good a.txt", None, "1 met\n"),
+        ("true", Some(unverified), "0 met, 1 unverified (FR-1)\n"),
+    ];
+    for (validation, told, asked) in rows {
+        let house = House::new(&writes("T-1", "a.txt", "kept\ngood\n", None))
+            .with_files(&[("a.txt", "kept\n")]);
+        let open = house.open().await;
+        let spec = open.approve(plan(validation, false)).await;
+        let (build, _) = open.ended(spec).await;
+        assert_eq!(build.reason.as_deref(), told, "{validation}");
+        let completed: Vec<Value> = open
+            .events()
+            .await
+            .into_iter()
+            .filter(|(of, _)| of == "build.completed")
+            .map(|(_, data)| data["reason"].clone())
+            .collect();
+        assert_eq!(completed, [json!(told)], "{validation}");
+        let [question] = open.questions("build_finished").await.try_into().unwrap();
+        assert!(question.text.contains(asked), "{}", question.text);
+        open.close().await;
+    }
+}

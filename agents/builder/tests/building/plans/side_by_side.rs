@@ -7,11 +7,11 @@ use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{ComponentName, RepoPath, TaskId};
+use ropewalk_schemas::{ComponentName, RepoPath, SpecId, TaskId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task, writes, writes_slowly};
+use crate::world::house::{House, Open, git, task, writes, writes_slowly};
 
 fn plan(id: &str, file: &str) -> Value {
     json!({
@@ -114,13 +114,8 @@ async fn an_attempt_that_lost_its_lock_cannot_land() {
     open.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
-    let rules = [
-        writes("A", "a.txt", "A\n", None),
-        writes_slowly("B", "b.txt", "B\n", 1_000),
-    ];
-    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
+/// Opens a build whose first task has landed and whose second is at work.
+async fn half_built(house: &House) -> (Open, SpecId) {
     let open = house.open().await;
     let spec = open
         .approve(json!([plan("A", "a.txt"), plan("B", "b.txt")]))
@@ -131,6 +126,21 @@ async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
             && tasks[1].state == TaskState::Working
     })
     .await;
+    (open, spec)
+}
+
+fn in_two_steps() -> House {
+    let rules = [
+        writes("A", "a.txt", "A\n", None),
+        writes_slowly("B", "b.txt", "B\n", 1_000),
+    ];
+    House::new(&rules.concat()).with(|options| options.loops = 1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
+    let house = in_two_steps();
+    let (open, spec) = half_built(&house).await;
     let theirs = open.git(&[
         "commit-tree",
         "-m",
@@ -156,6 +166,50 @@ async fn a_branch_that_somebody_moved_holds_the_build_and_asks() {
     );
     let head = build.head.unwrap();
     assert_eq!(open.git(&["rev-parse", "build/habits-2"]), head.as_str());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_goes_on_upon_what_somebody_put_on_its_branch() {
+    let house = in_two_steps();
+    let (open, spec) = half_built(&house).await;
+    let aside = tempfile::tempdir().unwrap();
+    let aside = aside.path().join("tree");
+    let tree = aside.to_str().unwrap();
+    open.git(&["worktree", "add", "-q", "--detach", tree, "build/habits"]);
+    std::fs::write(aside.join("theirs.txt"), "theirs\n").unwrap();
+    git(&aside, &["add", "."]);
+    git(&aside, &["commit", "-q", "-m", "theirs"]);
+    let theirs = git(&aside, &["rev-parse", "HEAD"]);
+    open.git(&["update-ref", "refs/heads/build/habits", &theirs]);
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    open.answer_about_build("build-on-top").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(build.branch, "build/habits");
+    assert!(tasks.iter().all(|task| task.state == TaskState::Complete));
+    let head = build.head.unwrap();
+    assert_eq!(open.git(&["rev-parse", "build/habits"]), head.as_str());
+    open.git(&["merge-base", "--is-ancestor", &theirs, "build/habits"]);
+    for (file, content) in [("a.txt", "A"), ("theirs.txt", "theirs"), ("b.txt", "B")] {
+        let shown = open.git(&["show", &format!("build/habits:{file}")]);
+        assert_eq!(shown, content, "{file}");
+    }
+    assert_eq!(open.questions("branch_moved").await.len(), 1);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_leaves_out_landed_work_is_not_offered_to_build_on() {
+    let house = in_two_steps();
+    let (open, spec) = half_built(&house).await;
+    open.git(&["update-ref", "refs/heads/build/habits", "main"]);
+    open.until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    let [question] = open.questions("branch_moved").await.try_into().unwrap();
+    let choices = question.choices.iter().map(|choice| choice.id.as_str());
+    assert_eq!(choices.collect::<Vec<_>>(), ["own-branch", "stop"]);
     open.close().await;
 }
 
