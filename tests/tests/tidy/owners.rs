@@ -16,6 +16,7 @@ const OWNERS: &[(&str, &str)] = &[
     ("process-wrap", "workspace"),
     ("landlock", "workspace"),
     ("seccompiler", "workspace"),
+    ("gix-index", "workspace"),
     ("rmcp", "engine"),
     ("agent-client-protocol", "engine"),
     ("cron", "orchestrator"),

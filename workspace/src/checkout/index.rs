@@ -1,42 +1,28 @@
 //! Reads a private index: the names, blobs and file status that git wrote down when it made the tree.
 
 use std::fs::Metadata;
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::time::UNIX_EPOCH;
 
-/// The bytes before the object id of an entry.
-const STATUS_BYTES: usize = 40;
-/// The length of a name in its flags; a longer name says so.
-const NAME_LENGTH: u16 = 0x0fff;
-/// The merge stage in the flags of an entry.
-const STAGE: u16 = 0x3000;
+use gix_index::decode;
+use gix_index::entry::stat::{self, Time};
+use gix_index::entry::{Flags, Mode, Stage, Stat};
+use gix_index::{Entry, State, hash::Kind};
 
-/// What an index names, in the order of the names.
+/// What an index takes in memory is at most so many times its length; more is a broken one.
+const MOST_GROWTH: usize = 16;
+/// All of the status counts, as when git wrote it down, but the device, which may have another number after a start.
+const WHOLE_STATUS: stat::Options = stat::Options {
+    trust_ctime: true,
+    check_stat: true,
+    use_nsec: true,
+    use_stdev: false,
+};
+
+/// What an index names, in the order of the names; a file is known by its place in it.
 #[derive(Debug)]
 pub(super) struct Index {
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-}
-
-/// A file of an index.
-#[derive(Debug)]
-pub(super) struct Entry {
-    /// Where its name lies in the index.
-    path: Range<usize>,
-    /// Where the id of its blob lies in the index.
-    blob: Range<usize>,
-    mode: u32,
-    status: Status,
-}
-
-/// What tells one state of a file from the next without reading it, as git keeps it.
-#[derive(Debug, PartialEq, Eq)]
-struct Status {
-    changed: (u32, u32),
-    modified: (u32, u32),
-    inode: u32,
-    owner: (u32, u32),
-    size: u32,
+    state: State,
 }
 
 /// How a file compares with its entry.
@@ -54,96 +40,122 @@ pub(super) enum Likeness {
 
 impl Index {
     /// Reads the bytes of an index; `None` for what only git understands.
-    pub(super) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Option<Self> {
-        let mut reader = Reader {
-            bytes: &bytes,
-            at: 0,
+    pub(super) fn parse(bytes: &[u8], id_bytes: usize) -> Option<Self> {
+        let kind = match id_bytes {
+            20 => Kind::Sha1,
+            32 => Kind::Sha256,
+            _ => return None,
         };
-        let plain = reader.take(4)? == b"DIRC" && matches!(reader.number()?, 2 | 3);
-        let count = reader.number()?;
-        if !plain {
-            return None;
-        }
-        let mut entries = Vec::with_capacity(usize::try_from(count).ok()?.min(bytes.len() / 62));
-        for _ in 0..count {
-            entries.push(reader.entry(id_bytes)?);
-        }
-        Some(Self { bytes, entries })
+        let options = decode::Options {
+            thread_limit: Some(1),
+            alloc_limit_bytes: Some(bytes.len().saturating_mul(MOST_GROWTH)),
+            ..decode::Options::default()
+        };
+        let (state, _) = State::from_bytes(bytes, UNIX_EPOCH.into(), kind, options).ok()?;
+        // An index in two files, extended flags, unmerged files and submodules are left to git.
+        let plain = state.link().is_none() && state.entries().iter().all(is_plain);
+        plain.then_some(Self { state })
     }
 
     /// Returns the place of a file.
     pub(super) fn find(&self, path: &[u8]) -> Option<usize> {
-        self.entries
-            .binary_search_by(|entry| self.path(entry).cmp(path))
+        self.state
+            .entries()
+            .binary_search_by(|entry| self.name(entry).cmp(path))
             .ok()
     }
 
     /// Says that something below the directory `path` is named; `path` ends with a slash.
     pub(super) fn has_below(&self, path: &[u8]) -> bool {
-        let place = self
-            .entries
-            .partition_point(|entry| self.path(entry) < path);
-        self.entries
+        let entries = self.state.entries();
+        let place = entries.partition_point(|entry| self.name(entry) < path);
+        entries
             .get(place)
-            .is_some_and(|entry| self.path(entry).starts_with(path))
+            .is_some_and(|entry| self.name(entry).starts_with(path))
     }
 
-    /// Returns the name of an entry.
-    pub(super) fn path(&self, entry: &Entry) -> &[u8] {
-        &self.bytes[entry.path.clone()]
+    /// Returns how many files are named.
+    pub(super) fn len(&self) -> usize {
+        self.state.entries().len()
     }
 
-    /// Returns the id of the blob of an entry, in hexadecimal digits.
-    pub(super) fn blob(&self, entry: &Entry) -> String {
-        hex::encode(&self.bytes[entry.blob.clone()])
+    /// Returns the name of the file at `place`.
+    pub(super) fn path(&self, place: usize) -> &[u8] {
+        self.name(self.entry(place))
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
-        &self.entries
+    /// Returns the id of the blob of the file at `place`, in hexadecimal digits.
+    pub(super) fn blob(&self, place: usize) -> String {
+        self.entry(place).id.to_hex().to_string()
     }
-}
 
-impl Entry {
-    /// Compares a file with the entry; `hides_from` is when changes begin that may not show in the status.
-    pub(super) fn compare(&self, found: &Metadata, hides_from: Option<(i64, i64)>) -> Likeness {
+    /// Says that the file at `place` is a symbolic link, whose content is no file to read.
+    pub(super) fn is_link(&self, place: usize) -> bool {
+        self.entry(place).mode == Mode::SYMLINK
+    }
+
+    /// Compares a file with the one at `place`; `hides_from` is when changes begin that may not show in the status.
+    pub(super) fn compare(
+        &self,
+        place: usize,
+        found: &Metadata,
+        hides_from: Option<(i64, i64)>,
+    ) -> Likeness {
+        let entry = self.entry(place);
         let kind = found.file_type();
-        let alike = match self.mode {
-            0o100_644 | 0o100_755 => kind.is_file(),
-            0o120_000 => kind.is_symlink(),
-            _ => false,
+        let alike = match entry.mode {
+            Mode::SYMLINK => kind.is_symlink(),
+            _ => kind.is_file(),
         };
         if !alike {
             return Likeness::OtherKind;
         }
         let runs = found.mode() & 0o100 != 0;
-        let size = low(found.size());
-        if (kind.is_file() && runs != (self.mode == 0o100_755))
-            || (self.status.size != 0 && size != self.status.size)
+        let now = status_of(found);
+        if (kind.is_file() && runs != (entry.mode == Mode::FILE_EXECUTABLE))
+            || (entry.stat.size != 0 && now.size != entry.stat.size)
         {
             return Likeness::Different;
         }
         let hidden = hides_from.is_some_and(|from| (found.mtime(), found.mtime_nsec()) >= from);
-        if hidden || Status::of(found) != self.status {
+        if hidden || !entry.stat.matches(&now, WHOLE_STATUS) {
             return Likeness::Unsure;
         }
         Likeness::Same
     }
 
-    /// Says that the entry is a symbolic link, whose content is no file to read.
-    pub(super) const fn is_link(&self) -> bool {
-        self.mode == 0o120_000
+    fn entry(&self, place: usize) -> &Entry {
+        &self.state.entries()[place]
+    }
+
+    fn name(&self, entry: &Entry) -> &[u8] {
+        entry.path(&self.state)
     }
 }
 
-impl Status {
-    fn of(found: &Metadata) -> Self {
-        Self {
-            changed: (low(found.ctime()), low(found.ctime_nsec())),
-            modified: (low(found.mtime()), low(found.mtime_nsec())),
-            inode: low(found.ino()),
-            owner: (found.uid(), found.gid()),
-            size: low(found.size()),
-        }
+fn is_plain(entry: &Entry) -> bool {
+    let extended = Flags::EXTENDED | Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE;
+    !entry.flags.intersects(extended)
+        && entry.stage() == Stage::Unconflicted
+        && matches!(
+            entry.mode,
+            Mode::FILE | Mode::FILE_EXECUTABLE | Mode::SYMLINK
+        )
+}
+
+fn status_of(found: &Metadata) -> Stat {
+    let time = |seconds, nanoseconds| Time {
+        secs: low(seconds),
+        nsecs: low(nanoseconds),
+    };
+    Stat {
+        mtime: time(found.mtime(), found.mtime_nsec()),
+        ctime: time(found.ctime(), found.ctime_nsec()),
+        dev: low(found.dev()),
+        ino: low(found.ino()),
+        uid: found.uid(),
+        gid: found.gid(),
+        size: low(found.size()),
     }
 }
 
@@ -151,67 +163,4 @@ impl Status {
 fn low(number: impl TryInto<i128>) -> u32 {
     let number = number.try_into().unwrap_or_default();
     u32::try_from(number & 0xffff_ffff).unwrap_or_default()
-}
-
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let range = self.skip(length)?;
-        self.bytes.get(range)
-    }
-
-    /// Goes `length` bytes on and says where they lie.
-    fn skip(&mut self, length: usize) -> Option<Range<usize>> {
-        let range = self.at..self.at.checked_add(length)?;
-        self.bytes.get(range.clone())?;
-        self.at = range.end;
-        Some(range)
-    }
-
-    fn number(&mut self) -> Option<u32> {
-        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn pair(&mut self) -> Option<(u32, u32)> {
-        Some((self.number()?, self.number()?))
-    }
-
-    fn entry(&mut self, id_bytes: usize) -> Option<Entry> {
-        let (changed, modified) = (self.pair()?, self.pair()?);
-        let (_device, inode) = self.pair()?;
-        let mode = self.number()?;
-        let owner = self.pair()?;
-        let size = self.number()?;
-        let blob = self.skip(id_bytes)?;
-        let flags = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
-        // Extended flags, unmerged files and submodules are left to git.
-        let plain = matches!(mode, 0o100_644 | 0o100_755 | 0o120_000);
-        if flags & (STAGE | 0x4000) != 0 || !plain {
-            return None;
-        }
-        let length = match flags & NAME_LENGTH {
-            NAME_LENGTH => self.bytes[self.at..].iter().position(|byte| *byte == 0)?,
-            length => usize::from(length),
-        };
-        let path = self.skip(length)?;
-        let used = STATUS_BYTES + id_bytes + 2 + length;
-        self.take(8 - used % 8)?;
-        let status = Status {
-            changed,
-            modified,
-            inode,
-            owner,
-            size,
-        };
-        Some(Entry {
-            path,
-            blob,
-            mode,
-            status,
-        })
-    }
 }

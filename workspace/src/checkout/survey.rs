@@ -37,7 +37,7 @@ impl Survey {
         way: &RightOfWay,
     ) -> io::Result<Option<Self>> {
         let metadata = index.metadata()?;
-        let Some(parsed) = Index::parse(fs::read(index)?, id_bytes) else {
+        let Some(parsed) = Index::parse(&fs::read(index)?, id_bytes) else {
             return Ok(None);
         };
         let (threads, give_way, _taken) = match pace {
@@ -56,15 +56,12 @@ impl Survey {
             give_way,
         };
         let (mut survey, there) = walk.run()?;
-        let mut seen = vec![false; parsed.entries().len()];
+        let mut seen = vec![false; parsed.len()];
         for place in there {
             seen[place] = true;
         }
-        let entries = parsed.entries().iter().zip(seen);
-        let missing = entries.filter(|(_, seen)| !seen);
-        survey.missing = missing
-            .map(|(entry, _)| parsed.path(entry).to_vec())
-            .collect();
+        let missing = (0..parsed.len()).filter(|place| !seen[*place]);
+        survey.missing = missing.map(|place| parsed.path(place).to_vec()).collect();
         Ok(Some(survey))
     }
 
@@ -184,17 +181,18 @@ impl Walk<'_> {
             survey.extra.push(path.to_vec());
             return Ok(());
         };
-        let indexed = &self.index.entries()[place];
-        let likeness = indexed.compare(&entry.metadata()?, self.hides_from);
+        let likeness = self
+            .index
+            .compare(place, &entry.metadata()?, self.hides_from);
         if likeness == Likeness::OtherKind {
             survey.extra.push(path.to_vec());
             return Ok(());
         }
         found.seen.push(place);
         match likeness {
-            Likeness::Unsure if indexed.is_link() => survey.different.push(path.to_vec()),
+            Likeness::Unsure if self.index.is_link(place) => survey.different.push(path.to_vec()),
             Likeness::Unsure => {
-                let suspect = (path.to_vec(), self.index.blob(indexed));
+                let suspect = (path.to_vec(), self.index.blob(place));
                 survey.unsure.push(suspect);
             }
             Likeness::Different => survey.different.push(path.to_vec()),
