@@ -30,7 +30,7 @@ pub(crate) use project::{password, without_password};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How commands that a model asks for are confined.
-    pub sandbox: SandboxSettings,
+    pub sandbox: Box<SandboxSettings>,
     /// The project.
     pub project: ProjectSettings,
     /// The person at the keyboard.

@@ -16,6 +16,7 @@ const SIGNS: &[(FailureClass, &[&str])] = &[
         FailureClass::Network,
         &[
             "Could not resolve host",
+            "ropewalk: no answer from the outside",
             "Temporary failure in name resolution",
             "getaddrinfo EAI_AGAIN",
             "failed to download from",
@@ -106,6 +107,10 @@ mod tests {
             ),
             ("write: No space left on device", FailureClass::Resource),
             ("Could not resolve host: example.org", FailureClass::Network),
+            (
+                "ropewalk: no answer from the outside: `h`",
+                FailureClass::Network,
+            ),
             (
                 "test result: FAILED. 1 passed; 1 failed",
                 FailureClass::ValidationFailed,

@@ -187,7 +187,7 @@ impl GateRunner {
             .with_timeout(check.timeout)
             .with_writable(place.directory)
             .with_writable(place.target)
-            .with_network(check.install.is_some());
+            .installing(check.install.is_some());
         spec.environment = place.variables.to_vec();
         for (name, value) in quiet_variables() {
             spec = spec.with_variable(name, value);
@@ -293,7 +293,7 @@ pub struct Check<'a> {
     pub counts: Option<&'a Patterns>,
     /// How long it may take.
     pub timeout: Duration,
-    /// The install that it is, which runs in a directory of its own and has the network; none for a check.
+    /// The install that it is, which runs in a directory of its own and reaches the hosts of packages; none for a check.
     pub install: Option<&'a Install>,
 }
 

@@ -93,9 +93,9 @@ impl CommandSpec {
         self
     }
 
-    /// Lets the command use the network of this machine, where commands are confined.
-    pub fn with_network(mut self, network: bool) -> Self {
-        self.reach.network = network;
+    /// Lets the command reach the hosts of packages as well, where commands are confined.
+    pub fn installing(mut self, packages: bool) -> Self {
+        self.reach.packages = packages;
         self
     }
 
@@ -202,8 +202,9 @@ impl CommandRunner {
         tell(&refusals, &mut stderr);
         let failed = finished.status != CommandStatus::Exited(0);
         let sandbox = self.sandbox.as_ref().filter(|_| failed);
-        let refused = refusals.into_iter().next().map(Denial::Refused);
-        let denied = |text: &str| sandbox?.denial(text, &spec.reach);
+        let refused = refusals.into_iter().find(Refusal::is_denial);
+        let refused = refused.map(Denial::Refused);
+        let denied = |text: &str| sandbox?.denial(text);
         Ok(CommandOutput {
             status: finished.status,
             truncated,

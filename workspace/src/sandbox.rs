@@ -152,20 +152,23 @@ impl Sandbox {
     }
 
     /// Reads out of what a command wrote, and could not do, what kept it from that.
-    pub(crate) fn denial(&self, output: &str, reach: &Reach) -> Option<Denial> {
+    pub(crate) fn denial(&self, output: &str) -> Option<Denial> {
         let options = &self.0.options;
         let home = options.environment.get("HOME").map(PathBuf::from);
         let hidden: Vec<PathBuf> = options.hidden.iter().cloned().chain(home).collect();
-        denial::find(output, reach.network, &hidden)
+        denial::find(output, &hidden)
     }
 
     /// Opens a way to the hosts that a command may reach; `None` where there are none.
     pub(crate) fn door(&self, reach: &Reach) -> Result<Option<Door>, CommandError> {
-        let egress = &self.0.options.egress;
-        if egress.hosts.is_empty() || reach.network {
+        let mut egress = self.0.options.egress.clone();
+        if reach.packages {
+            egress.hosts.append(&mut egress.package_hosts);
+        }
+        if egress.hosts.is_empty() {
             return Ok(None);
         }
-        let opened = Door::open(egress.clone());
+        let opened = Door::open(egress);
         opened.map(Some).map_err(|source| CommandError::Spawn {
             program: "the way to `sandbox.hosts`".to_owned(),
             source,
@@ -218,7 +221,7 @@ impl Sandbox {
         } = &*self.0;
         let reach = Reach {
             writable: reach.writable.iter().map(|place| real(place)).collect(),
-            network: reach.network,
+            packages: reach.packages,
         };
         let directory = real(directory);
         for place in &reach.writable {

@@ -42,13 +42,15 @@ pub(crate) async fn confinement(
 
 /// Returns what commands reach; a proxy of this machine that cannot be used is no hindrance where nothing is listed.
 fn egress(project: &Project, environment: &Environment) -> Result<Egress, CliError> {
-    let hosts = project.config().sandbox.hosts.clone();
-    if hosts.is_empty() {
+    let config = project.config();
+    let hosts = config.sandbox.hosts.clone();
+    if hosts.is_empty() && config.build.package_managers.is_empty() {
         return Ok(Egress::none());
     }
     let upstream = Upstream::of(|name| environment.get(name));
     Ok(Egress {
         hosts,
+        package_hosts: config.sandbox.package_hosts.clone(),
         upstream: upstream.map_err(|error| CliError::refused("proxy", error))?,
         outside: Arc::new(Internet),
     })

@@ -13,6 +13,8 @@ pub struct SandboxSettings {
     pub mode: SandboxMode,
     /// The hosts that commands reach.
     pub hosts: Vec<HostPattern>,
+    /// The hosts that installs of packages reach beside.
+    pub package_hosts: Vec<HostPattern>,
     /// The variables of this program's environment that commands get beside the few that say where tools are.
     pub variables: Vec<VariableName>,
 }

@@ -50,7 +50,10 @@ fn rule(key: &str) -> Rule {
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
         "specification.auto_generate" => Rule::WhenTrue,
-        "build.package_managers" | "sandbox.hosts" | "sandbox.variables" => Rule::WhenMoreNames,
+        "build.package_managers"
+        | "sandbox.hosts"
+        | "sandbox.package_hosts"
+        | "sandbox.variables" => Rule::WhenMoreNames,
         // Commands run on this machine, whatever confines them.
         "gate.commands" => Rule::Always,
         _ if HARMLESS.contains(&key) => Rule::Never,
@@ -216,6 +219,6 @@ mod tests {
             .filter(|(key, value)| does(key, value, None, nowhere))
             .map(|(key, _)| key)
             .collect();
-        assert_eq!(loosening, ["gate.commands"]);
+        assert_eq!(loosening, ["sandbox.package_hosts", "gate.commands"]);
     }
 }

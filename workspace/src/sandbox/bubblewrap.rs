@@ -12,9 +12,6 @@ pub(super) fn arguments(plan: &Plan, helper: &Path) -> Vec<OsString> {
     // Its first process is the helper, and all ends with it.
     words.add(["--unshare-all", "--die-with-parent", "--as-pid-1"]);
     words.add(["--cap-drop", "ALL"]);
-    if plan.network {
-        words.add(["--share-net"]);
-    }
     words.add(["--dev", "/dev", "--proc", "/proc"]);
     words.scratch(Path::new("/dev/shm"));
     for mount in &plan.mounts {
@@ -56,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_plan_becomes_a_command_line() {
-        let mut plan = Plan {
+        let plan = Plan {
             directory: "/slot".into(),
             mounts: vec![
                 Mount::Link {
@@ -68,7 +65,6 @@ mod tests {
                 Mount::Scratch("/tmp".into()),
                 Mount::Write("/slot".into()),
             ],
-            network: false,
             door: None,
             limits: Limits {
                 memory_bytes: 1,
@@ -84,7 +80,5 @@ mod tests {
              /tmp --bind /slot /slot --ro-bind /x {HELPER} --remount-ro / --"
         );
         assert_eq!(line(&plan), OsString::from(expected));
-        plan.network = true;
-        assert!(line(&plan).to_string_lossy().contains("ALL --share-net"));
     }
 }

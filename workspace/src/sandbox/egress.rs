@@ -30,6 +30,8 @@ pub use upstream::{InvalidUpstream, Upstream};
 pub struct Egress {
     /// The hosts; where there are none, nothing leads out.
     pub hosts: Vec<HostPattern>,
+    /// The hosts that installs of packages reach beside.
+    pub package_hosts: Vec<HostPattern>,
     /// The proxies that this machine prescribes.
     pub upstream: Upstream,
     /// Where hosts are found.
@@ -41,6 +43,7 @@ impl Egress {
     pub fn none() -> Self {
         Self {
             hosts: Vec::new(),
+            package_hosts: Vec::new(),
             upstream: Upstream::default(),
             outside: Arc::new(Internet),
         }
@@ -82,6 +85,15 @@ pub enum Refusal {
         /// The address.
         address: IpAddr,
     },
+    /// It might have reached this host, had that answered; why it did not.
+    Away(String),
+}
+
+impl Refusal {
+    /// Says that it is the sandbox that kept the command from the host.
+    pub(crate) const fn is_denial(&self) -> bool {
+        !matches!(self, Self::Away(_))
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -95,6 +107,7 @@ impl fmt::Display for Refusal {
                 formatter,
                 "the sandbox does not let it reach `{host}`, which leads to {address}, no address of the outside"
             ),
+            Self::Away(reason) => write!(formatter, "no answer from the outside: {reason}"),
         }
     }
 }

@@ -43,7 +43,7 @@ fn obey(arguments: &[OsString]) -> u8 {
         return refuse(&"the plan cannot be read");
     };
     let ended = match stage {
-        Stage::Namespaces => namespaces::make(&parsed, plan, command),
+        Stage::Namespaces => namespaces::make(plan, command),
         Stage::First => namespaces::furnish(&parsed).and_then(|()| init::run(&parsed, command)),
         Stage::Inside => init::run(&parsed, command),
     };

@@ -17,8 +17,8 @@ use super::{capabilities, init, loopback, tree};
 const SELF: &str = "/proc/self/exe";
 
 /// Makes the namespaces, starts their first process, and returns what it exits with.
-pub(super) fn make(plan: &Plan, text: &OsStr, command: &[OsString]) -> Result<u8, Fault> {
-    separate(plan.network).map_err(Fault::at("make namespaces"))?;
+pub(super) fn make(text: &OsStr, command: &[OsString]) -> Result<u8, Fault> {
+    separate().map_err(Fault::at("make namespaces"))?;
     // The first process is another program in the eyes of the kernel, and would lose them.
     capabilities::hand_on().map_err(Fault::at("keep the capabilities"))?;
     let mut first = Command::new(SELF)
@@ -40,15 +40,13 @@ pub(super) fn make(plan: &Plan, text: &OsStr, command: &[OsString]) -> Result<u8
     Ok(init::code(status))
 }
 
-fn separate(network: bool) -> io::Result<()> {
-    let mut own = CloneFlags::CLONE_NEWNS
+fn separate() -> io::Result<()> {
+    let own = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWNET
         | CloneFlags::CLONE_NEWCGROUP;
-    if !network {
-        own |= CloneFlags::CLONE_NEWNET;
-    }
     let (user, group) = (geteuid(), getegid());
     match unshare(own | CloneFlags::CLONE_NEWUSER) {
         Ok(()) => {}
@@ -63,8 +61,6 @@ fn separate(network: bool) -> io::Result<()> {
 
 /// Builds what the command sees, as the first process of its namespaces.
 pub(super) fn furnish(plan: &Plan) -> Result<(), Fault> {
-    if !plan.network {
-        loopback::bring_up().map_err(Fault::at("bring its loopback up"))?;
-    }
+    loopback::bring_up().map_err(Fault::at("bring its loopback up"))?;
     tree::enter(plan)
 }

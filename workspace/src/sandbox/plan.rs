@@ -20,8 +20,8 @@ pub struct Limits {
 pub struct Reach {
     /// The directories that it may change; a plain list, in which the directory that it runs in need not be.
     pub writable: Vec<PathBuf>,
-    /// Says that it has the network of this machine: for installs, and for nothing else.
-    pub network: bool,
+    /// Says that it reaches the hosts of packages as well: for installs, and for nothing else.
+    pub packages: bool,
 }
 
 /// One thing in the tree that a command sees; later ones lie over earlier ones.
@@ -75,8 +75,6 @@ pub(crate) struct Plan {
     pub(crate) directory: PathBuf,
     /// What it sees, beside devices and its own processes.
     pub(crate) mounts: Vec<Mount>,
-    /// Whether it has the network of this machine.
-    pub(crate) network: bool,
     /// The socket by which it reaches hosts.
     pub(crate) door: Option<PathBuf>,
     /// What it may use up.
@@ -105,7 +103,6 @@ impl Plan {
         Self {
             directory: directory.to_owned(),
             mounts,
-            network: reach.network,
             door: None,
             limits,
         }
@@ -169,7 +166,7 @@ mod tests {
         let hidden = paths(&["/opt/state", "/home/ada/state", "/srv/state"]);
         let reach = Reach {
             writable: paths(&["/opt/state/slots/1/tree"]),
-            network: false,
+            packages: false,
         };
         let plan = Plan::new(Path::new("/srv"), &system, &hidden, &reach, LIMITS);
         assert_eq!(

@@ -141,9 +141,6 @@ fn settings() -> Vec<Mount> {
     }
     let mut found = vec![Mount::Read(root.clone())];
     closed_below(&root, DEPTH, &mut found);
-    // With the network come the names of hosts, whose list may lie elsewhere.
-    let resolver = there("/etc/resolv.conf").filter(|file| !file.starts_with(&root));
-    found.extend(resolver.map(Mount::Read));
     found
 }
 

@@ -110,10 +110,15 @@ impl Ground {
 
     /// Runs `line` confined.
     pub(crate) async fn confined(&self, way: Way, line: &str) -> anyhow::Result<CommandOutput> {
+        let spec = CommandSpec::shell(self.told(line), self.tree()).with_writable(self.tree());
+        self.run(way, &spec).await
+    }
+
+    /// Runs a command confined.
+    pub(crate) async fn run(&self, way: Way, spec: &CommandSpec) -> anyhow::Result<CommandOutput> {
         let runner = CommandRunner::new(self.environment.clone());
         let runner = runner.confined(Some(self.sandbox(way).await?));
-        let spec = CommandSpec::shell(self.told(line), self.tree()).with_writable(self.tree());
-        Ok(runner.run(&spec, &CancellationToken::new()).await?)
+        Ok(runner.run(spec, &CancellationToken::new()).await?)
     }
 
     pub(crate) async fn sandbox(&self, way: Way) -> anyhow::Result<Sandbox> {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ropewalk_schemas::HostPattern;
-use ropewalk_workspace::CommandOutput;
 use ropewalk_workspace::sandbox::Denial;
 use ropewalk_workspace::sandbox::egress::{Egress, Internet, Outside, Refusal, Upstream};
+use ropewalk_workspace::{CommandOutput, CommandSpec};
 
 use crate::ground::{Ground, Way, ways};
 
@@ -94,6 +94,7 @@ fn own_ways() -> impl Iterator<Item = Way> {
 fn egress(host: &str, port: u16, names: &Arc<Names>) -> anyhow::Result<Egress> {
     Ok(Egress {
         hosts: vec![HostPattern::parse(&format!("{host}:{port}"))?],
+        package_hosts: Vec::new(),
         upstream: Upstream::default(),
         outside: Arc::clone(names) as Arc<dyn Outside>,
     })
@@ -237,6 +238,42 @@ async fn with_no_host_listed_there_is_no_proxy() -> anyhow::Result<()> {
         let output = run(way, Egress::none(), line).await?;
         assert_eq!(output.stdout, "0\n", "{way:?}: {output:?}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_installs_reach_the_hosts_of_packages() -> anyhow::Result<()> {
+    for way in own_ways() {
+        let (server, names) = (Server::host()?, Names::leading(&[OUTSIDE], &[OUTSIDE]));
+        let mut egress = egress("packages.test", server.port, &names)?;
+        egress.package_hosts = std::mem::take(&mut egress.hosts);
+        let ground = Ground::new()?.with_egress(egress);
+        let line = format!(
+            "curl -sS --proxytunnel http://packages.test:{} || env | grep -i proxy",
+            server.port
+        );
+        for (packages, expected) in [(true, "reached\n"), (false, "")] {
+            let spec = CommandSpec::shell(line.clone(), ground.tree()).installing(packages);
+            let output = ground.run(way, &spec).await?;
+            assert_eq!(output.stdout, expected, "{way:?}: {output:?}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_host_that_is_away_is_told_and_is_no_denial() -> anyhow::Result<()> {
+    let way = own_ways().next().unwrap();
+    let names = Names::leading(&[], &[]);
+    let egress = egress("listed.test", 443, &names)?;
+    let output = run(way, egress, "curl -sS https://listed.test").await?;
+    assert!(
+        output
+            .stderr
+            .contains("ropewalk: no answer from the outside: `listed.test` is not found: "),
+        "{output:?}"
+    );
+    assert!(!output.succeeded() && output.denial.is_none(), "{output:?}");
     Ok(())
 }
 

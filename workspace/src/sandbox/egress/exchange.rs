@@ -29,8 +29,14 @@ pub(super) async fn serve(mut client: UnixStream, egress: &Egress, note: impl Fn
     match begin(&mut client, egress).await {
         Ok(host) => pass_on(client, host).await,
         Err(hindrance) => {
-            if let Hindrance::Refused(refusal) = &hindrance {
-                note(refusal.clone());
+            match &hindrance {
+                Hindrance::Refused(refusal) => note(refusal.clone()),
+                Hindrance::Unfound { .. }
+                | Hindrance::Unreached { .. }
+                | Hindrance::Upstream { .. } => {
+                    note(Refusal::Away(hindrance.to_string()));
+                }
+                _ => {}
             }
             // Who does not wait for the answer needs none.
             tell(&mut client, &hindrance).await.ok();
