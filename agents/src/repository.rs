@@ -2,8 +2,10 @@
 
 mod digest;
 mod ideas;
+mod project;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_engine::outline::{Language, Symbol, outline};
@@ -13,6 +15,10 @@ use ropewalk_schemas::CommitId;
 use ropewalk_workspace::clone::Blob;
 use ropewalk_workspace::{CleanCheckout, CleanPool, GitError, LocalClone};
 use serde_json::{Value, json};
+
+use project::Project;
+
+pub use project::Machine;
 
 pub(crate) use ideas::{Other, others};
 
@@ -26,6 +32,8 @@ const REMEMBERED: usize = 4_000;
 pub struct Repository {
     clone: LocalClone,
     pool: CleanPool,
+    machine: Machine,
+    versions: project::Versions,
     known: Arc<Mutex<Known>>,
 }
 
@@ -42,6 +50,7 @@ struct Tree {
     id: String,
     blobs: Vec<Blob>,
     digest: String,
+    project: Project,
 }
 
 /// A look at one commit. Its checkout is free again when this is dropped.
@@ -69,16 +78,19 @@ impl Look {
             "branch": self.branch,
             "digest": self.tree.digest,
             "recent": self.recent,
+            "project": self.tree.project,
         })
     }
 }
 
 impl Repository {
-    /// Reads what `clone` holds.
-    pub fn new(clone: LocalClone) -> Self {
+    /// Reads what `clone` holds, on this machine.
+    pub fn new(clone: LocalClone, machine: Machine) -> Self {
         Self {
             pool: CleanPool::for_readers(clone.clone()),
             clone,
+            machine,
+            versions: project::Versions::default(),
             known: Arc::default(),
         }
     }
@@ -101,7 +113,10 @@ impl Repository {
             .acquire(&commit)
             .await
             .map_err(AgentError::transient)?;
-        let tree = self.tree(&commit).await.map_err(AgentError::transient)?;
+        let tree = self
+            .tree(&commit, checkout.root())
+            .await
+            .map_err(AgentError::transient)?;
         let recent = self.clone.log_lines(&commit, None, COMMITS).await;
         let spill = checkout.home().join("spill");
         let workbench =
@@ -118,7 +133,7 @@ impl Repository {
     }
 
     /// Returns the tree of `commit` with its digest. Made once; after a change only what changed is outlined again.
-    async fn tree(&self, commit: &CommitId) -> Result<Arc<Tree>, GitError> {
+    async fn tree(&self, commit: &CommitId, checkout: &Path) -> Result<Arc<Tree>, GitError> {
         let id = self.clone.tree_of(commit).await?;
         let known = self.known().tree.clone();
         if let Some(tree) = known.filter(|tree| tree.id == id) {
@@ -126,7 +141,15 @@ impl Repository {
         }
         let blobs = self.clone.list_blobs(commit).await?;
         let digest = self.digest(commit, &blobs).await?;
-        let tree = Arc::new(Tree { id, blobs, digest });
+        let paths: Vec<&str> = blobs.iter().map(|blob| blob.path.as_str()).collect();
+        let machine = (&self.machine, &self.versions);
+        let project = Project::read(machine, &self.clone, (commit, checkout), &paths).await?;
+        let tree = Arc::new(Tree {
+            id,
+            blobs,
+            digest,
+            project,
+        });
         self.known().tree = Some(tree.clone());
         Ok(tree)
     }

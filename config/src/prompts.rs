@@ -45,7 +45,8 @@ const FILES: [(&str, &str); 12] = [
 pub enum Prompt {
     /// The system prompt of the ideation agent: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `confidence`,
     /// `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `idea` (`readme`,
-    /// `target_users`), `profile` (`goals`, `skills`), `repository` (`commit`, `branch`, `digest`, `recent`), `ideas` (`slug`,
+    /// `target_users`), `profile` (`goals`, `skills`), `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
+    /// `stacks`, `tools`, `gate`, `packages`), `ideas` (`slug`,
     /// `title`, `state`, `brief`), `submit_tool`.
     Ideation,
     /// The system prompt of the specification agent: `idea`, `documents` (`path`, `text`), `missing_inputs`, `conventions`,
@@ -151,6 +152,10 @@ mod tests {
     fn context(prompt: Prompt) -> Value {
         let repository = json!({
             "commit": "0123456789ab", "branch": "main", "digest": "1 file, 9 B.\n", "recent": "0123456 start\n",
+            "project": {
+                "stacks": ["Python, tested by `python3 -m pytest -q`"], "tools": ["Python 3.11.7"],
+                "gate": ["make lint", "make check"], "packages": [],
+            },
         });
         let ideas = json!([
             {"slug": "old", "title": "Old", "state": "landed", "brief": "It was first."},

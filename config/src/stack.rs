@@ -1,4 +1,7 @@
-//! Holds the stack profiles of `stacks/*.toml`: which files a feature needs, in which phase, checked how (seed pipeline §4.3).
+//! Holds the stack profiles of `stacks/*.toml`: how a stack is told and tested, which files a feature needs, in which phase,
+//! checked how (seed pipeline §4.3). To add a stack: write its file, and name it in `FILES`.
+
+mod found;
 
 use std::collections::BTreeMap;
 
@@ -8,9 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
 
+pub use found::{FoundCheck, FoundStack, Says, StackCheck, StackTool};
+
 /// The shipped files.
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 8] = [
+    ("stacks/c.toml", include_str!("../stacks/c.toml")),
+    ("stacks/go.toml", include_str!("../stacks/go.toml")),
+    ("stacks/java.toml", include_str!("../stacks/java.toml")),
+    (
+        "stacks/javascript.toml",
+        include_str!("../stacks/javascript.toml"),
+    ),
+    ("stacks/python.toml", include_str!("../stacks/python.toml")),
     ("stacks/rust.toml", include_str!("../stacks/rust.toml")),
+    ("stacks/static.toml", include_str!("../stacks/static.toml")),
     ("stacks/web-ts.toml", include_str!("../stacks/web-ts.toml")),
 ];
 
@@ -44,10 +58,24 @@ pub struct StackProfile {
     /// Names it for people.
     pub title: String,
     /// The files at the root that tell this stack; all must be there.
+    #[serde(default)]
     pub detect: Vec<RepoPath>,
+    /// Files of which one must be there beside those; none for no such condition.
+    #[serde(default)]
+    pub any: Vec<RepoPath>,
+    /// Globs of files of which one must lie below; none for no such condition.
+    #[serde(default)]
+    pub holds: Vec<GlobPattern>,
+    /// Its programs.
+    #[serde(default)]
+    pub tools: Vec<StackTool>,
+    /// How it may be tested; the first that applies counts.
+    #[serde(default)]
+    pub checks: Vec<StackCheck>,
     /// The phases, in order.
     pub phases: Vec<String>,
-    /// The files that a feature needs.
+    /// The files that a feature needs; none where projects of the stack differ too much for advice.
+    #[serde(default)]
     pub kinds: Vec<FileKind>,
     /// The files that many features change.
     #[serde(default)]
@@ -140,6 +168,11 @@ fn filled(text: &str, feature: &FeatureName<'_>, path: &str) -> String {
 }
 
 impl StackProfile {
+    /// Lists the files that tell this stack.
+    fn marks(&self) -> impl Iterator<Item = &RepoPath> {
+        self.detect.iter().chain(&self.any)
+    }
+
     fn fault(&self) -> Option<String> {
         let phases = self
             .kinds
@@ -201,12 +234,14 @@ impl StackProfiles {
         self.profiles.values()
     }
 
-    /// Returns the profile whose files are all among `files`; of several the one that asks for most.
+    /// Returns the profile of what lies in the root; of several the one that asks for most.
     pub fn detect(&self, files: &[RepoPath]) -> Option<&StackProfile> {
-        self.profiles
-            .values()
-            .filter(|profile| profile.detect.iter().all(|wanted| files.contains(wanted)))
-            .max_by_key(|profile| profile.detect.len())
+        let paths: Vec<&str> = files.iter().map(RepoPath::as_str).collect();
+        let found = self.find(&paths, &BTreeMap::new());
+        let in_root = found.iter().filter(|found| found.directory.is_empty());
+        in_root
+            .map(|found| found.profile)
+            .max_by_key(|profile| (profile.detect.len(), !profile.kinds.is_empty()))
     }
 }
 
@@ -227,7 +262,9 @@ mod tests {
         for (files, expected) in [
             (vec!["Cargo.toml", "src/lib.rs"], Some("rust")),
             (vec!["package.json", "tsconfig.json"], Some("web-ts")),
-            (vec!["package.json"], None),
+            (vec!["package.json"], Some("javascript")),
+            (vec!["setup.py", "Makefile"], Some("python")),
+            (vec!["notes.txt"], None),
             (
                 vec!["package.json", "tsconfig.json", "Cargo.toml"],
                 Some("web-ts"),

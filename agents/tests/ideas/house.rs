@@ -12,11 +12,12 @@ use ropewalk_agents::idea_folder::IdeaFolder;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::places::Places;
-use ropewalk_agents::repository::Repository;
+use ropewalk_agents::repository::{Machine, Repository};
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_bus::live::LiveEvents;
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::questions::FILES;
+use ropewalk_config::settings::PackageManager;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_desk::ideas::{Opening, Started};
@@ -38,7 +39,9 @@ use ropewalk_store::{
     Versioned, revision_key,
 };
 use ropewalk_tests::labels::worded;
-use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
+use ropewalk_workspace::{
+    CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
+};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -118,13 +121,19 @@ impl House {
     pub(crate) async fn move_in(&mut self) {
         let engine = self.engine();
         let places = self.places();
+        let machine = Machine {
+            stacks: StackProfiles::shipped().unwrap(),
+            runner: CommandRunner::new(environment()),
+            package_managers: vec![PackageManager::Npm],
+        };
+        let repository = Repository::new(clone_of(&places).await, machine);
         let ideation = Ideation::new(IdeationOptions {
             engine: engine.clone(),
             prompts: Prompts::shipped().unwrap(),
             templates: templates(),
             deadlines: Deadlines::default(),
             places: places.clone(),
-            repository: Some(Repository::new(clone_of(&places).await)),
+            repository: Some(repository.clone()),
         });
         let specification = SpecificationWriter::new(SpecificationOptions {
             engine,
@@ -132,7 +141,7 @@ impl House {
             templates: templates(),
             stacks: StackProfiles::shipped().unwrap(),
             deadlines: Deadlines::default(),
-            repository: Repository::new(clone_of(&places).await),
+            repository,
             places,
             auto_generate: self.auto_generate,
             shell: Shell::Bash,

@@ -100,3 +100,23 @@ async fn a_planner_is_told_of_the_ideas_beside_its_own() {
     let spec = house.specify(&other).await;
     assert_eq!(house.spec(spec).await.state, SpecState::Generated);
 }
+
+#[tokio::test]
+async fn a_planner_is_told_how_the_project_is_tested_on_this_machine() {
+    let files = [
+        ("setup.py", ""),
+        ("test_pets.py", "import unittest\n"),
+        ("web/go.mod", ""),
+        (
+            "ropewalk.toml",
+            "[[gate.commands]]\nname = \"lint\"\ncommand = \"make lint\"\n",
+        ),
+    ];
+    let told = "contains: ['- Python, tested by `python3 -m unittest discover`', 'Go in `web`, tested by `cd web && go test ./...`', \
+        'Python 3.', 'beside its own check: `make lint`', 'installed by npm alone']";
+    let house = House::with(&rule(told, &small_plan("Pets")), &files, false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.reason, None);
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+}

@@ -7,7 +7,7 @@ use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
-use ropewalk_agents::repository::Repository;
+use ropewalk_agents::repository::{Machine, Repository};
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
@@ -101,7 +101,8 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
     } else {
         None
     };
-    let repository = clone.clone().map(Repository::new);
+    let machine = shop.machine()?;
+    let repository = clone.clone().map(|clone| Repository::new(clone, machine));
     if crew.has(Role::Ideation) {
         agents.push(Arc::new(shop.ideation(repository.clone())?));
     }
@@ -189,6 +190,16 @@ impl<'a> Shop<'a> {
             warn!("{notice}");
         }
         Ok(Some(clone))
+    }
+
+    /// Says what plans are made for: stacks, tools, who may install.
+    fn machine(&self) -> Result<Machine, CliError> {
+        let environment = super::child_environment(self.parts.environment);
+        Ok(Machine {
+            stacks: StackProfiles::shipped()?,
+            runner: CommandRunner::new(environment).confined(self.parts.sandbox.clone()),
+            package_managers: self.config().build.package_managers.clone(),
+        })
     }
 
     /// Conversations go on before there is a commit; they are about no code then.

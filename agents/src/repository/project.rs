@@ -1,0 +1,161 @@
+//! Tells how a repository is built and tested: its stacks, their tools on this machine, its gate, who may install packages.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use ropewalk_config::PROJECT_FILE;
+use ropewalk_config::settings::{GateSettings, PackageManager};
+use ropewalk_config::stack::{FoundStack, StackProfiles, StackTool};
+use ropewalk_schemas::CommitId;
+use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, GitError, LocalClone};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+/// So long a tool may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is the same for all commits.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The stacks that are known.
+    pub stacks: StackProfiles,
+    /// Asks tools for their versions.
+    pub runner: CommandRunner,
+    /// Who may install packages.
+    pub package_managers: Vec<PackageManager>,
+}
+
+/// The versions that tools have told; a tool that is absent has told none.
+pub(super) type Versions = Arc<Mutex<HashMap<String, Option<String>>>>;
+
+/// How a repository is built and tested.
+#[derive(Debug, Serialize)]
+pub(super) struct Project {
+    /// A line for each stack.
+    stacks: Vec<String>,
+    /// The tools of the stacks that this machine has, with their versions.
+    tools: Vec<String>,
+    /// The commands that every change has to pass.
+    gate: Vec<String>,
+    /// The package managers that may run.
+    packages: Vec<PackageManager>,
+}
+
+impl Project {
+    /// Reads it at `commit`, whose files are `paths` and lie in a checkout.
+    pub(super) async fn read(
+        (machine, versions): (&Machine, &Versions),
+        clone: &LocalClone,
+        (commit, checkout): (&CommitId, &Path),
+        paths: &[&str],
+    ) -> Result<Self, GitError> {
+        let texts = manifests(&machine.stacks, clone, commit, paths).await?;
+        let found = machine.stacks.find(paths, &texts);
+        let mut asked = BTreeSet::new();
+        let tools = found.iter().flat_map(|found| &found.profile.tools);
+        let tools: Vec<&StackTool> = tools.filter(|tool| asked.insert(&tool.name)).collect();
+        let asked = tools
+            .into_iter()
+            .map(|tool| version(machine, versions, checkout, tool));
+        let told = join_all(asked).await;
+        Ok(Self {
+            stacks: found.iter().map(line).collect(),
+            tools: told.into_iter().flatten().collect(),
+            gate: gate(clone, commit).await?,
+            packages: machine.package_managers.clone(),
+        })
+    }
+}
+
+async fn manifests(
+    stacks: &StackProfiles,
+    clone: &LocalClone,
+    commit: &CommitId,
+    paths: &[&str],
+) -> Result<BTreeMap<String, String>, GitError> {
+    let wanted: Vec<&str> = paths
+        .iter()
+        .copied()
+        .filter(|path| stacks.is_manifest(path))
+        .collect();
+    let contents = clone.read_files(commit, &wanted).await?;
+    let read = wanted.iter().zip(contents).filter_map(|(path, bytes)| {
+        Some((
+            (*path).to_owned(),
+            String::from_utf8_lossy(&bytes?).into_owned(),
+        ))
+    });
+    Ok(read.collect())
+}
+
+fn line(found: &FoundStack<'_>) -> String {
+    let title = &found.profile.title;
+    let place = match found.directory.as_str() {
+        "" => String::new(),
+        directory => format!(" in `{directory}`"),
+    };
+    match &found.check {
+        Some(check) => format!("{title}{place}, tested by `{}`", check.command),
+        None => format!("{title}{place}"),
+    }
+}
+
+/// Asks a tool once for its version.
+async fn version(
+    machine: &Machine,
+    versions: &Versions,
+    directory: &Path,
+    tool: &StackTool,
+) -> Option<String> {
+    let known = versions
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&tool.name)
+        .cloned();
+    if let Some(known) = known {
+        return known;
+    }
+    machine.runner.locate(&tool.name)?;
+    let line = CommandSpec::shell(tool.version.as_str(), directory).with_timeout(PATIENCE);
+    let told = machine.runner.run(&line, &CancellationToken::new()).await;
+    let told = told
+        .ok()
+        .filter(|output| output.status == CommandStatus::Exited(0));
+    let first = told.and_then(|output| {
+        let line = output
+            .stdout
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty())?;
+        let line: String = line.chars().take(80).collect();
+        let names_itself = line.to_lowercase().contains(&tool.name.to_lowercase());
+        Some(if names_itself {
+            line
+        } else {
+            format!("{} {line}", tool.name)
+        })
+    });
+    let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
+    versions.insert(tool.name.clone(), first.clone());
+    first
+}
+
+/// Lists the commands of the gate as the project's file at `commit` says them; a file that cannot be read says none here,
+/// and holds every build until it is mended.
+async fn gate(clone: &LocalClone, commit: &CommitId) -> Result<Vec<String>, GitError> {
+    let text = clone
+        .read_file(commit, PROJECT_FILE)
+        .await?
+        .unwrap_or_default();
+    let settings = GateSettings::of_project_text(&String::from_utf8_lossy(&text));
+    let commands = settings
+        .map(|settings| settings.commands)
+        .unwrap_or_default();
+    Ok(commands
+        .into_iter()
+        .map(|command| command.command)
+        .collect())
+}
