@@ -31,7 +31,7 @@ pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::Reach;
-pub(crate) use sandbox::confinement;
+pub(crate) use sandbox::{confinement, sandbox_of};
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};
 

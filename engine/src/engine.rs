@@ -2,6 +2,9 @@
 
 mod asking;
 mod conversation;
+mod progress;
+mod repair;
+mod repetition;
 mod session;
 mod tool_calls;
 

@@ -1,11 +1,11 @@
 //! Judges what one command of the gate did.
 
+mod classify;
+
 use ropewalk_schemas::attempt::{FailureClass, TestCounts};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_workspace::CommandStatus;
 use ropewalk_workspace::sandbox::Denial;
-
-use crate::classify;
 
 /// What a command did.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,6 @@
 
 pub mod candidate;
 pub mod checks;
-pub mod classify;
 pub mod counts;
 mod difference;
 mod error;
@@ -24,6 +23,7 @@ pub mod runner;
 pub mod shell;
 mod site;
 mod toolchain;
+pub mod trial;
 pub mod weakened;
 pub mod whole;
 

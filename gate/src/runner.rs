@@ -298,6 +298,20 @@ pub struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
+    /// Returns a command that belongs to no gate as a check: it must exit with 0.
+    pub(crate) fn alone(name: &'a str, command: &'a str, timeout: Duration) -> Self {
+        Self {
+            name,
+            command,
+            level: None,
+            kind: None,
+            expected: None,
+            counts: None,
+            timeout,
+            install: None,
+        }
+    }
+
     /// Returns a command of a gate as a check.
     pub(crate) fn of(gate: &'a Gate, check: &'a GateCheck) -> Self {
         Self {

@@ -1,4 +1,6 @@
-//! Verb `init`: writes `ropewalk.toml` for the repository in this directory.
+//! Verb `init`: writes `ropewalk.toml` for the repository in this directory, with a gate of the tests that it finds.
+
+mod survey;
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -6,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::{ProjectName, Slug};
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
 use serde::Serialize;
+use survey::{Survey, Tried};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -20,6 +24,9 @@ pub struct Init {
     /// Names the project; by default the directory does.
     #[arg(long)]
     name: Option<ProjectName>,
+    /// Does not run the tests that are found.
+    #[arg(long)]
+    untried: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -29,6 +36,8 @@ struct Initialised {
     repository: PathBuf,
     state: PathBuf,
     notice: Option<String>,
+    #[serde(flatten)]
+    survey: Survey,
 }
 
 impl Init {
@@ -45,13 +54,14 @@ impl Init {
         }
         let git = wiring::git(&app.environment).await?;
         UserRepository::inspect(&git, &directory).await?;
+        let untried = self.untried;
         let locations = self.locations(&directory, &app.environment)?;
         // Asked before anything is made; the file itself comes last, since it would make the repository dirty.
         tempfile::NamedTempFile::new_in(&directory)
             .map_err(|error| CliError::file(&directory, &error))?;
-        let made = lay(git, &directory, &locations, &file).await;
-        let notice = match made {
-            Ok(notice) => notice,
+        let made = lay(git, &directory, &locations, &file, (app, untried)).await;
+        let (notice, survey) = match made {
+            Ok(made) => made,
             Err(error) => {
                 // The directory was not there before, so nothing of anybody else is in it.
                 drop(std::fs::remove_dir_all(&locations.state));
@@ -64,17 +74,19 @@ impl Init {
             repository: locations.repository,
             state: locations.state,
             notice,
+            survey,
         };
         if let Some(notice) = &initialised.notice {
             app.output.note(&format!("note: {notice}"))?;
         }
         app.output.show(&initialised, |done| {
             format!(
-                "wrote {}\nproject     {}\nstate       {}\nnext        set a model key, then `ropewalk idea new \"…\"`; \
+                "wrote {}\nproject     {}\nstate       {}\n{}next        set a model key, then `ropewalk idea new \"…\"`; \
                  `ropewalk doctor` checks everything",
                 done.file.display(),
                 done.name,
-                done.state.display()
+                done.state.display(),
+                seen(&done.survey)
             )
         })
     }
@@ -122,26 +134,55 @@ impl Init {
     }
 }
 
-/// Makes the state with its local clone, then the file; returns what is unusual about the repository.
+/// Tells what was seen, a line each.
+fn seen(survey: &Survey) -> String {
+    let mut lines = Vec::new();
+    if !survey.stacks.is_empty() {
+        lines.push(format!("stack       {}\n", survey.stacks.join(", ")));
+    }
+    for check in &survey.checks {
+        let verdict = if check.passed { "gate " } else { "no gate" };
+        lines.push(format!(
+            "{verdict:<12}`{}`: {}\n",
+            check.command, check.told
+        ));
+    }
+    lines.concat()
+}
+
+/// Makes the state with its local clone, then the file; returns what is unusual about the repository, and what it holds.
 async fn lay(
     git: Git,
     directory: &Path,
     locations: &Locations,
     file: &Path,
-) -> Result<Option<String>, CliError> {
+    (app, untried): (&App, bool),
+) -> Result<(Option<String>, Survey), CliError> {
     wiring::make_state(&locations.state)?;
     let options = LocalCloneOptions {
         user_repository: directory.to_owned(),
         state: locations.state.clone(),
         identity: Identity::default(),
     };
-    let notice = match LocalClone::open_or_create(git, options).await {
-        Ok(clone) => wiring::notice(&clone).await?,
-        Err(error @ GitError::NoCommit(_)) => Some(error.to_string()),
+    let (notice, survey) = match LocalClone::open_or_create(git, options).await {
+        Ok(clone) => (
+            wiring::notice(&clone).await?,
+            survey::look(app, &clone, untried).await?,
+        ),
+        Err(error @ GitError::NoCommit(_)) => (Some(error.to_string()), Survey::default()),
         Err(error) => return Err(error.into()),
     };
-    create(file, &settings(&locations.name))?;
-    Ok(notice)
+    create(file, &settings(&locations.name, &survey))?;
+    trust(directory, &app.environment);
+    Ok((notice, survey))
+}
+
+/// Trusts what was just written; who has no home for such a word gives it later.
+fn trust(directory: &Path, environment: &Environment) {
+    let loaded = Config::load_whoever_wrote_it(directory, environment, &[]);
+    if let Some(request) = loaded.ok().and_then(|loaded| loaded.trust) {
+        drop(request.trust(environment, &Clock::system().now().to_rfc3339()));
+    }
 }
 
 fn create(path: &Path, text: &str) -> Result<(), CliError> {
@@ -158,7 +199,7 @@ fn create(path: &Path, text: &str) -> Result<(), CliError> {
     })
 }
 
-fn settings(name: &ProjectName) -> String {
+fn settings(name: &ProjectName, survey: &Survey) -> String {
     format!(
         r#"# What Ropewalk does in this repository. `ropewalk config show` lists every key with its value and where it was set.
 
@@ -175,9 +216,32 @@ repo = "."
 # build = "anthropic/claude-sonnet-4-5"
 # small = "anthropic/claude-haiku-4-5"
 
-# [[gate.commands]]                         # what every change must pass, beside its own check
-# name = "tests"
-# command = "cargo test"
-"#
+# What every change must pass, beside its own check.
+{}"#,
+        gate(&survey.checks)
     )
+}
+
+/// Writes the gate: what passes on the repository as it is; what does not would refuse every change, and stands as a
+/// comment.
+fn gate(checks: &[Tried]) -> String {
+    if checks.is_empty() {
+        return "# [[gate.commands]]\n# name = \"tests\"\n# command = \"cargo test\"\n".to_owned();
+    }
+    let written = checks.iter().map(|check| {
+        let (name, command) = (quoted(&check.name), quoted(&check.command));
+        let lines = format!("[[gate.commands]]\nname = {name}\ncommand = {command}\n");
+        if check.passed {
+            return lines;
+        }
+        let told = check.told.lines().next().unwrap_or_default();
+        let commented: Vec<String> = lines.lines().map(|line| format!("# {line}\n")).collect();
+        format!("# Not in force, {told}\n{}", commented.concat())
+    });
+    written.collect::<Vec<_>>().join("\n")
+}
+
+fn quoted(text: &str) -> String {
+    // What JSON writes between quotes, TOML reads.
+    serde_json::Value::from(text).to_string()
 }

@@ -1,6 +1,6 @@
 //! Finds what confines commands on this machine, and whether the models of a project may do without.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ropewalk_config::Environment;
@@ -27,7 +27,9 @@ pub(crate) async fn confinement(
     let config = project.config();
     let found = match config.sandbox.mode {
         SandboxMode::Off => Err("the sandbox is off".to_owned()),
-        SandboxMode::Required => probe(project, environment, egress(project, environment)?).await,
+        SandboxMode::Required => {
+            sandbox_of(project.state(), environment, egress(project, environment)?).await
+        }
     };
     let works = found.as_ref().map(drop).map_err(Clone::clone);
     let warning = match config.check_model_policy(works)? {
@@ -56,13 +58,14 @@ fn egress(project: &Project, environment: &Environment) -> Result<Egress, CliErr
     })
 }
 
-async fn probe(
-    project: &Project,
+/// Finds what confines commands of the project whose state lies in `state`; the error says why none works.
+pub(crate) async fn sandbox_of(
+    state: &Path,
     environment: &Environment,
     egress: Egress,
 ) -> Result<Sandbox, String> {
     let helper = helper().ok_or("this program cannot start itself again")?;
-    let state = std::path::absolute(project.state()).unwrap_or_else(|_| project.state().to_owned());
+    let state = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
     let settings =
         ropewalk_config::user_file(environment).and_then(|file| file.parent().map(PathBuf::from));
     let options = SandboxOptions {

@@ -21,6 +21,8 @@ mod running;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod surveying;
+#[cfg(test)]
 mod timeline;
 #[cfg(test)]
 mod trusting;

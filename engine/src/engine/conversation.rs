@@ -7,13 +7,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::is_whole;
+use super::progress::Progress;
+use super::repair::repair;
+use super::repetition::Repetition;
 use super::tool_calls::{self, Ran};
 use crate::error::EngineError;
 use crate::job::{Job, Outcome};
 use crate::observer::Observer;
-use crate::progress::Progress;
-use crate::repair::repair;
-use crate::repetition::Repetition;
 use crate::submission::Intake;
 use crate::tool::malformed;
 

@@ -4,10 +4,10 @@ use futures::{FutureExt, StreamExt};
 use ropewalk_llm::{Block, ToolUse};
 use tokio_util::sync::CancellationToken;
 
+use super::progress::Progress;
 use crate::error::EngineError;
 use crate::job::Job;
 use crate::observer::Observer;
-use crate::progress::Progress;
 use crate::tool::{ToolContext, ToolOutput};
 
 /// The most calls that run side by side.

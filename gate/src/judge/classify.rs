@@ -51,7 +51,7 @@ const SIGNS: &[(FailureClass, &[&str])] = &[
 ];
 
 /// Classifies the output of a command that ran and did not hold.
-pub fn output(output: &str) -> FailureClass {
+pub(super) fn output(output: &str) -> FailureClass {
     if missing_node_package(output) {
         return FailureClass::MissingDependency;
     }
