@@ -120,7 +120,7 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"[bus]\ntransport = \"kafka\"\n", &["ropewalk.toml:2", "`bus.transport`", "write `embedded`, `nats`"]),
         (b"sandbox = \"maybe\"\n", &["ropewalk.toml:1", "`sandbox.mode`", "expected `required` or `off`"]),
         (b"[sandbox]\nvariables = [\n\"RUST_LOG\",\n\"A=1\"]\n", &["ropewalk.toml:4", "`sandbox.variables[1]`", "`A=1` names no variable", "`RUST_LOG`"]),
-        (b"[sandbox]\nhosts = [\"https://crates.io\"]\n", &["ropewalk.toml:2", "`sandbox.hosts[0]`", "without scheme and path"]),
+        (b"[sandbox]\nhosts = [\"https://packages.test\"]\n", &["ropewalk.toml:2", "`sandbox.hosts[0]`", "without scheme and path"]),
         (b"[sandbox]\nhosts = [\n\"h.org\",\n\"*.org\"]\n", &["ropewalk.toml:4", "`sandbox.hosts[1]`", "`*.org` has a wildcard", "`*.example.org`"]),
         (b"[sandbox]\nvariables = [\"LD_PRELOAD\"]\n", &["ropewalk.toml:2", "`sandbox.variables[0]`", "drop it"]),
         (b"[build\nloops = 2\n", &["ropewalk.toml:1", "not valid TOML"]),

@@ -65,7 +65,7 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
     let cases = [
         ("sandbox = \"off\"", "sandbox.mode"),
         ("[sandbox]\nmode = \"off\"", "sandbox.mode"),
-        ("[sandbox]\nhosts = [\"crates.io\"]", "sandbox.hosts"),
+        ("[sandbox]\nhosts = [\"packages.test\"]", "sandbox.hosts"),
         ("sandbox.variables = [\"RUST_LOG\"]", "sandbox.variables"),
         (
             "[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"",

@@ -126,8 +126,8 @@ mod tests {
                 host("example.org"),
             ),
             (
-                "Error: getaddrinfo EAI_AGAIN registry.npmjs.org",
-                host("registry.npmjs.org"),
+                "Error: getaddrinfo EAI_AGAIN registry.example.org",
+                host("registry.example.org"),
             ),
             (
                 "wget: unable to resolve host address ‘h.example’",

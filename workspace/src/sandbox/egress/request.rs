@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn a_tunnel_is_asked_for_by_host_and_port() {
         for (address, expected) in [
-            ("crates.io:443", target("crates.io", 443)),
-            ("Crates.IO.:443", target("crates.io", 443)),
+            ("packages.test:443", target("packages.test", 443)),
+            ("Packages.TEST.:443", target("packages.test", 443)),
             ("[::1]:22", target("[::1]", 22)),
         ] {
             let head = format!("CONNECT {address} HTTP/1.1\r\nHost: other.org");

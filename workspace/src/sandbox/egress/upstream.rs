@@ -152,13 +152,13 @@ mod tests {
             host: host.to_owned(),
             port: 443,
         };
-        let proxy = upstream.for_tunnel(&target("crates.io")).unwrap();
+        let proxy = upstream.for_tunnel(&target("packages.test")).unwrap();
         assert_eq!(proxy.address, "proxy.example:3128");
         assert_eq!(
             proxy.authorization,
             "Proxy-Authorization: Basic YWRhOnBAc3M=\r\n"
         );
-        let plain = upstream.for_plain(&target("crates.io")).unwrap();
+        let plain = upstream.for_plain(&target("packages.test")).unwrap();
         assert_eq!(
             (plain.address.as_str(), plain.authorization.as_str()),
             ("proxy.example:80", "")
