@@ -5,6 +5,8 @@ mod placeholder;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use ropewalk_runtime::secrets;
+
 pub use placeholder::{is_blank, is_placeholder_line};
 
 /// The document that says what the idea is.
@@ -90,8 +92,10 @@ impl IdeaFolder {
         }
     }
 
-    /// Writes a whole document in one step, making the folders above it; the same text again changes nothing.
+    /// Writes a whole document in one step, without secrets, making the folders above it; the same text again changes
+    /// nothing.
     pub fn write(&self, document: &str, text: &str) -> Result<(), FolderError> {
+        let text = &*secrets::strike(text);
         let path = self.root.join(document);
         if std::fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
             return Ok(());

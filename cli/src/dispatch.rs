@@ -1,7 +1,6 @@
 //! Runs one verb: what it was asked for, and how it is stopped.
 
 use ropewalk_config::Environment;
-use ropewalk_runtime::secrets;
 
 use crate::app::App;
 use crate::arguments::{Arguments, Command};
@@ -11,11 +10,9 @@ use crate::output::Output;
 use crate::{commands, rehearse};
 
 /// Runs the verb that `arguments` name; Ctrl-C ends it.
-pub async fn run(arguments: Arguments) -> Result<(), CliError> {
+pub async fn run(arguments: Arguments, environment: Environment) -> Result<(), CliError> {
     let Arguments { global, command } = arguments;
     let output = Output::new(global.json);
-    let environment = Environment::from_process();
-    secrets::keep(environment.secrets());
     let app = App {
         output,
         environment,

@@ -25,6 +25,9 @@ pub mod wiring;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use ropewalk_config::Environment;
+use ropewalk_runtime::secrets;
+
 pub use app::App;
 pub use error::{CliError, Exit};
 pub use wiring::{Desk, Host};
@@ -48,18 +51,20 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(arguments: &[OsString]) -> Result<(), CliError> {
+    // Whatever this process starts has the same user, and could read its keys.
+    secrets::hide_process().map_err(CliError::failed)?;
+    let environment = Environment::from_process();
+    secrets::keep(environment.secrets());
+    output::strike_panics();
     let Some(arguments) = arguments::parse(arguments)? else {
         return Ok(());
     };
-    // Whatever this process starts has the same user, and could read its keys.
-    ropewalk_runtime::secrets::hide_process().map_err(CliError::failed)?;
-    output::strike_panics();
     ropewalk_runtime::http::install_tls_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(CliError::failed)?;
-    let outcome = runtime.block_on(dispatch::run(arguments));
+    let outcome = runtime.block_on(dispatch::run(arguments, environment));
     // A thread that still reads the terminal must not keep the process.
     runtime.shutdown_background();
     outcome

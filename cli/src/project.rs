@@ -45,7 +45,6 @@ impl Project {
     pub fn of(loaded: Loaded, environment: &Environment) -> Result<Self, CliError> {
         secrets::keep(loaded.secrets(environment));
         refuse_keys(&loaded)?;
-        refuse_keys(&loaded)?;
         let locations = loaded.locations(environment)?;
         let user = loaded.person(environment)?;
         Ok(Self {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
+use crate::settings::credentials;
+
 /// The environment of the process as it was at the start.
 #[derive(Clone, Default)]
 pub struct Environment {
@@ -55,13 +57,16 @@ impl Environment {
         self.get(name).map(SecretString::from)
     }
 
-    /// Returns the values of the variables that are secrets by their names.
+    /// Returns the values of the variables that are secrets by their names, and what addresses in any of them log in with.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let named = self.variables.iter().filter(|(name, _)| is_secret(name));
-        // A file with secrets is named in the open.
-        named
-            .filter_map(|(_, value)| value.to_str())
-            .filter(|value| !value.starts_with('/'))
+        let texts = self.variables.iter();
+        let texts = texts.filter_map(|(name, value)| Some((name, value.to_str()?)));
+        texts.flat_map(|(name, value)| {
+            // A file with secrets is named in the open.
+            let is_named = is_secret(name) && !value.starts_with('/');
+            let whole = is_named.then_some(value);
+            whole.into_iter().chain(credentials(value))
+        })
     }
 
     /// Returns every variable, for the parts that start other programs.
@@ -100,9 +105,17 @@ impl Environment {
 
 /// Says that whoever set a variable of this name meant it to stay unread.
 fn is_secret(name: &OsString) -> bool {
-    const WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"];
+    const WORDS: [&str; 6] = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSW",
+        "PASSPHRASE",
+        "CREDENTIAL",
+    ];
+    const LAST: [&str; 2] = ["PASS", "_PWD"];
     let name = name.to_string_lossy().to_ascii_uppercase();
-    WORDS.iter().any(|word| name.contains(word))
+    WORDS.iter().any(|word| name.contains(word)) || LAST.iter().any(|word| name.ends_with(word))
 }
 
 #[cfg(test)]
@@ -130,11 +143,23 @@ mod tests {
             ("ANTHROPIC_API_KEY", "canary-1"),
             ("PGPASSWORD", "canary-2"),
             ("nats_token", "canary-3"),
+            ("MYSQL_PWD", "canary-4"),
+            ("DATABASE_URL", "postgres://ada:canary-5@host/walks"),
+            ("REMOTE", "https://canary-of-twenty-letters@host/x"),
+            ("PLAIN", "https://ada@host/x"),
             ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/file.json"),
             ("HOME", "/home/ada"),
         ]);
         let secrets: Vec<&str> = environment.secrets().collect();
-        assert_eq!(secrets, ["canary-1", "canary-2", "canary-3"]);
+        let expected = [
+            "canary-1",
+            "canary-5",
+            "canary-4",
+            "canary-2",
+            "canary-of-twenty-letters",
+            "canary-3",
+        ];
+        assert_eq!(secrets, expected);
     }
 
     #[test]

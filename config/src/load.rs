@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
 use crate::origin::Origin;
-use crate::settings::{Config, GateSettings};
+use crate::settings::{Config, GateSettings, credentials};
 use crate::trust::{TrustRequest, refuse_strangers};
 
 /// The name of a project's file.
@@ -109,7 +109,8 @@ impl Loaded {
         self.layers.origin(key)
     }
 
-    /// Returns the secrets that this configuration names: keys and tokens of `environment`, and passwords in addresses.
+    /// Returns the secrets that this configuration names: keys and tokens of `environment`, passwords in addresses, and
+    /// what the files hold by which it logs in to a broker.
     pub fn secrets(&self, environment: &Environment) -> Vec<String> {
         let providers = self.config.providers.values();
         let variables = providers
@@ -118,10 +119,29 @@ impl Loaded {
         let values = variables.filter_map(|name| environment.get(name).map(str::to_owned));
         let leaves = self.layers.leaves();
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());
-        let passwords = texts
-            .filter_map(crate::settings::password)
-            .map(str::to_owned);
-        values.chain(passwords).collect()
+        let passwords = texts.flat_map(credentials).map(str::to_owned);
+        values.chain(passwords).chain(self.logins()).collect()
+    }
+
+    /// Returns the seeds and tokens in the files of the bus; one that cannot be read is told where it is needed.
+    fn logins(&self) -> Vec<String> {
+        let bus = &self.config.bus;
+        let files = [
+            ("bus.nkey_file", &bus.nkey_file),
+            ("bus.credentials_file", &bus.credentials_file),
+        ];
+        let files = files.into_iter();
+        let texts = files.filter_map(|(key, file)| {
+            let path = self.resolve(key, file.as_deref()?).ok()?;
+            std::fs::read_to_string(path).ok()
+        });
+        let is_login = |line: &&str| !line.contains(' ') && !line.starts_with(['-', '*', '#']);
+        let mut found = Vec::new();
+        for text in texts {
+            let lines = text.lines().map(str::trim).filter(is_login);
+            found.extend(lines.map(str::to_owned));
+        }
+        found
     }
 
     /// Returns every value with its origin, in the order of the defaults.

@@ -23,7 +23,7 @@ pub use project::{
 };
 pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
 
-pub(crate) use project::{password, without_password};
+pub(crate) use project::{credentials, without_password};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ mod conversation;
 mod progress;
 mod repair;
 mod repetition;
+mod secrets;
 mod session;
 mod tool_calls;
 

@@ -42,8 +42,12 @@ pub(crate) async fn inspect(
     changed: &[ChangedFile],
     findings: &mut Findings,
 ) -> Result<Looked, GateError> {
+    for path in candidate.withheld {
+        let line = format!("`{path}` holds a key, token or password of the program that runs you");
+        findings.add(FailureClass::SecretFound, line);
+    }
     let verifies = candidate.task.block.action == Action::Verify;
-    if changed.is_empty() != verifies {
+    if candidate.withheld.is_empty() && changed.is_empty() != verifies {
         let line = if verifies {
             "the task only verifies, but files were changed"
         } else {

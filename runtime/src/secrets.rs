@@ -3,17 +3,21 @@
 //! A secret is one wherever it turns up, so that they are kept in one place for the whole process: each way out (log,
 //! event, row, transcript, error, command output, commit message) asks here, and none has to know which there are.
 
+mod forms;
+mod spoken;
+
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::Value;
+
+pub use spoken::Spoken;
 
 /// What stands in the place of a secret.
 pub const STRUCK: &str = "[secret]";
-/// Anything shorter is a word that texts may well hold.
-const SHORTEST: usize = 8;
+/// So much of a secret at the end of a text that was cut there is more than chance.
+const TELLING: usize = 4;
 
 /// The secrets so far, in every form, and what finds them.
 struct Known {
@@ -23,13 +27,13 @@ struct Known {
 
 static KNOWN: RwLock<Option<Arc<Known>>> = RwLock::new(None);
 
-/// Keeps `secrets` from leaving this process from now on; very short ones cannot be told from words.
+/// Keeps `secrets` from leaving this process from now on; one that is short or a word cannot be told from other texts.
 pub fn keep<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) {
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let mut forms = known.as_ref().map(|known| known.forms.clone());
     let forms = forms.get_or_insert_default();
     for secret in secrets {
-        forms.extend(forms_of(secret.as_ref().trim()));
+        forms.extend(forms::of(secret.as_ref().trim()));
     }
     forms.sort_unstable();
     forms.dedup();
@@ -41,8 +45,7 @@ pub fn keep<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) {
 
 /// Strikes every known secret out of `text`: as it is, and as JSON, base64 or an address writes it.
 pub fn strike(text: &str) -> Cow<'_, str> {
-    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner).clone();
-    match known {
+    match known() {
         Some(known) => struck(text, &known),
         None => Cow::Borrowed(text),
     }
@@ -55,9 +58,76 @@ pub fn strike_out(text: &mut String) {
     }
 }
 
+/// Strikes every known secret out of every text of a value.
+pub fn strike_json(value: &mut Value) {
+    match value {
+        Value::String(text) => strike_out(text),
+        Value::Array(items) => items.iter_mut().for_each(strike_json),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| is_in(name.as_bytes())) {
+                let named = std::mem::take(fields).into_iter();
+                fields.extend(named.map(|(name, value)| (strike(&name).into_owned(), value)));
+            }
+            fields.values_mut().for_each(strike_json);
+        }
+        _ => {}
+    }
+}
+
+/// Strikes out what a cut left of a secret: its beginning at the end of `before`, its end at the beginning of `after`.
+pub fn strike_cut(before: &mut String, after: &mut String) {
+    let Some(known) = known() else {
+        return;
+    };
+    if let Some(part) = known.begun_at_end(before) {
+        before.truncate(before.len() - part);
+        before.push_str(STRUCK);
+    }
+    if let Some(part) = known.ended_at_start(after) {
+        after.replace_range(..part, STRUCK);
+    }
+}
+
+/// Says that `bytes` hold a secret.
+pub fn is_in(bytes: &[u8]) -> bool {
+    known().is_some_and(|known| known.finder.is_match(bytes))
+}
+
+/// Says that there is anything to look for.
+pub fn are_known() -> bool {
+    known().is_some()
+}
+
 /// Hides the memory and the environment of this process from others of the same user.
 pub fn hide_process() -> std::io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(false)?)
+}
+
+fn known() -> Option<Arc<Known>> {
+    KNOWN.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl Known {
+    /// Returns how many bytes at the end of `text` may be the beginning of a secret.
+    fn begun_at_end(&self, text: &str) -> Option<usize> {
+        let ends = |form: &String| {
+            let parts = (TELLING..form.len()).rev();
+            let mut parts = parts.filter(|part| form.is_char_boundary(*part));
+            parts.find(|part| text.ends_with(&form[..*part]))
+        };
+        self.forms.iter().filter_map(ends).max()
+    }
+
+    /// Returns how many bytes at the beginning of `text` may be the end of a secret.
+    fn ended_at_start(&self, text: &str) -> Option<usize> {
+        let starts = |form: &String| {
+            let parts = (1..=form.len().saturating_sub(TELLING))
+                .filter(|from| form.is_char_boundary(*from));
+            let mut parts = parts.map(|from| &form[from..]);
+            parts.find(|part| text.starts_with(part)).map(str::len)
+        };
+        self.forms.iter().filter_map(starts).max()
+    }
 }
 
 fn struck<'a>(text: &'a str, known: &Known) -> Cow<'a, str> {
@@ -77,99 +147,36 @@ fn finder(forms: &[String]) -> Option<AhoCorasick> {
     builder.build(forms).ok()
 }
 
-/// Returns every form in which `secret` may be written.
-fn forms_of(secret: &str) -> Vec<String> {
-    if secret.len() < SHORTEST {
-        return Vec::new();
-    }
-    let mut forms = vec![secret.to_owned()];
-    for upper in [true, false] {
-        forms.push(percent_encoded(secret, upper));
-    }
-    // As JSON writes it.
-    forms.push(secret.replace('\\', "\\\\").replace('"', "\\\""));
-    for before in 0..3 {
-        forms.extend(base64_inside(secret, before));
-    }
-    forms.retain(|form| form.len() >= SHORTEST);
-    forms
-}
-
-fn percent_encoded(secret: &str, upper: bool) -> String {
-    let encode = |byte: u8| match byte {
-        _ if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) => {
-            char::from(byte).to_string()
-        }
-        _ if upper => format!("%{byte:02X}"),
-        _ => format!("%{byte:02x}"),
-    };
-    secret.bytes().map(encode).collect()
-}
-
-/// Returns the letters that only `secret` decides where base64 writes it after so many other bytes, in both alphabets.
-fn base64_inside(secret: &str, before: usize) -> [String; 2] {
-    let bytes = [&vec![0; before], secret.as_bytes()].concat();
-    // The first letters hold bits of what stands before, the last one may hold bits of what follows.
-    let begin = (before * 8).div_ceil(6);
-    let end = bytes.len() * 8 / 6;
-    let inside = |text: String| text.get(begin..end).unwrap_or_default().to_owned();
-    [
-        inside(STANDARD_NO_PAD.encode(&bytes)),
-        inside(URL_SAFE_NO_PAD.encode(&bytes)),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SECRET: &str = "sk-ant/Canary+42\"x?";
-
-    fn known() -> Known {
-        let forms = forms_of(SECRET);
-        let finder = finder(&forms).unwrap();
-        Known { forms, finder }
-    }
-
-    #[test]
-    fn a_secret_is_found_however_it_is_written() {
-        let known = known();
-        let mut texts = vec![
-            format!("KEY={SECRET}\n"),
-            "{\"key\":\"sk-ant/Canary+42\\\"x?\"}".to_owned(),
-            format!("https://h/?key={}", percent_encoded(SECRET, true)),
-            format!("https://h/?key={}", percent_encoded(SECRET, false)),
-        ];
-        for before in ["", "a", "ab", "abc", "key: abcd"] {
-            for after in ["", "z", "yz", " and more"] {
-                let whole = format!("{before}{SECRET}{after}");
-                texts.push(STANDARD_NO_PAD.encode(&whole));
-                texts.push(URL_SAFE_NO_PAD.encode(&whole));
-            }
-        }
-        for text in texts {
-            let struck = struck(&text, &known);
-            assert!(struck.contains(STRUCK), "{text} became {struck}");
-            for piece in ["Canary", "Q2FuYXJ5", "NhbmFye"] {
-                assert!(!struck.contains(piece), "{text} became {struck}");
-            }
-        }
-    }
-
-    #[test]
-    fn other_texts_stay_and_short_words_are_no_secrets() {
-        let known = known();
-        assert!(matches!(struck("a canary sings", &known), Cow::Borrowed(_)));
-        assert!(forms_of("any").is_empty());
-    }
-
     #[test]
     fn what_is_kept_is_struck_out_of_every_text_of_the_process() {
-        keep(["first-canary-1", "second-canary-2", "short"]);
+        keep(["first-canary-1", "second-canary-2", "short", "postgres"]);
         keep(["third-canary-3"]);
-        let mut text = "first-canary-1 second-canary-2 third-canary-3 short".to_owned();
+        let mut text = "first-canary-1 second-canary-2 third-canary-3 short postgres".to_owned();
         strike_out(&mut text);
-        assert_eq!(text, "[secret] [secret] [secret] short");
+        assert_eq!(text, "[secret] [secret] [secret] short postgres");
+        let mut value = serde_json::json!({ "a first-canary-1": ["third-canary-3", 1] });
+        strike_json(&mut value);
+        assert_eq!(value, serde_json::json!({ "a [secret]": ["[secret]", 1] }));
+        assert!(is_in(b"\xffthird-canary-3") && !is_in(b"third-canary"));
+    }
+
+    #[test]
+    fn what_a_cut_left_of_a_secret_goes_too() {
+        keep(["cut-in-the-middle-7"]);
+        for (before, after, expected) in [
+            ("x cut-in-the", "-middle-7 y", ["x [secret]", "[secret] y"]),
+            ("x cut-in-the-middle-", "7 y", ["x [secret]", "7 y"]),
+            ("x cut", "dle-7", ["x cut", "[secret]"]),
+            ("", "", ["", ""]),
+        ] {
+            let (mut before, mut after) = (before.to_owned(), after.to_owned());
+            strike_cut(&mut before, &mut after);
+            assert_eq!([before, after], expected);
+        }
     }
 
     #[test]

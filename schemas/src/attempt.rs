@@ -142,6 +142,8 @@ pub enum FailureClass {
     OutOfScope,
     /// A stub was left in the change.
     StubMarker,
+    /// A changed file holds a key, token or password of the program.
+    SecretFound,
     /// A test that passed before is gone, ignored or failing.
     WeakenedTest,
     /// A gate or CI file was changed.

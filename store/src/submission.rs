@@ -108,7 +108,7 @@ fn encode(event: &Event) -> Result<EncodedEvent, CommitError> {
         });
     }
     let mut event = event.to_cloud_event();
-    strike(&mut event.data);
+    secrets::strike_json(&mut event.data);
     let id = event.id;
     let refused =
         |error: serde_json::Error| unwritable("events", &id.to_string(), error.to_string());
@@ -133,16 +133,6 @@ fn encode(event: &Event) -> Result<EncodedEvent, CommitError> {
         elements,
         blob,
     })
-}
-
-/// Strikes secrets out of every text of an event, for the store and for whoever it is handed to.
-fn strike(data: &mut serde_json::Value) {
-    match data {
-        serde_json::Value::String(text) => secrets::strike_out(text),
-        serde_json::Value::Array(items) => items.iter_mut().for_each(strike),
-        serde_json::Value::Object(fields) => fields.values_mut().for_each(strike),
-        _ => {}
-    }
 }
 
 /// Returns the data of an event that is too large to be stored with it.

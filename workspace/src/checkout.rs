@@ -7,6 +7,7 @@
 mod changes;
 mod hold;
 mod index;
+mod secrets;
 mod stamps;
 mod step;
 mod survey;

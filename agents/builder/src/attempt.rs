@@ -290,7 +290,7 @@ async fn check_and_land(
     report: &mut Report,
 ) -> Result<Ending, BuilderError> {
     in_hand::reached(GATE_STEP);
-    let Some(seen) = gating::check(work, commit, parent, allowed).await? else {
+    let Some(seen) = gating::check(work, commit, parent, (allowed, &[])).await? else {
         return Ok(Ending::Interrupted(
             "it was ended during the gate".to_owned(),
         ));

@@ -7,6 +7,8 @@ mod approvals;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 mod confined;
 #[cfg(test)]
 mod conversations;

@@ -174,12 +174,22 @@ impl fmt::Display for StoreLocation {
     }
 }
 
-/// Returns the password of the user part of `url`, if any.
-pub(crate) fn password(url: &str) -> Option<&str> {
+/// A name that is as long stands for a login by itself: it is a token.
+const SHORTEST_TOKEN: usize = 20;
+
+/// Returns what the addresses in `text` log in with: passwords, and tokens in the place of a user.
+pub(crate) fn credentials(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ', '\n']).filter_map(credential)
+}
+
+fn credential(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let host = rest.split('/').next()?;
     let (user_part, _) = host.rsplit_once('@')?;
-    user_part.split_once(':').map(|(_, password)| password)
+    match user_part.split_once(':') {
+        Some((_, password)) => Some(password),
+        None => (user_part.len() >= SHORTEST_TOKEN).then_some(user_part),
+    }
 }
 
 /// Returns `url` with the password of its user part, if any, replaced by `***`.
@@ -253,7 +263,7 @@ mod tests {
         assert_eq!(without_password("nats://h:1"), "nats://h:1");
         let url = String::from(location);
         assert_eq!(
-            (password(&url), password("nats://h:1")),
+            (credential(&url), credential("nats://h:1")),
             (Some("s3:cr@t"), None)
         );
     }

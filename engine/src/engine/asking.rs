@@ -2,8 +2,10 @@
 
 use futures::StreamExt;
 use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, Usage};
+use ropewalk_runtime::secrets::Spoken;
 use tokio_util::sync::CancellationToken;
 
+use super::secrets::strike_reply;
 use crate::error::EngineError;
 use crate::job::ModelEntry;
 use crate::observer::Observer;
@@ -52,13 +54,18 @@ async fn listen(
     heard: &mut Heard,
 ) -> Result<Reply, ModelError> {
     let mut stream = entry.model.stream(request, cancel).await?;
+    let mut spoken = Spoken::default();
     while let Some(delta) = stream.next().await {
         match delta? {
             Delta::Text(text) => {
                 heard.hear(text.len());
-                observer.delta(&text);
+                observer.delta(&spoken.hear(&text));
             }
-            Delta::Done(reply) => return Ok(reply),
+            Delta::Done(mut reply) => {
+                observer.delta(&spoken.end());
+                strike_reply(&mut reply);
+                return Ok(reply);
+            }
             Delta::ToolUseStarted { .. } => heard.hear(0),
             Delta::ToolUse(call) => heard.hear(call.input.to_string().len()),
             Delta::Usage(usage) => heard.counted = usage,

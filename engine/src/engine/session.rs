@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Engine;
 use super::asking::ask;
 use super::conversation::{Conversation, Next};
+use super::secrets::strike_request;
 use crate::error::EngineError;
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
 use crate::journal::Journal;
@@ -135,13 +136,15 @@ fn request(
     let mut script = job.script.clone();
     script.attempt += tries;
     script.turn = turn;
-    ModelRequest {
+    let mut request = ModelRequest {
         tools,
         tool_choice: tool_choice(job, turn),
         max_output_tokens: job.limits.output_tokens,
         script: Some(script),
         ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
-    }
+    };
+    strike_request(&mut request);
+    request
 }
 
 /// A model is made to submit where it has nothing else to do: without tools, and once it has looked around for so long that

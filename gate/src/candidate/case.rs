@@ -26,6 +26,8 @@ pub struct Candidate<'a> {
     pub base: Option<&'a CommitId>,
     /// The files that it may change.
     pub allowed: &'a [RepoPath],
+    /// The changed files that were kept out of the commit, since they hold a secret of this program.
+    pub withheld: &'a [String],
     /// What was seen and said before.
     pub precedents: &'a Precedents,
     /// The time.

@@ -112,6 +112,7 @@ pub const fn is_lesson(class: FailureClass) -> bool {
         | FailureClass::EmptyChange
         | FailureClass::OutOfScope
         | FailureClass::StubMarker
+        | FailureClass::SecretFound
         | FailureClass::WeakenedTest
         | FailureClass::Tampered
         | FailureClass::Unknown => true,

@@ -22,7 +22,7 @@ const FILE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 /// A difference between the tree and its commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    path: Vec<u8>,
+    pub(super) path: Vec<u8>,
     kind: ChangeKind,
     /// Tells one content of the file from the next without reading it.
     fingerprint: Option<(u64, u64, i64, i64)>,
@@ -226,7 +226,7 @@ impl Checkout {
         ancestors(path).any(|ancestor| self.place(ancestor).is_symlink())
     }
 
-    fn place(&self, path: &[u8]) -> PathBuf {
+    pub(super) fn place(&self, path: &[u8]) -> PathBuf {
         self.tree.join(Path::new(OsStr::from_bytes(path)))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use ropewalk_runtime::secrets;
 use ropewalk_schemas::{CommitId, RepoPath};
 
 use crate::commit::NewCommit;
@@ -20,6 +21,16 @@ pub enum FileChange {
     },
     /// The file is gone; it need not be there.
     Remove(RepoPath),
+}
+
+impl FileChange {
+    /// Returns the file if it would hold a secret of this program.
+    fn secret_in(&self) -> Option<&RepoPath> {
+        match self {
+            Self::Write { path, content } if secrets::is_in(content) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl LocalClone {
@@ -67,6 +78,9 @@ impl LocalClone {
         parent: &CommitId,
         changes: &[FileChange],
     ) -> Result<String, GitError> {
+        if let Some(path) = changes.iter().find_map(FileChange::secret_in) {
+            return Err(GitError::SecretHeld(path.to_string()));
+        }
         let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
         let index = scratch.path().join("index");
         self.git()

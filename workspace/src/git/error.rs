@@ -63,6 +63,11 @@ pub enum GitError {
     /// No commit has this name.
     #[error("there is no commit `{0}` in the local clone; fetch it first")]
     UnknownCommit(String),
+    /// The file would bring a secret into a commit.
+    #[error(
+        "`{0}` holds a key, token or password of this program, which no commit may; take it out there"
+    )]
+    SecretHeld(String),
     /// The text cannot name a ref.
     #[error("`{0}` is not a valid ref name")]
     BadRef(String),

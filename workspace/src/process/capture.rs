@@ -1,5 +1,7 @@
 //! Keeps the head and the tail of a stream, however long it is.
 
+use ropewalk_runtime::secrets;
+
 /// The kept part of a stream.
 #[derive(Debug)]
 pub(crate) struct Capture {
@@ -51,11 +53,10 @@ impl Capture {
             return String::from_utf8_lossy(&self.head).into_owned();
         }
         let left_out = self.total - (self.head.len() + self.tail.len()) as u64;
-        format!(
-            "{}\n[{left_out} bytes left out]\n{}",
-            String::from_utf8_lossy(&self.head),
-            String::from_utf8_lossy(&self.tail)
-        )
+        let mut head = String::from_utf8_lossy(&self.head).into_owned();
+        let mut tail = String::from_utf8_lossy(&self.tail).into_owned();
+        secrets::strike_cut(&mut head, &mut tail);
+        format!("{head}\n[{left_out} bytes left out]\n{tail}")
     }
 
     /// Returns the bytes of a stream that was short enough, else `None`.

@@ -18,7 +18,9 @@ pub struct Snapshot {
     pub tree: String,
     /// What it changes, as the difference of the two trees has it.
     pub changed: Vec<ChangedFile>,
-    /// What differs in the slot and is not in the commit.
+    /// What is not in the commit, since it holds a secret of this program that the commit below does not hold.
+    pub withheld: Vec<ChangedFile>,
+    /// What else differs in the slot and is not in the commit.
     pub left_out: Vec<ChangedFile>,
     /// The ref that keeps it.
     pub preserved: PreserveRef,
@@ -36,7 +38,7 @@ pub(super) struct Saved {
 impl Slot {
     /// Commits the differences that `scope` accepts, without moving the slot.
     ///
-    /// Nested repositories, names that are no text and files over 64 MiB are always left out.
+    /// Nested repositories, names that are no text, files over 64 MiB and what holds a secret are always left out.
     pub async fn snapshot(
         &mut self,
         message: &CommitMessage,
@@ -49,6 +51,7 @@ impl Slot {
             .cloned()
             .partition(|change| change.storable() && scope(&change.public()));
         let base = self.base().cloned().ok_or(SlotError::Empty)?;
+        let (withheld, taken) = self.checkout.part_secrets(&base, taken).await?;
         let clone = self.checkout.clone_handle();
         let quarantine = Quarantine::open(clone)?;
         let tree = self
@@ -67,15 +70,16 @@ impl Slot {
             clone.preserve(&self.key, &commit),
             clone.changed_files(base.as_str(), commit.as_str()),
         )?;
-        if left_out.is_empty() {
+        if left_out.is_empty() && withheld.is_empty() {
             self.saved = differences;
         }
-        let left_out = left_out.iter().map(Change::public).collect();
+        let public = |changes: &[Change]| changes.iter().map(Change::public).collect();
         Ok(Snapshot {
             commit,
             tree,
             changed,
-            left_out,
+            withheld: public(&withheld),
+            left_out: public(&left_out),
             preserved,
         })
     }
@@ -105,6 +109,9 @@ impl Slot {
             CommitMessage::new(format!("unfinished work of attempt {}", self.key.attempt))
                 .with_trailer("Ropewalk-Task", self.key.task.as_str());
         let snapshot = self.snapshot(&message, now, &|_| true).await?;
+        for file in &snapshot.withheld {
+            tracing::warn!("`{}` is not kept: it holds a secret", file.path);
+        }
         for file in &snapshot.left_out {
             tracing::warn!(
                 "`{}` cannot be kept: a nested repository, a bad name or too long",

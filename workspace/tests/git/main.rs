@@ -6,6 +6,7 @@ mod merging;
 mod paths;
 mod publishing;
 mod quarantine;
+mod secrets;
 mod slots;
 mod stepping;
 mod world;

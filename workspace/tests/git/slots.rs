@@ -16,7 +16,7 @@ use ropewalk_tests::namespaces;
 
 use crate::world::{World, commit, git, key, make_executable, now, picture, poison, write};
 
-async fn slot(world: &World) -> anyhow::Result<(LocalClone, Slot, CommitId)> {
+pub(crate) async fn slot(world: &World) -> anyhow::Result<(LocalClone, Slot, CommitId)> {
     let clone = world.clone().await?;
     let head = clone.default_branch_head().await?.commit;
     let slot = SlotPool::new(clone.clone(), 2)

@@ -36,6 +36,8 @@ pub(super) async fn propose(
     failpoint!("build.preserve.after");
     report.candidate = Some(snapshot.commit.clone());
     report.preserve_ref = Some(snapshot.preserved.reference);
+    let withheld = snapshot.withheld.into_iter();
+    report.withheld = withheld.map(|file| file.path).collect();
     Ok(snapshot.commit)
 }
 

@@ -12,12 +12,13 @@ use ropewalk_store::{Query, ReadError, Store, Versioned};
 use super::work::Work;
 use crate::error::BuilderError;
 
-/// Checks `commit`, which stands on `parent`; none when it was ended from outside.
+/// Checks `commit`, which stands on `parent`, by what it may change and what was kept out of it; none when it was ended
+/// from outside.
 pub(crate) async fn check(
     work: &Work<'_>,
     commit: &CommitId,
     parent: &CommitId,
-    allowed: &[RepoPath],
+    (allowed, withheld): (&[RepoPath], &[String]),
 ) -> Result<Option<Seen>, BuilderError> {
     let task = &work.claim.task;
     let precedents = precedents(&work.context.store, task).await?;
@@ -28,6 +29,7 @@ pub(crate) async fn check(
         parent,
         base: work.claim.build.base.as_ref(),
         allowed,
+        withheld,
         precedents: &precedents,
         now: work.context.now(),
     };

@@ -109,7 +109,8 @@ async fn judge(
         return Ok(Judged::Ended(taken_away()));
     }
     in_hand::reached(GATE_STEP);
-    let Some(seen) = gating::check(work, commit, work.base(), &allowed).await? else {
+    let Some(seen) = gating::check(work, commit, work.base(), (&allowed, &report.withheld)).await?
+    else {
         let reason = "it was ended during the gate".to_owned();
         return Ok(Judged::Ended(Ending::Interrupted(reason)));
     };

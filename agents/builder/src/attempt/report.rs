@@ -18,6 +18,8 @@ pub(crate) struct Report {
     pub(crate) tokens: u64,
     pub(crate) candidate: Option<CommitId>,
     pub(crate) preserve_ref: Option<String>,
+    /// The changed files that are in no commit, since they hold a secret.
+    pub(crate) withheld: Vec<String>,
     pub(crate) granted: Vec<RepoPath>,
     pub(crate) gotchas: Vec<KnowledgeId>,
     pub(crate) lesson: Option<Lesson>,

@@ -117,6 +117,7 @@ const fn remedy(class: FailureClass) -> Remedy {
         FailureClass::SyntaxError
         | FailureClass::ValidationFailed
         | FailureClass::StubMarker
+        | FailureClass::SecretFound
         | FailureClass::WeakenedTest
         | FailureClass::Timeout
         | FailureClass::DoomLoop

@@ -273,7 +273,10 @@ fn is_lasting(error: &BuilderError) -> bool {
         BuilderError::Gate(GateError::BaseGate(_)) => true,
         BuilderError::Git(error) | BuilderError::Gate(GateError::Git(error)) => matches!(
             error,
-            GitError::NoCommit(_) | GitError::NotARepository(_) | GitError::DamagedClone { .. }
+            GitError::NoCommit(_)
+                | GitError::NotARepository(_)
+                | GitError::DamagedClone { .. }
+                | GitError::SecretHeld(_)
         ),
         _ => false,
     }

@@ -116,6 +116,9 @@ const fn advice(class: FailureClass) -> &'static str {
             "No check was run. Remove what you need not leave behind and put back what you need not change; ask with `request_file` for what you do need."
         }
         FailureClass::StubMarker => "No check was run: write the whole thing first.",
+        FailureClass::SecretFound => {
+            "No check was run. Take it out again: read it from the environment where the code needs it, and remove the file where nothing does."
+        }
         FailureClass::WeakenedTest => "What passed before has to pass still.",
         FailureClass::Timeout => "It was ended when its time was over: look for what never ends.",
         _ => "Find the cause before you change anything.",

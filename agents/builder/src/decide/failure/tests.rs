@@ -34,6 +34,7 @@ fn what_the_agent_can_mend_gets_three_tries_without_delay() {
         Class::EmptyChange,
         Class::OutOfScope,
         Class::StubMarker,
+        Class::SecretFound,
         Class::WeakenedTest,
         Class::Timeout,
         Class::DoomLoop,
@@ -144,7 +145,7 @@ fn installing_is_off_unless_allowed_and_then_bounded() {
 }
 
 /// Every class, in the order of its definition.
-const CLASSES: [Class; 25] = [
+const CLASSES: [Class; 26] = [
     Class::SyntaxError,
     Class::MissingDependency,
     Class::Conflict,
@@ -152,6 +153,7 @@ const CLASSES: [Class; 25] = [
     Class::EmptyChange,
     Class::OutOfScope,
     Class::StubMarker,
+    Class::SecretFound,
     Class::WeakenedTest,
     Class::Tampered,
     Class::ToolMissing,
