@@ -96,7 +96,7 @@ impl Repository {
     }
 
     /// Returns the local clone.
-    pub(crate) fn local_clone(&self) -> &LocalClone {
+    pub fn local_clone(&self) -> &LocalClone {
         &self.clone
     }
 

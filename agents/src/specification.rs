@@ -6,6 +6,7 @@
 mod act;
 mod answers;
 mod context;
+mod dry_run;
 mod lessons;
 mod migrations;
 mod order;
@@ -16,10 +17,13 @@ pub mod sources;
 pub mod submission;
 pub mod validate;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
 use ropewalk_engine::Engine;
+use ropewalk_gate::runner::GateRunner;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
@@ -55,6 +59,8 @@ pub struct SpecificationOptions {
     pub shell: Shell,
     /// Whether the project describes how a test runner of its own speaks.
     pub own_runner: bool,
+    /// Tries the checks of a plan, and knows who may install packages.
+    pub gate: Arc<GateRunner>,
     /// Whether a complete ideation asks for a specification by itself.
     pub auto_generate: bool,
     /// How often the model may mend a specification that fails its validation.

@@ -185,7 +185,8 @@ mod tests {
             Prompt::Build => json!({"conventions": "Use tabs.", "submit_tool": "finish"}),
             Prompt::BuildTask => json!({
                 "task": {
-                    "id": "T-1", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
+                    "id": "T-1", "title": "Add two numbers", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
+                    "read_first": ["src/main.rs"], "leave_alone": ["the signature of `main`"],
                     "validation": {"command": "cargo test", "expected": "exit 0"},
                 },
                 "requirements": [
@@ -194,7 +195,7 @@ mod tests {
                 ],
                 "idea": "habits", "idea_context": "Habits.", "gate": ["cargo test"],
                 "plan": {
-                    "title": "Habits", "objective": "Keep them.", "interfaces": ["fn add()"], "data": ["days"],
+                    "title": "Habits", "objective": "Keep them.", "interfaces": ["fn add()", {"signature": "fn keep()", "made_by": "T-1", "used_by": ["T-2"]}], "data": ["days"],
                     "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
                 },
                 "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],

@@ -39,6 +39,12 @@ pub struct Simple {
 }
 
 impl Simple {
+    /// Returns the program that the shell starts, which may be one that only starts another.
+    pub fn started(&self) -> Option<&str> {
+        let mut words = self.words.iter().map(String::as_str);
+        words.find(|word| !is_assignment(word) && !KEYWORDS.contains(word))
+    }
+
     /// Returns the program that is run in the end, and its arguments.
     pub fn program(&self) -> Option<(&str, &[String])> {
         let mut words = self.words.as_slice();

@@ -37,8 +37,8 @@ pub struct RunnerParts {
     pub runner: CommandRunner,
     /// How many gates may run at once; more of them would only slow each other down.
     pub at_once: usize,
-    /// How many checkouts there may be, those of other processes included.
-    pub checkouts: usize,
+    /// Where they find clean checkouts.
+    pub pool: CleanPool,
     /// The gate of base commits that have no project file.
     pub gate: Gate,
     /// How long the validation of a task may take.
@@ -70,11 +70,18 @@ pub struct GateRunner {
     proofs: Mutex<HashMap<AttemptId, Proof>>,
 }
 
+impl std::fmt::Debug for GateRunner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("GateRunner");
+        shown.field("clone", &self.clone).finish_non_exhaustive()
+    }
+}
+
 impl GateRunner {
     /// Makes a runner.
     pub fn new(parts: RunnerParts) -> Self {
         Self {
-            pool: CleanPool::for_gates(parts.clone.clone(), parts.checkouts),
+            pool: parts.pool,
             turns: Semaphore::new(parts.at_once),
             clone: parts.clone,
             validation_timeout: parts.validation_timeout,
@@ -158,6 +165,11 @@ impl GateRunner {
             proofs.clear();
         }
         proofs.insert(attempt, proof);
+    }
+
+    /// Says whether commands find a program on their PATH.
+    pub fn finds(&self, program: &str) -> bool {
+        self.runner.locate(program).is_some()
     }
 
     /// Returns what tells the programs of a command from other versions of them.

@@ -1,9 +1,11 @@
-//! Tries commands on a commit for whoever sets up a gate: there is no build yet, and no evidence.
+//! Tries commands on a commit before there is a build, and without evidence: for whoever sets up a gate, and for a plan whose
+//! checks should fail on the commit that it begins at.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ropewalk_schemas::CommitId;
-use ropewalk_schemas::attempt::CheckRun;
+use ropewalk_schemas::attempt::{CheckRun, FailureClass};
+use ropewalk_schemas::task::Validation;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::GateError;
@@ -11,7 +13,7 @@ use crate::judge::Ruling;
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
 
-/// How long one of them may take.
+/// How long one command of a gate to be may take.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Runs the shell lines of `named` one after the other, each on a clean checkout of `commit`; says of each how it went.
@@ -21,11 +23,7 @@ pub async fn on_commit(
     named: &[(&str, &str)],
 ) -> Result<Vec<(CheckRun, Ruling)>, GateError> {
     let never = CancellationToken::new();
-    let mut findings = Findings::default();
-    let prepared = Site::prepare(runner, commit, &[], &never, &mut findings).await?;
-    let Some((mut site, _)) = prepared else {
-        return Err(GateError::Ended);
-    };
+    let mut site = site(runner, commit, &never).await?;
     let mut runs = Vec::new();
     for (name, command) in named {
         let check = Check::alone(name, command, TIMEOUT);
@@ -33,4 +31,56 @@ pub async fn on_commit(
         runs.push(run.ok_or(GateError::Ended)?);
     }
     Ok(runs)
+}
+
+/// Runs the checks of tasks, each on a clean checkout of `commit`, and says of each how it went; none for those that `time` did
+/// not suffice for.
+pub async fn of_validations(
+    runner: &GateRunner,
+    commit: &CommitId,
+    validations: &[&Validation],
+    time: Duration,
+) -> Result<Vec<Option<Ruling>>, GateError> {
+    let never = CancellationToken::new();
+    let gate = runner.gate_at(Some(commit)).await?;
+    let mut site = site(runner, commit, &never).await?;
+    let begun = Instant::now();
+    let mut rulings = Vec::with_capacity(validations.len());
+    for validation in validations {
+        let left = time.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            rulings.push(None);
+            continue;
+        }
+        let check = Check {
+            expected: Some(&validation.expected),
+            counts: Some(&gate.counts),
+            ..Check::alone(
+                "validation",
+                &validation.command,
+                runner.validation_timeout.min(left),
+            )
+        };
+        let ran = site.run(&check, &never).await?;
+        let (_, ruling) = ran.ok_or(GateError::Ended)?;
+        // Only the time of its own counts against a check.
+        let cut = check.timeout < runner.validation_timeout && is_timeout(&ruling);
+        rulings.push(Some(ruling).filter(|_| !cut));
+    }
+    Ok(rulings)
+}
+
+fn is_timeout(ruling: &Ruling) -> bool {
+    matches!(ruling, Ruling::Fails { class, .. } if *class == FailureClass::Timeout)
+}
+
+async fn site<'a>(
+    runner: &'a GateRunner,
+    commit: &CommitId,
+    never: &CancellationToken,
+) -> Result<Site<'a>, GateError> {
+    let mut findings = Findings::default();
+    let prepared = Site::prepare(runner, commit, &[], never, &mut findings).await?;
+    let (site, _) = prepared.ok_or(GateError::Ended)?;
+    Ok(site)
 }

@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ContentHash, CorrelationId, QuestionId, RequirementId, Slug, SpecId, UserSlug};
+use crate::ids::{
+    ContentHash, CorrelationId, QuestionId, RequirementId, Slug, SpecId, TaskId, UserSlug,
+};
 use crate::repo_path::RepoPath;
 use crate::state::states;
 use crate::task::{GotchaReference, TaskBlock};
@@ -168,15 +170,18 @@ pub struct Document {
     /// Files to leave alone.
     #[serde(default)]
     pub avoid_files: Vec<FilePlan>,
-    /// The API, a line each.
+    /// What tasks call of each other.
     #[serde(default)]
-    pub interfaces: Vec<String>,
+    pub interfaces: Vec<Interface>,
     /// The data model, a line each.
     #[serde(default)]
     pub data: Vec<String>,
     /// What it depends on.
     #[serde(default)]
     pub dependencies: Vec<String>,
+    /// Packages that the project does not have yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_packages: Vec<NewPackage>,
     /// Lessons that apply.
     #[serde(default)]
     pub gotchas: Vec<GotchaReference>,
@@ -201,6 +206,97 @@ pub struct Requirement {
     pub acceptance: String,
     /// The document it comes from.
     pub source: String,
+}
+
+/// A signature that one task makes and others use.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "WrittenInterface", into = "WrittenInterface")]
+pub struct Interface {
+    /// The signature, as code.
+    pub signature: String,
+    /// The task that makes it; none where it is there already.
+    pub made_by: Option<TaskId>,
+    /// The tasks that use it.
+    pub used_by: Vec<TaskId>,
+}
+
+impl Interface {
+    /// Returns a signature of which nothing more is said.
+    pub fn plain(signature: impl Into<String>) -> Self {
+        Self {
+            signature: signature.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// An interface as it is written: a text alone, or a signature with its tasks.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "an interface is a text, or a `signature` with `made_by` and `used_by`"
+)]
+enum WrittenInterface {
+    /// A signature of which nothing more is said.
+    Plain(String),
+    /// A signature with its tasks.
+    Tasks {
+        /// The signature, as code.
+        signature: String,
+        /// The id of the task that makes it; left out where it is there already.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        made_by: Option<TaskId>,
+        /// The ids of the tasks that use it.
+        #[serde(default)]
+        used_by: Vec<TaskId>,
+    },
+}
+
+impl From<WrittenInterface> for Interface {
+    fn from(written: WrittenInterface) -> Self {
+        match written {
+            WrittenInterface::Plain(signature) => Self::plain(signature),
+            WrittenInterface::Tasks {
+                signature,
+                made_by,
+                used_by,
+            } => Self {
+                signature,
+                made_by,
+                used_by,
+            },
+        }
+    }
+}
+
+impl From<Interface> for WrittenInterface {
+    fn from(interface: Interface) -> Self {
+        let Interface {
+            signature,
+            made_by,
+            used_by,
+        } = interface;
+        // A text alone keeps the hash of what was approved before there was more to say.
+        if made_by.is_none() && used_by.is_empty() {
+            return Self::Plain(signature);
+        }
+        Self::Tasks {
+            signature,
+            made_by,
+            used_by,
+        }
+    }
+}
+
+/// A package that has to be installed anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NewPackage {
+    /// The package manager, such as `npm` or `pip`.
+    pub manager: String,
+    /// Its name there.
+    pub name: String,
+    /// What it is needed for.
+    pub purpose: String,
 }
 
 /// A file and what happens to it.

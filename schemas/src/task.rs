@@ -138,6 +138,9 @@ pub struct TaskBlock {
     pub id: TaskId,
     /// The phase, for example `database`; orders ties only.
     pub phase: String,
+    /// What it comes to, in a few words; the subject of its commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What it does.
     pub action: Action,
     /// The primary file.
@@ -145,6 +148,12 @@ pub struct TaskBlock {
     /// The files that it changes beside the primary one; up to 8 in all are usual.
     #[serde(default)]
     pub more_files: Vec<RepoPath>,
+    /// The files to read first, which it does not change: callers, tests, an example to follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_first: Vec<RepoPath>,
+    /// What has to stay as it is, such as a public signature; a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leave_alone: Vec<String>,
     /// What it must fulfil.
     #[serde(default)]
     pub requirements: Vec<RequirementLine>,
@@ -371,9 +380,12 @@ impl TaskBlock {
         Self {
             id,
             phase: phase.into(),
+            title: None,
             action,
             file,
             more_files: Vec::new(),
+            read_first: Vec::new(),
+            leave_alone: Vec::new(),
             requirements: Vec::new(),
             gotchas: Vec::new(),
             validation,
@@ -384,6 +396,25 @@ impl TaskBlock {
             estimate_minutes: None,
             notes: None,
         }
+    }
+
+    /// Says in a few words what the task comes to: its title, else what it does to its file and what for.
+    pub fn in_words(&self) -> String {
+        if let Some(title) = self.title() {
+            return title.to_owned();
+        }
+        let does = self.action.as_str().to_lowercase();
+        let first = self.requirements.first().map(|line| line.text.trim());
+        match first.and_then(|text| text.lines().next()) {
+            Some(text) => format!("{does} `{}`: {text}", self.file),
+            None => format!("{does} `{}`", self.file),
+        }
+    }
+
+    /// Returns the title, if it says anything.
+    pub fn title(&self) -> Option<&str> {
+        let title = self.title.as_deref()?.trim();
+        (!title.is_empty()).then_some(title)
     }
 
     /// Returns every file the task may touch: the primary one first.

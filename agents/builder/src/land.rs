@@ -13,7 +13,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, ReadError, Versioned};
-use ropewalk_workspace::{CommitMessage, Merge, Publication};
+use ropewalk_workspace::{CleanPool, CommitMessage, Merge, Publication};
 use tracing::info;
 
 use super::SPARE_CHECKOUTS;
@@ -80,10 +80,10 @@ impl Lander {
     ) -> Self {
         Self {
             gate: GateRunner::new(RunnerParts {
+                pool: CleanPool::for_gates(clone.clone(), options.loops + SPARE_CHECKOUTS),
                 clone,
                 runner,
                 at_once: options.loops + 1,
-                checkouts: options.loops + SPARE_CHECKOUTS,
                 gate: options.gate.clone(),
                 validation_timeout: options.validation_timeout,
                 package_managers: options.package_managers.clone(),

@@ -38,7 +38,7 @@ use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Worker};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::{CommandRunner, LocalClone, SlotPool};
+use ropewalk_workspace::{CleanPool, CommandRunner, LocalClone, SlotPool};
 
 use isolation::Isolation;
 pub use options::{BuildOptions, budgets};
@@ -150,7 +150,7 @@ impl BuildAgent {
                     clone: clone.clone(),
                     runner: runner.clone(),
                     at_once: loops + 1,
-                    checkouts,
+                    pool: CleanPool::for_gates(clone.clone(), checkouts),
                     gate: options.gate.clone(),
                     validation_timeout: options.validation_timeout,
                     package_managers: options.package_managers.clone(),

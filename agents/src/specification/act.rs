@@ -2,7 +2,7 @@
 
 use ropewalk_config::Trigger;
 use ropewalk_desk::specifications::{self, RequestError};
-use ropewalk_engine::Silent;
+use ropewalk_engine::{Job, Silent};
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
@@ -19,10 +19,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Loaded, Material};
 use super::submission::{self, Plan, Submitted};
-use super::{SpecificationOptions, lessons, order, price, prompt};
+use super::{SpecificationOptions, dry_run, lessons, order, price, prompt};
 use crate::failure;
 use crate::idea_folder::{SPEC, TASKS};
 use crate::model_question::ModelQuestion;
+
+/// So often what trying the checks showed goes back to the model.
+const DRY_RUNS: u32 = 2;
+/// So many warnings stand in the question whether to build.
+const WARNINGS: usize = 12;
 
 /// Writes the next revision of a specification that is asked for.
 pub(super) async fn requested(
@@ -61,28 +66,53 @@ pub(super) async fn write(
         Loaded::Ready(material) => material,
     };
     let job = prompt::job(&options.prompts, &material, options.repairs)?;
-    let outcome = match options
-        .engine
-        .run(&job, &CancellationToken::new(), &Silent)
-        .await
-    {
-        Ok(outcome) => outcome,
-        Err(error) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
-        Err(error) => {
-            return Ok(refuse(
-                context,
-                &material.spec,
-                &one_line(&error.to_string()),
-            ));
-        }
-    };
-    let submitted = outcome.submission.unwrap_or_default();
-    match submission::read(&submitted, &material.facts) {
+    match draft(options, &material, &job).await? {
         Ok(Submitted::Question(question)) => ask_first(options, context, &material, question).await,
         Ok(Submitted::Plan(plan)) => generate(options, context, &material, *plan).await,
-        // The engine took it by the same check; should that not hold, the reason is not lost.
-        Err(errors) => Ok(refuse(context, &material.spec, &errors.join("; "))),
+        Err(reason) => Ok(refuse(context, &material.spec, &reason)),
     }
+}
+
+/// Lets the model hand in a plan, and tells it what trying its checks showed; the error says why there is none.
+///
+/// A plan that it will not mend goes on to people with what was found: they can read it, and a refusal would leave them nothing.
+async fn draft(
+    options: &SpecificationOptions,
+    material: &Material,
+    job: &Job,
+) -> Result<Result<Submitted, String>, AgentError> {
+    let mut session = options
+        .engine
+        .open(job)
+        .map_err(|error| failure::of_job(&error))?;
+    let mut kept: Option<Box<Plan>> = None;
+    for dry_runs in 0.. {
+        let outcome = session.run(&CancellationToken::new(), &Silent).await;
+        let submitted = match (outcome, kept.take()) {
+            (Ok(outcome), _) => outcome.submission.unwrap_or_default(),
+            (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
+            (Err(_), Some(plan)) => return Ok(Ok(Submitted::Plan(plan))),
+            (Err(error), None) => return Ok(Err(one_line(&error.to_string()))),
+        };
+        let mut plan = match submission::read(&submitted, &material.facts) {
+            Ok(Submitted::Plan(plan)) => plan,
+            Ok(question) => return Ok(Ok(question)),
+            // The engine took it by the same check; should that not hold, the reason is not lost.
+            Err(errors) => return Ok(Err(errors.join("; "))),
+        };
+        let dry = dry_run::run(options, &material.look.commit, &plan.tasks).await;
+        plan.warnings.extend(dry.notes);
+        plan.warnings.extend(dry.faults.iter().cloned());
+        if dry.faults.is_empty() || dry_runs == DRY_RUNS {
+            return Ok(Ok(Submitted::Plan(plan)));
+        }
+        session.send_back(&format!(
+            "not accepted; the checks were tried on the repository as it is. Mend this and call again: {}",
+            dry.faults.join("; ")
+        ));
+        kept = Some(plan);
+    }
+    Ok(Err("the model handed in nothing".to_owned()))
 }
 
 /// Asks for the specification of an idea whose ideation is complete, unless somebody has asked for it already.
@@ -344,11 +374,12 @@ fn whether_to_build(
         .render(Trigger::SpecComplete, &values.into())
         .map_err(AgentError::permanent)?;
     let context = format!(
-        "{}\nRevision {}, hash {}, expected cost {}.",
+        "{}\nRevision {}, hash {}, expected cost {}.{}",
         draft.context,
         revision.number,
         revision.hash,
-        told(price)
+        told(price),
+        noted(&revision.validation)
     );
     let about = About::Specification { spec: spec.id };
     Ok(Asking {
@@ -359,6 +390,20 @@ fn whether_to_build(
         }),
         ..Asking::of(draft, about, Some(&spec.idea))
     })
+}
+
+/// Lists what was found in the plan and not mended, so that nobody approves it unseen.
+fn noted(warnings: &[String]) -> String {
+    let mut lines: Vec<String> = warnings
+        .iter()
+        .take(WARNINGS)
+        .map(|warning| format!("warning: {warning}"))
+        .collect();
+    let more = warnings.len().saturating_sub(WARNINGS);
+    if more > 0 {
+        lines.push(format!("and {more} more warnings"));
+    }
+    lines.iter().flat_map(|line| ["\n", line]).collect()
 }
 
 /// Tells a price in words.

@@ -130,12 +130,7 @@ pub(super) async fn load(
         .detect(&files)
         .cloned()
         .unwrap_or_else(no_stack);
-    let facts = facts(store, &spec, &files, &stack).await?;
-    let facts = Facts {
-        no_pipelines: options.shell == Shell::Plain,
-        own_runner: options.own_runner,
-        ..facts
-    };
+    let facts = facts(options, store, &spec, (&files, &stack)).await?;
     let ideas = repository::others(store, &options.places, &spec.idea).await?;
     Ok(Loaded::Ready(Box::new(Material {
         previous: previous(store, &spec).await?,
@@ -265,10 +260,10 @@ fn no_stack() -> StackProfile {
 }
 
 async fn facts(
+    options: &SpecificationOptions,
     store: &Store,
     spec: &Specification,
-    files: &[RepoPath],
-    stack: &StackProfile,
+    (files, stack): (&[RepoPath], &StackProfile),
 ) -> Result<Facts, AgentError> {
     let mut migrations = migrations::taken(files);
     for (directory, numbers) in migrations::taken(&planned_elsewhere(store, spec).await?) {
@@ -287,7 +282,14 @@ async fn facts(
             })
             .collect(),
         migrations,
-        ..Facts::default()
+        no_pipelines: options.shell == Shell::Plain,
+        own_runner: options.own_runner,
+        installers: options
+            .gate
+            .package_managers
+            .iter()
+            .map(|manager| manager.as_str().to_owned())
+            .collect(),
     })
 }
 

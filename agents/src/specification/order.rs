@@ -33,6 +33,30 @@ pub(super) fn ring(tasks: &[TaskBlock]) -> Vec<&TaskId> {
     left
 }
 
+/// Returns for each task all those that it needs, directly or through others.
+pub(super) fn needs(tasks: &[TaskBlock]) -> BTreeMap<&TaskId, BTreeSet<&TaskId>> {
+    let direct: BTreeMap<&TaskId, &[TaskId]> = tasks
+        .iter()
+        .map(|task| (&task.id, task.depends_on.as_slice()))
+        .collect();
+    let reached = |task: &'_ TaskBlock| {
+        let mut reached: BTreeSet<&TaskId> = BTreeSet::new();
+        let mut open: Vec<&TaskId> = direct
+            .get(&task.id)
+            .copied()
+            .into_iter()
+            .flatten()
+            .collect();
+        while let Some(id) = open.pop() {
+            if reached.insert(id) {
+                open.extend(direct.get(id).copied().into_iter().flatten());
+            }
+        }
+        reached
+    };
+    tasks.iter().map(|task| (&task.id, reached(task))).collect()
+}
+
 fn positions(tasks: &[TaskBlock], phases: &[String]) -> Vec<usize> {
     let indexes: BTreeMap<&TaskId, usize> = tasks
         .iter()

@@ -63,34 +63,41 @@ pub struct Plan {
     pub question: Option<ModelQuestion>,
 }
 
-/// Reads and checks a submission; the errors are for the model.
+/// Reads and checks a submission; the errors are for the model, all at once.
 pub fn read(value: &Value, facts: &Facts) -> Result<Submitted, Vec<String>> {
-    let question = match &value["question"] {
-        Value::Null => None,
-        question => Some(part::<ModelQuestion>(question, "question").map_err(|error| vec![error])?),
-    };
-    if let Some(problem) = question.as_ref().and_then(ModelQuestion::problem) {
-        return Err(vec![format!("`question` {problem}")]);
-    }
+    let mut errors = Vec::new();
+    let question = question(value, &mut errors);
     match question {
-        Some(question) if question.kind == QuestionKind::Blocking => {
-            Ok(Submitted::Question(with_trigger(question)))
+        Some(question) if question.kind == QuestionKind::Blocking => match errors.as_slice() {
+            [] => Ok(Submitted::Question(with_trigger(question))),
+            _ => Err(errors),
+        },
+        question => {
+            plan(value, facts, question, errors).map(|plan| Submitted::Plan(Box::new(plan)))
         }
-        question => plan(value, facts, question).map(|plan| Submitted::Plan(Box::new(plan))),
     }
+}
+
+fn question(value: &Value, errors: &mut Vec<String>) -> Option<ModelQuestion> {
+    let question = value.get("question").filter(|value| !value.is_null())?;
+    let question = part::<ModelQuestion>(question, "question");
+    let question = question.map_err(|error| errors.push(error)).ok()?;
+    let problem = question.problem();
+    errors.extend(problem.map(|problem| format!("`question` {problem}")));
+    Some(question)
 }
 
 fn plan(
     value: &Value,
     facts: &Facts,
     question: Option<ModelQuestion>,
+    mut errors: Vec<String>,
 ) -> Result<Plan, Vec<String>> {
     if value.to_string().len() > PLAN_BYTES {
         return Err(vec![format!(
             "the specification has more than {PLAN_BYTES} bytes; say it shorter"
         )]);
     }
-    let mut errors = Vec::new();
     let document = match &value["document"] {
         Value::Null => {
             errors.push(
@@ -117,8 +124,13 @@ fn plan(
             Err(error) => errors.push(error),
         }
     }
-    let Some(document) = document.filter(|_| errors.is_empty()) else {
-        return Err(errors);
+    let document = match document {
+        Some(document) if errors.is_empty() => document,
+        document => {
+            let parts = validate::check_parts(document.as_ref(), &tasks, facts);
+            errors.extend(parts.errors);
+            return Err(errors);
+        }
     };
     let found = validate::check(&document, &tasks, facts);
     if !found.errors.is_empty() {
@@ -207,12 +219,20 @@ mod tests {
             "id": "T-002", "phase": "types", "action": "CREATE", "file": "b",
             "validation": { "command": "x", "expected": "green" },
         }));
+        bad["tasks"].as_array_mut().unwrap().push(json!({
+            "id": "T-003", "phase": "types", "action": "CREATE", "file": "c", "priority": 11,
+            "validation": { "command": " ", "expected": "exit 0" },
+        }));
+        bad["question"] = json!({ "type": "educational", "text": " " });
         let errors = read(&bad, &Facts::default()).unwrap_err().join("\n");
         for named in [
             "`document`, `title`",
             "`task T-001`, `file`",
             "`task T-002`, `validation.expected`",
             "tests >= N",
+            "`T-003` has a priority",
+            "`T-003` has no validation command",
+            "`question` has no `text`",
         ] {
             assert!(errors.contains(named), "{named}: {errors}");
         }

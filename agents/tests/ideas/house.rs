@@ -26,6 +26,8 @@ use ropewalk_engine::llm::{
     Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, Scripted,
 };
 use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_gate::checks::Gate;
+use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Registry, Services};
@@ -40,7 +42,7 @@ use ropewalk_store::{
 };
 use ropewalk_tests::labels::worded;
 use ropewalk_workspace::{
-    CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
+    CleanPool, CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -135,6 +137,16 @@ impl House {
             places: places.clone(),
             repository: Some(repository.clone()),
         });
+        let clone = clone_of(&self.places()).await;
+        let gate = GateRunner::new(RunnerParts {
+            pool: CleanPool::for_plans(clone.clone()),
+            clone,
+            runner: CommandRunner::new(environment()),
+            at_once: 1,
+            gate: Gate::default(),
+            validation_timeout: Duration::from_secs(10),
+            package_managers: vec![PackageManager::Npm],
+        });
         let specification = SpecificationWriter::new(SpecificationOptions {
             engine,
             prompts: Prompts::shipped().unwrap(),
@@ -147,6 +159,7 @@ impl House {
             shell: Shell::Bash,
             own_runner: false,
             repairs: 1,
+            gate: Arc::new(gate),
             lessons: LessonOptions {
                 minimum: 0.7,
                 per_task: 5,

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod dry_run;
+#[cfg(test)]
 mod house;
 #[cfg(test)]
 mod ideation;

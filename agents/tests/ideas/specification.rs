@@ -35,7 +35,7 @@ fn task(id: &str, phase: &str, action: &str, file: &str, depends_on: &[&str]) ->
     json!({
         "id": id, "phase": phase, "action": action, "file": file, "depends_on": depends_on,
         "requirements": [{ "id": "FR-1", "text": "it holds" }],
-        "validation": { "command": "true", "expected": "exit 0" },
+        "validation": { "command": format!("grep -qs 'made by {id}' {file}"), "expected": "exit 0" },
     })
 }
 

@@ -14,11 +14,12 @@ use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::settings::CountPatterns;
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
 use ropewalk_engine::Engine;
+use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_workspace::{
-    CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
+    CleanPool, CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
 };
 use tracing::warn;
 
@@ -217,9 +218,21 @@ impl<'a> Shop<'a> {
 
     fn specification(&self, repository: Repository) -> Result<SpecificationWriter, CliError> {
         let knowledge = &self.config().knowledge;
-        let environment = super::child_environment(self.parts.environment);
+        let environment = super::command_environment(self.parts.project, self.parts.environment);
+        let runner = CommandRunner::new(environment).confined(self.parts.sandbox.clone());
+        let clone = repository.local_clone();
+        let building = BuildOptions::from_config(self.config(), self.deadlines);
         let options = SpecificationOptions {
-            shell: Shell::of(&CommandRunner::new(environment)),
+            shell: Shell::of(&runner),
+            gate: Arc::new(GateRunner::new(RunnerParts {
+                clone: clone.clone(),
+                runner,
+                at_once: 1,
+                pool: CleanPool::for_plans(clone.clone()),
+                gate: building.gate,
+                validation_timeout: building.validation_timeout,
+                package_managers: building.package_managers,
+            })),
             own_runner: self.config().gate.counts != CountPatterns::default(),
             engine: self.parts.engine.clone(),
             prompts: self.prompts.clone(),

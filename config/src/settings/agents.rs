@@ -56,6 +56,16 @@ pub enum PackageManager {
     Pip,
 }
 
+impl PackageManager {
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pip => "pip",
+        }
+    }
+}
+
 /// What every candidate must pass beside its own validation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -31,6 +31,16 @@ impl CleanPool {
         }
     }
 
+    /// Makes a pool of checkouts in which the checks of a plan are tried before anybody approves it.
+    pub fn for_plans(clone: LocalClone) -> Self {
+        let directory = clone.state().join("plans");
+        Self {
+            clone,
+            directory,
+            capacity: MOST_READERS,
+        }
+    }
+
     /// Makes a pool of checkouts that are only read, and so never those of a gate: what was read there may be long.
     pub fn for_readers(clone: LocalClone) -> Self {
         let directory = clone.state().join("reading");

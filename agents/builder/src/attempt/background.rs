@@ -104,22 +104,11 @@ impl Background {
     }
 }
 
-/// Says in a few words what a task does.
-fn title(task: &Task) -> String {
-    let block = &task.block;
-    let does = block.action.as_str().to_lowercase();
-    let first = block.requirements.first().map(|line| line.text.trim());
-    match first.and_then(|text| text.lines().next()) {
-        Some(text) => format!("{does} `{}`: {text}", block.file),
-        None => format!("{does} `{}`", block.file),
-    }
-}
-
 fn others(tasks: &[Task], own: &Task) -> Vec<Other> {
     let others = tasks.iter().filter(|task| task.id != own.id);
     let told = others.take(OTHERS).map(|task| Other {
         id: task.id.clone(),
-        title: title(task),
+        title: task.block.in_words(),
         state: task.state,
     });
     told.collect()
@@ -187,7 +176,7 @@ async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<Done>, BuilderErr
     for task in done {
         told.push(Done {
             id: task.id.clone(),
-            title: title(task),
+            title: task.block.in_words(),
             summary: summaries.get(&task.id).map(|summary| (*summary).to_owned()),
             changed: changed(work, task.commit.as_ref()).await?,
         });

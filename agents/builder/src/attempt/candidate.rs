@@ -14,6 +14,8 @@ use ropewalk_gate::scope;
 
 /// So much of what an agent says of its work goes into its commit.
 const SAID_BYTES: usize = 2 * 1024;
+/// A subject that is longer is cut.
+const SUBJECT_LETTERS: usize = 72;
 
 /// Makes the candidate commit of what the agent left in the slot.
 ///
@@ -58,7 +60,14 @@ fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
         .collect();
     let paragraphs = said.into_iter().chain([requirements.join("\n")]);
     let body: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
-    let mut message = CommitMessage::new(format!("{}: {verb} {}", task.id, block.file))
+    let subject = match block.title() {
+        Some(title) => {
+            let title: String = title.chars().take(SUBJECT_LETTERS).collect();
+            format!("{}: {title}", task.id)
+        }
+        None => format!("{}: {verb} {}", task.id, block.file),
+    };
+    let mut message = CommitMessage::new(subject)
         .with_body(body.join("\n\n"))
         .with_trailer("Ropewalk-Task", task.id.as_str());
     let mut named: Vec<&str> = Vec::new();

@@ -1,5 +1,6 @@
-use ropewalk_schemas::specification::{FilePlan, Requirement};
-use ropewalk_schemas::task::{RequirementLine, Validation};
+use ropewalk_schemas::specification::{FilePlan, Interface, NewPackage, Requirement};
+use ropewalk_schemas::task::{Action, Expectation, RequirementLine, Validation};
+use ropewalk_schemas::{RequirementId, TaskId};
 
 use super::*;
 
@@ -61,6 +62,7 @@ fn facts() -> Facts {
             path: path("src/lib.rs"),
             after: GlobPattern::parse("src/*.rs").unwrap(),
         }],
+        installers: vec!["npm".to_owned()],
         migrations: BTreeMap::from([("db/migrations".to_owned(), BTreeSet::from([7]))]),
         ..Facts::default()
     }
@@ -153,6 +155,86 @@ fn each_fault_of_a_document_is_named() {
     }
 }
 
+#[test]
+fn an_acceptance_that_says_nothing_is_a_fault() {
+    let vague = Requirement {
+        acceptance: "TBD".to_owned(),
+        ..requirement("FR-1")
+    };
+    let document = Document {
+        requirements: vec![vague],
+        ..document()
+    };
+    let found = check(&document, &[task("A", &[])], &facts()).errors;
+    assert!(found[0].contains("`FR-1` has no acceptance"), "{found:?}");
+}
+
+fn package(manager: &str) -> NewPackage {
+    NewPackage {
+        manager: manager.to_owned(),
+        name: "serde".to_owned(),
+        purpose: "to read".to_owned(),
+    }
+}
+
+#[test]
+fn a_package_that_somebody_may_install_is_no_fault() {
+    let document = Document {
+        new_packages: vec![package("NPM")],
+        ..document()
+    };
+    assert_eq!(
+        check(&document, &[task("A", &[])], &facts()).errors,
+        [""; 0]
+    );
+    let nobody = Facts {
+        installers: Vec::new(),
+        ..facts()
+    };
+    let elsewhere = Document {
+        new_packages: vec![package("cargo")],
+        ..document.clone()
+    };
+    for (document, facts, named) in [
+        (&document, &nobody, "no package manager may install"),
+        (
+            &elsewhere,
+            &facts(),
+            "`serde` of `cargo` cannot be had: only npm",
+        ),
+    ] {
+        let found = check(document, &[task("A", &[])], facts).errors;
+        assert!(found[0].contains(named), "{found:?}");
+    }
+}
+
+#[test]
+fn an_interface_names_tasks_that_follow_each_other() {
+    let with = |made_by: &str, used_by: &[&str]| Document {
+        interfaces: vec![Interface {
+            signature: "fn add(one: u8)".to_owned(),
+            made_by: TaskId::parse(made_by).ok(),
+            used_by: used_by
+                .iter()
+                .map(|id| TaskId::parse(id).unwrap())
+                .collect(),
+        }],
+        ..document()
+    };
+    let tasks = [task("A", &[]), task("B", &["A"]), task("C", &["B"])];
+    let faults = |document: &Document| check(document, &tasks, &facts()).errors.join("; ");
+    assert_eq!(faults(&with("A", &["B", "C", "A"])), "");
+    assert_eq!(faults(&with("", &["B"])), "");
+    assert!(
+        faults(&with("B", &["A"]))
+            .contains("task `A` uses `fn add(one: u8)`, which task `B` makes")
+    );
+    for (made_by, used_by) in [("Z", "A"), ("A", "Z")] {
+        let found = faults(&with(made_by, &[used_by]));
+        assert!(found.contains("names the task `Z`"), "{found}");
+    }
+}
+
 /// Checks each list of tasks and looks for what must be said of it.
 fn check_errors(cases: Vec<(Vec<TaskBlock>, &str)>) {
     for (tasks, named) in cases {
@@ -190,6 +272,22 @@ fn each_fault_of_a_task_is_named() {
             with(|task| task.validation.command = " ".to_owned()),
             "no validation command",
         ),
+        (
+            with(|task| task.title = Some("one\ntwo".to_owned())),
+            "has several lines",
+        ),
+        (
+            with(|task| task.preserves = true),
+            "nothing can show requirement `FR-1`",
+        ),
+        (
+            with(|task| task.read_first = vec![path("src/none.rs")]),
+            "is to read `src/none.rs` first, which is not there",
+        ),
+        (
+            with(|task| (task.action, task.file) = (Action::Delete, path("src/none.rs"))),
+            "deletes `src/none.rs`, which is not there",
+        ),
     ]);
 }
 
@@ -198,6 +296,11 @@ fn each_fault_between_tasks_is_named() {
     let same_file = TaskBlock {
         file: path("src/A.rs"),
         ..task("B", &[])
+    };
+    let update = TaskBlock {
+        action: Action::Update,
+        file: path("src/A.rs"),
+        ..task("C", &[])
     };
     check_errors(vec![
         (vec![], "`tasks` is empty"),
@@ -209,7 +312,18 @@ fn each_fault_between_tasks_is_named() {
             "`A`, `B` depend on each other",
         ),
         (vec![task("A", &[]), same_file], "both create"),
+        (vec![task("A", &[]), update.clone()], "updates `src/A.rs`"),
     ]);
+    let after = TaskBlock {
+        depends_on: vec![TaskId::parse("B").unwrap()],
+        read_first: vec![path("src/A.rs")],
+        ..update
+    };
+    let through_another = [task("A", &[]), task("B", &["A"]), after];
+    assert_eq!(
+        check(&document(), &through_another, &facts()).errors,
+        [""; 0]
+    );
 }
 
 #[test]

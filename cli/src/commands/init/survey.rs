@@ -12,7 +12,7 @@ use ropewalk_gate::trial;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_workspace::sandbox::egress::Egress;
-use ropewalk_workspace::{CommandRunner, LocalClone};
+use ropewalk_workspace::{CleanPool, CommandRunner, LocalClone};
 use serde::Serialize;
 
 use crate::app::App;
@@ -123,7 +123,7 @@ async fn attempt(
         clone: clone.clone(),
         runner: runner.clone(),
         at_once: 1,
-        checkouts: 1,
+        pool: CleanPool::for_plans(clone.clone()),
         gate: Gate::default(),
         validation_timeout: Duration::ZERO,
         package_managers: Vec::new(),

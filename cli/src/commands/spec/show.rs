@@ -105,8 +105,24 @@ fn tasks(revision: &Revision) -> String {
         ]
     });
     let mut text = output::table(&header, rows);
+    text.push_str("\n\nwhat each task comes to:\n");
+    for task in &revision.tasks {
+        // Writing to a String cannot fail.
+        writeln!(text, "  {}  {}", task.id, task.in_words()).ok();
+        for line in &task.requirements {
+            let id = line
+                .id
+                .as_ref()
+                .map(|id| format!("{id}: "))
+                .unwrap_or_default();
+            writeln!(text, "         {id}{}", line.text.trim()).ok();
+        }
+        for line in &task.leave_alone {
+            writeln!(text, "         leaves alone: {}", line.trim()).ok();
+        }
+    }
     // Whole, each line of them: an approval lets them run.
-    text.push_str("\n\nwhat an approval lets run as checks:\n");
+    text.push_str("\nwhat an approval lets run as checks:\n");
     for task in &revision.tasks {
         let validation = &task.validation;
         let lines: Vec<&str> = validation.command.lines().collect();

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use super::super::escape::{Place, escaped, unescaped};
 use super::super::front::Line;
 use super::super::{DocumentError, Fault, shown};
-use crate::ids::{KnowledgeId, RequirementId};
+use crate::ids::{KnowledgeId, RequirementId, TaskId};
 use crate::repo_path::RepoPath;
-use crate::specification::{Document, FilePlan, Requirement};
+use crate::specification::{Document, FilePlan, Interface, NewPackage, Requirement};
 use crate::task::GotchaReference;
 
 /// A section as it is found.
@@ -40,12 +40,16 @@ pub(super) enum Kind<'a> {
     Requirements(&'a mut Vec<Requirement>),
     /// A table of files.
     Files(&'a mut Vec<FilePlan>),
+    /// A table of interfaces; a list where nothing is said of their tasks.
+    Interfaces(&'a mut Vec<Interface>),
+    /// A table of packages.
+    Packages(&'a mut Vec<NewPackage>),
     /// A list of lessons.
     Gotchas(&'a mut Vec<GotchaReference>),
 }
 
 /// The headings, in order.
-pub(super) const TITLES: [&str; 16] = [
+pub(super) const TITLES: [&str; 17] = [
     "Context Read",
     "Missing Inputs",
     "Objective",
@@ -59,6 +63,7 @@ pub(super) const TITLES: [&str; 16] = [
     "Interfaces",
     "Data",
     "Dependencies",
+    "New Packages",
     "Gotchas",
     "Validation",
     "Risks",
@@ -76,9 +81,10 @@ fn field<'a>(title: &str, document: &'a mut Document) -> Kind<'a> {
         "New Files" => Kind::Files(&mut document.new_files),
         "Modified Files" => Kind::Files(&mut document.modified_files),
         "Files to Avoid" => Kind::Files(&mut document.avoid_files),
-        "Interfaces" => Kind::List(&mut document.interfaces),
+        "Interfaces" => Kind::Interfaces(&mut document.interfaces),
         "Data" => Kind::List(&mut document.data),
         "Dependencies" => Kind::List(&mut document.dependencies),
+        "New Packages" => Kind::Packages(&mut document.new_packages),
         "Gotchas" => Kind::Gotchas(&mut document.gotchas),
         "Validation" => Kind::List(&mut document.validation),
         "Risks" => Kind::List(&mut document.risks),
@@ -112,6 +118,13 @@ fn written(kind: &Kind<'_>) -> String {
                 written_item(&id, &gotcha.text)
             })
             .collect(),
+        Kind::Interfaces(interfaces) => written_interfaces(interfaces),
+        Kind::Packages(packages) => {
+            let rows = packages.iter().map(|package| {
+                [&package.manager, &package.name, &package.purpose].map(|text| cell(text))
+            });
+            table(["Manager", "Package", "Purpose"], rows)
+        }
         Kind::Requirements(requirements) => {
             let rows = requirements.iter().map(|requirement| {
                 let Requirement {
@@ -137,6 +150,29 @@ fn written(kind: &Kind<'_>) -> String {
             table(["File", "Purpose", "Owner"], rows)
         }
     }
+}
+
+fn written_interfaces(interfaces: &[Interface]) -> String {
+    if interfaces.iter().all(is_plain) {
+        let items = interfaces.iter();
+        return items
+            .map(|interface| written_item("", &interface.signature))
+            .collect();
+    }
+    let rows = interfaces.iter().map(|interface| {
+        let made_by = interface.made_by.as_ref().map(ToString::to_string);
+        let used_by: Vec<&str> = interface.used_by.iter().map(TaskId::as_str).collect();
+        [
+            format!("`{}`", cell(&interface.signature)),
+            made_by.unwrap_or_default(),
+            used_by.join(", "),
+        ]
+    });
+    table(["Signature", "Made by", "Used by"], rows)
+}
+
+fn is_plain(interface: &Interface) -> bool {
+    interface.made_by.is_none() && interface.used_by.is_empty()
 }
 
 fn written_item(prefix: &str, text: &str) -> String {
@@ -177,6 +213,17 @@ pub(super) fn read(body: &Body<'_, '_>, document: &mut Document) -> Result<(), D
                 gotchas.push(read_gotcha(line, &item)?);
             }
         }
+        Kind::Interfaces(interfaces) => *interfaces = read_interfaces(body.lines)?,
+        Kind::Packages(packages) => {
+            for (_, cells) in read_rows(body.lines)? {
+                let [manager, name, purpose] = cells.map(|cell| unescaped(&cell, Place::Cell));
+                packages.push(NewPackage {
+                    manager,
+                    name,
+                    purpose,
+                });
+            }
+        }
         Kind::Requirements(requirements) => {
             for (line, cells) in read_rows(body.lines)? {
                 let [id, text, priority, acceptance, source] =
@@ -206,6 +253,32 @@ pub(super) fn read(body: &Body<'_, '_>, document: &mut Document) -> Result<(), D
         }
     }
     Ok(())
+}
+
+fn read_interfaces(lines: &[Line<'_>]) -> Result<Vec<Interface>, DocumentError> {
+    let first = lines.iter().find(|line| !line.text.trim().is_empty());
+    if first.is_some_and(|line| line.text.trim_start().starts_with('-')) {
+        let items = read_items(lines)?.into_iter();
+        return Ok(items
+            .map(|(_, item)| Interface::plain(unescaped(&item, Place::Item)))
+            .collect());
+    }
+    let rows = read_rows(lines)?.into_iter();
+    rows.map(|(line, [signature, made_by, used_by])| {
+        let id = |text: &str| value::<TaskId>(line, text);
+        let some = |text: &&str| !text.is_empty();
+        Ok(Interface {
+            signature: unescaped(bare(&signature), Place::Cell),
+            made_by: Some(made_by.trim()).filter(some).map(id).transpose()?,
+            used_by: used_by
+                .split(',')
+                .map(str::trim)
+                .filter(some)
+                .map(id)
+                .collect::<Result<_, _>>()?,
+        })
+    })
+    .collect()
 }
 
 fn value<Id: FromStr>(line: usize, text: &str) -> Result<Id, DocumentError>

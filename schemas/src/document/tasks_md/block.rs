@@ -18,10 +18,16 @@ use crate::task::{Action, RequirementLine, TaskBlock, TaskState, Validation};
 struct Written {
     id: TaskId,
     phase: String,
+    #[serde(default)]
+    title: Option<String>,
     action: Action,
     file: RepoPath,
     #[serde(default, deserialize_with = "none_as_empty")]
     more_files: Vec<RepoPath>,
+    #[serde(default, deserialize_with = "none_as_empty")]
+    read_first: Vec<RepoPath>,
+    #[serde(default, deserialize_with = "none_as_empty")]
+    leave_alone: Vec<String>,
     #[serde(default, deserialize_with = "none_as_empty")]
     requirements: Vec<WrittenRequirement>,
     #[serde(default, deserialize_with = "none_as_empty")]
@@ -85,9 +91,12 @@ pub(super) fn read(text: &str) -> Result<(TaskBlock, Progress), YamlError> {
     let block = TaskBlock {
         id: written.id,
         phase: written.phase,
+        title: written.title,
         action: written.action,
         file: written.file,
         more_files: written.more_files,
+        read_first: written.read_first,
+        leave_alone: written.leave_alone,
         requirements: written
             .requirements
             .into_iter()
@@ -139,12 +148,9 @@ pub(super) fn rendered(task: &TaskBlock) -> String {
     // The fence must be longer than any run of backticks that it encloses.
     let longest = body.split(|letter| letter != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
-    let file = escaped(task.file.as_str(), Place::Line);
-    format!(
-        "### {}: {} {file}\n\n{fence}yaml\n{body}{fence}\n",
-        task.id,
-        task.action.as_str(),
-    )
+    let does = format!("{} {}", task.action.as_str(), task.file);
+    let heading = escaped(task.title().unwrap_or(&does), Place::Line);
+    format!("### {}: {heading}\n\n{fence}yaml\n{body}{fence}\n", task.id)
 }
 
 fn body(task: &TaskBlock) -> String {
@@ -157,14 +163,15 @@ fn body(task: &TaskBlock) -> String {
 fn fields(task: &TaskBlock, out: &mut String) -> std::fmt::Result {
     writeln!(out, "id: {}", yaml::scalar(task.id.as_str()))?;
     writeln!(out, "phase: {}", yaml::scalar(&task.phase))?;
+    if let Some(title) = &task.title {
+        writeln!(out, "title: {}", yaml::scalar(title))?;
+    }
     writeln!(out, "action: {}", task.action.as_str())?;
     writeln!(out, "file: {}", yaml::scalar(task.file.as_str()))?;
-    if !task.more_files.is_empty() {
-        writeln!(out, "more_files:")?;
-        for file in &task.more_files {
-            writeln!(out, "  - {}", yaml::scalar(file.as_str()))?;
-        }
-    }
+    let paths = |files: &'_ [RepoPath]| files.iter().map(ToString::to_string).collect();
+    texts(out, "more_files", &paths(&task.more_files))?;
+    texts(out, "read_first", &paths(&task.read_first))?;
+    texts(out, "leave_alone", &task.leave_alone)?;
     writeln!(out, "status: pending")?;
     let requirements = task
         .requirements
@@ -205,6 +212,18 @@ fn fields(task: &TaskBlock, out: &mut String) -> std::fmt::Result {
         if let Some(text) = text {
             writeln!(out, "{key}: {}", yaml::value(text))?;
         }
+    }
+    Ok(())
+}
+
+/// Writes a list of texts, if it holds any.
+fn texts(out: &mut String, key: &str, items: &Vec<String>) -> std::fmt::Result {
+    if items.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{key}:")?;
+    for item in items {
+        writeln!(out, "  - {}", yaml::scalar(item))?;
     }
     Ok(())
 }

@@ -1,0 +1,201 @@
+//! Tries the checks of a plan on the commit that it begins at: one that passes there proves nothing, and one that cannot run
+//! never will.
+
+use std::time::Duration;
+
+use ropewalk_gate::judge::Ruling;
+use ropewalk_gate::line::{Simple, simple_commands};
+use ropewalk_gate::trial;
+use ropewalk_schemas::CommitId;
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::task::{Action, TaskBlock, Validation};
+
+use super::SpecificationOptions;
+
+/// So long all checks of a plan may take together; what is left then is told as untried.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct DryRun {
+    /// What the model should mend.
+    pub(super) faults: Vec<String>,
+    /// What people should know where it was not mended.
+    pub(super) notes: Vec<String>,
+}
+
+/// Tries each check once, however many tasks name it.
+pub(super) async fn run(
+    options: &SpecificationOptions,
+    base: &CommitId,
+    tasks: &[TaskBlock],
+) -> DryRun {
+    let mut validations: Vec<&Validation> = Vec::new();
+    for task in tasks {
+        if !validations.contains(&&task.validation) {
+            validations.push(&task.validation);
+        }
+    }
+    let rulings = trial::of_validations(&options.gate, base, &validations, PATIENCE);
+    // A plan is no worse for a machine that cannot try it, and whoever approves it is told.
+    let rulings = match rulings.await {
+        Ok(rulings) => rulings,
+        Err(error) => {
+            return DryRun {
+                notes: vec![format!("the checks were not dry-run: {error}")],
+                ..DryRun::default()
+            };
+        }
+    };
+    let mut dry = DryRun::default();
+    for task in tasks {
+        let at = validations.iter().position(|one| **one == task.validation);
+        let ruling = at.and_then(|at| rulings.get(at)).and_then(Option::as_ref);
+        let missing = missing_program(task, |program| options.gate.finds(program));
+        judge(task, ruling, missing.as_deref(), &mut dry);
+    }
+    dry
+}
+
+/// Says what follows from how the check of `task` went before any work.
+fn judge(task: &TaskBlock, ruling: Option<&Ruling>, missing: Option<&str>, dry: &mut DryRun) {
+    let (id, command) = (&task.id, &task.validation.command);
+    let discriminates = !task.preserves && task.action != Action::Verify;
+    if let Some(program) = missing {
+        dry.faults.push(format!(
+            "the check of task `{id}`, `{command}`, cannot run: there is no `{program}` on this machine; name a command that this machine has"
+        ));
+        return;
+    }
+    match ruling {
+        Some(Ruling::Holds) if discriminates => dry.faults.push(format!(
+            "the check of task `{id}`, `{command}`, passes before the work, so it proves nothing; let it look at what the task brings, or say `preserves: true` where nothing is to change"
+        )),
+        Some(Ruling::Fails { class: FailureClass::Timeout, .. }) => dry.faults.push(format!(
+            "the check of task `{id}`, `{command}`, was stopped at its time limit; name one that ends sooner"
+        )),
+        Some(Ruling::Fails { finding, .. })
+            if task.preserves && task.depends_on.is_empty() =>
+        {
+            dry.faults.push(format!(
+                "task `{id}` says `preserves`, but its check fails before the work: {finding}; name a check that passes today, or leave `preserves` out"
+            ));
+        }
+        Some(Ruling::Held { finding }) => dry
+            .notes
+            .push(format!("the check of task `{id}` could not be dry-run: {finding}")),
+        None | Some(Ruling::Cancelled) => dry
+            .notes
+            .push(format!("the check of task `{id}` was not dry-run")),
+        Some(Ruling::Holds | Ruling::Fails { .. }) => {}
+    }
+}
+
+/// Returns a program that the check starts and that this machine does not have; a script of the repository is no such thing.
+fn missing_program(task: &TaskBlock, finds: impl Fn(&str) -> bool) -> Option<String> {
+    let line = &task.validation.command;
+    // What stands in a document of the shell's own is no command of this line.
+    if line.contains("<<") || line.trim().contains('\n') {
+        return None;
+    }
+    let is_plain = |name: &&str| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
+        name.chars().all(plain) && !BUILT_IN.contains(name)
+    };
+    let commands = simple_commands(line);
+    let mut started = commands.iter().filter_map(Simple::started);
+    let missing = started.find(|name| is_plain(name) && !finds(name));
+    missing.map(str::to_owned)
+}
+
+/// What a shell does itself.
+const BUILT_IN: [&str; 21] = [
+    ".", "[", "alias", "case", "cd", "echo", "eval", "exit", "export", "false", "for", "printf",
+    "pwd", "read", "return", "set", "shopt", "source", "test", "trap", "true",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::validate::tests::task;
+    use super::*;
+
+    fn told(task: &TaskBlock, ruling: Option<&Ruling>) -> DryRun {
+        let mut dry = DryRun::default();
+        judge(task, ruling, None, &mut dry);
+        dry
+    }
+
+    #[test]
+    fn a_check_that_says_nothing_before_the_work_is_a_fault() {
+        let plain = task("A", &[]);
+        let preserving = TaskBlock {
+            preserves: true,
+            ..plain.clone()
+        };
+        let later = TaskBlock {
+            preserves: true,
+            ..task("A", &["B"])
+        };
+        let verify = TaskBlock {
+            action: Action::Verify,
+            ..plain.clone()
+        };
+        let fails = |class| Ruling::Fails {
+            class,
+            finding: "it failed".to_owned(),
+        };
+        let (failed, slow) = (
+            fails(FailureClass::ValidationFailed),
+            fails(FailureClass::Timeout),
+        );
+        let held = Ruling::Held {
+            finding: "no vitest".to_owned(),
+        };
+        let holds = Ruling::Holds;
+        let cases: [(&TaskBlock, Option<&Ruling>, &str, &str); 9] = [
+            (&plain, Some(&holds), "passes before the work", ""),
+            (&plain, Some(&failed), "", ""),
+            (&plain, Some(&slow), "stopped at its time limit", ""),
+            (&plain, Some(&held), "", "could not be dry-run: no vitest"),
+            (&plain, None, "", "was not dry-run"),
+            (&preserving, Some(&holds), "", ""),
+            (&preserving, Some(&failed), "says `preserves`, but", ""),
+            (&later, Some(&failed), "", ""),
+            (&verify, Some(&holds), "", ""),
+        ];
+        for (task, ruling, fault, note) in cases {
+            let dry = told(task, ruling);
+            let count = |text: &str| usize::from(!text.is_empty());
+            assert_eq!(dry.faults.len(), count(fault), "{dry:?}");
+            assert!(dry.faults.join("; ").contains(fault), "{dry:?}");
+            assert_eq!(dry.notes.len(), count(note), "{dry:?}");
+            assert!(dry.notes.join("; ").contains(note), "{dry:?}");
+        }
+        let mut dry = DryRun::default();
+        judge(&plain, Some(&failed), Some("vitest"), &mut dry);
+        assert!(dry.faults[0].contains("there is no `vitest`"), "{dry:?}");
+    }
+
+    #[test]
+    fn a_program_is_missing_where_neither_shell_machine_nor_repository_has_it() {
+        let finds = |name: &str| matches!(name, "cargo" | "env");
+        let cases = [
+            ("cargo test", None),
+            ("A=1 env B=2 nosuch", None),
+            ("cd sub && nosuch --all", Some("nosuch")),
+            ("test -f a && [ -d b ]", None),
+            ("./gate.sh", None),
+            ("$RUNNER x", None),
+            ("if nosuch; then cargo test; fi", Some("nosuch")),
+            ("cargo run <<E\nnosuch\nE", None),
+        ];
+        for (line, expected) in cases {
+            let task = TaskBlock {
+                validation: Validation::passes(line),
+                ..task("A", &[])
+            };
+            let found = missing_program(&task, finds);
+            assert_eq!(found.as_deref(), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Checks what a specification says: its requirements, interfaces and packages.
+
+use std::collections::BTreeSet;
+
+use ropewalk_schemas::specification::{Document, Interface};
+use ropewalk_schemas::task::TaskBlock;
+use ropewalk_schemas::{RequirementId, TaskId};
+
+use super::{Facts, Findings};
+use crate::idea_folder::is_placeholder_line;
+use crate::specification::order;
+
+/// Checks the text by itself.
+pub(super) fn check(document: &Document, facts: &Facts, findings: &mut Findings) {
+    if is_placeholder_line(&document.title) {
+        findings.fault(format!(
+            "`document.title` is `{}`; give the specification a title of its own",
+            document.title
+        ));
+    }
+    if is_placeholder_line(&document.objective) {
+        findings.fault("`document.objective` says nothing; say what is to be reached");
+    }
+    if document.requirements.is_empty() {
+        findings.fault("`document.requirements` is empty; name at least one");
+    }
+    if document.success_criteria.is_empty() {
+        findings.warn("no success criteria are named");
+    }
+    let mut known: BTreeSet<&RequirementId> = BTreeSet::new();
+    for requirement in document.requirements.iter().chain(&document.quality) {
+        let id = &requirement.id;
+        if !known.insert(id) {
+            findings.fault(format!(
+                "requirement `{id}` is there twice; number each once"
+            ));
+        }
+        if is_placeholder_line(&requirement.text) {
+            findings.fault(format!(
+                "requirement `{id}` has no text; say what is required"
+            ));
+        }
+        if is_placeholder_line(&requirement.acceptance) {
+            findings.fault(format!(
+                "requirement `{id}` has no acceptance; say what a check can show to be true"
+            ));
+        }
+    }
+    check_packages(document, facts, findings);
+}
+
+fn check_packages(document: &Document, facts: &Facts, findings: &mut Findings) {
+    let may = |manager: &str| {
+        let mut installers = facts.installers.iter();
+        installers.any(|name| name.eq_ignore_ascii_case(manager.trim()))
+    };
+    let refused = document.new_packages.iter();
+    for package in refused.filter(|package| !may(&package.manager)) {
+        let who = match facts.installers.as_slice() {
+            [] => "no package manager may install anything here".to_owned(),
+            names => format!("only {} may install here", names.join(" and ")),
+        };
+        findings.fault(format!(
+            "the package `{}` of `{}` cannot be had: {who}; plan without it, or ask first with a blocking question (`build.package_managers` allows one)",
+            package.name, package.manager
+        ));
+    }
+}
+
+/// Checks what the text says of the tasks.
+pub(super) fn check_against_tasks(
+    document: &Document,
+    tasks: &[TaskBlock],
+    findings: &mut Findings,
+) {
+    check_coverage(document, tasks, findings);
+    check_interfaces(&document.interfaces, tasks, findings);
+}
+
+fn check_coverage(document: &Document, tasks: &[TaskBlock], findings: &mut Findings) {
+    let all = document.requirements.iter().chain(&document.quality);
+    let known: BTreeSet<&RequirementId> = all.map(|requirement| &requirement.id).collect();
+    for task in tasks {
+        if task.requirements.is_empty() {
+            findings.warn(format!("task `{}` names no requirement", task.id));
+        }
+        for id in task.requirements.iter().filter_map(|line| line.id.as_ref()) {
+            if !known.contains(id) {
+                findings.fault(format!(
+                    "task `{}` names the requirement `{id}`, which is not there; add it to `document.requirements` or leave it out of the task",
+                    task.id
+                ));
+            }
+        }
+    }
+    for requirement in &document.requirements {
+        let id = &requirement.id;
+        let names = |task: &&TaskBlock| {
+            let mut lines = task.requirements.iter();
+            lines.any(|line| line.id.as_ref() == Some(id))
+        };
+        let covering: Vec<&TaskBlock> = tasks.iter().filter(names).collect();
+        if covering.is_empty() {
+            findings.fault(format!(
+                "requirement `{id}` is covered by no task; name it in the `requirements` of the task that fulfils it"
+            ));
+        } else if covering.iter().all(|task| task.preserves) {
+            findings.fault(format!(
+                "nothing can show requirement `{id}`: the checks of its tasks pass before the work, too (`preserves`); let a task whose check fails before cover it, or move it to `document.quality`"
+            ));
+        }
+    }
+}
+
+fn check_interfaces(interfaces: &[Interface], tasks: &[TaskBlock], findings: &mut Findings) {
+    let ids: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+    let needs = order::needs(tasks);
+    for interface in interfaces {
+        let shown = shown(&interface.signature);
+        if interface.signature.trim().is_empty() {
+            findings.fault("an interface has no signature; write it as code, or leave it out");
+        }
+        for task in interface.made_by.iter().chain(&interface.used_by) {
+            if !ids.contains(task) {
+                findings.fault(format!(
+                    "the interface `{shown}` names the task `{task}`, which is not there"
+                ));
+            }
+        }
+        let Some(maker) = &interface.made_by else {
+            continue;
+        };
+        let apart = |user: &&TaskId| {
+            let known = ids.contains(user) && *user != maker;
+            known && !needs.get(user).is_some_and(|needs| needs.contains(maker))
+        };
+        for user in interface.used_by.iter().filter(apart) {
+            findings.fault(format!(
+                "task `{user}` uses `{shown}`, which task `{maker}` makes, but does not depend on it; add `{maker}` to its `depends_on`"
+            ));
+        }
+    }
+}
+
+/// The first line of a signature is enough to know it by.
+fn shown(signature: &str) -> &str {
+    signature.trim().lines().next().unwrap_or_default()
+}

@@ -1,0 +1,140 @@
+//! Checks what tasks say, each by itself and of each other.
+
+use std::collections::BTreeSet;
+
+use ropewalk_gate::counts::can_count;
+use ropewalk_gate::line::has_pipeline;
+use ropewalk_schemas::TaskId;
+use ropewalk_schemas::task::{Expectation, TaskBlock};
+
+use super::{Facts, Findings};
+use crate::specification::order;
+
+/// The most tasks of one specification.
+const TASKS: usize = 60;
+/// A task of more files is hard to check and keeps others waiting for them.
+const FILES: usize = 8;
+/// A task that takes longer is to be split.
+const TASK_MINUTES: u32 = 60;
+/// A longer title is cut where it is the subject of a commit.
+const TITLE_LETTERS: usize = 72;
+
+/// Checks a task by itself.
+pub(super) fn check(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
+    let id = &task.id;
+    if task.title().is_some_and(|title| title.contains('\n')) {
+        findings.fault(format!(
+            "the title of task `{id}` has several lines; say it in one of at most {TITLE_LETTERS} letters"
+        ));
+    }
+    let files = task.files().count();
+    if files > FILES {
+        findings.warn(format!(
+            "task `{id}` has {files} files; more than {FILES} are hard to check at once"
+        ));
+    }
+    let mut keys = BTreeSet::new();
+    if let Some(twice) = task.files().find(|file| !keys.insert(file.key())) {
+        findings.fault(format!(
+            "task `{id}` names the file `{twice}` twice; name it once"
+        ));
+    }
+    check_validation(task, facts, findings);
+    if task
+        .priority
+        .is_some_and(|priority| !(1..=10).contains(&priority))
+    {
+        findings.fault(format!(
+            "task `{id}` has a priority that is not 1 to 10; 1 comes first"
+        ));
+    }
+    if task
+        .estimate_minutes
+        .is_some_and(|minutes| minutes > TASK_MINUTES)
+    {
+        findings.warn(format!(
+            "task `{id}` takes more than an hour and should be split"
+        ));
+    }
+    if !facts.phases.is_empty() && !facts.phases.contains(&task.phase) {
+        findings.warn(format!(
+            "task `{id}` has the phase `{}`, which the stack does not know; it comes last where nothing else decides",
+            task.phase
+        ));
+    }
+}
+
+/// Finds checks of which nobody could ever say whether they hold.
+fn check_validation(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
+    let (id, validation) = (&task.id, &task.validation);
+    let command = &validation.command;
+    if command.trim().is_empty() {
+        findings.fault(format!(
+            "task `{id}` has no validation command; name one that fails before the work and passes after it"
+        ));
+        return;
+    }
+    let counts = matches!(validation.expected, Expectation::Tests(_));
+    if counts && !facts.own_runner && !can_count(command) {
+        findings.fault(format!(
+            "task `{id}` expects tests of `{command}`, which reports none; name a command that runs tests, or expect `exit 0`"
+        ));
+    }
+    if facts.no_pipelines && has_pipeline(command) {
+        findings.fault(format!(
+            "task `{id}` has a pipeline in `{command}`, which needs bash, and there is none; write the check without it"
+        ));
+    }
+}
+
+/// Checks the list and its edges.
+pub(super) fn check_together(tasks: &[TaskBlock], findings: &mut Findings) {
+    if tasks.is_empty() {
+        findings.fault("`tasks` is empty; name at least one");
+    }
+    if tasks.len() > TASKS {
+        findings.fault(format!(
+            "there are {} tasks; {TASKS} is the most: join those that are checked together",
+            tasks.len()
+        ));
+    }
+    let mut ids: BTreeSet<&TaskId> = BTreeSet::new();
+    for task in tasks {
+        if !ids.insert(&task.id) {
+            findings.fault(format!(
+                "task `{}` is there twice; give each an id of its own",
+                task.id
+            ));
+        }
+    }
+    for task in tasks {
+        check_edges(task, &ids, findings);
+    }
+    let ring = order::ring(tasks);
+    if !ring.is_empty() {
+        let names: Vec<String> = ring.iter().map(|id| format!("`{id}`")).collect();
+        findings.fault(format!(
+            "the tasks {} depend on each other in a ring; take one edge out of it, or join them",
+            names.join(", ")
+        ));
+    }
+}
+
+fn check_edges(task: &TaskBlock, ids: &BTreeSet<&TaskId>, findings: &mut Findings) {
+    let id = &task.id;
+    let mut named = BTreeSet::new();
+    for needed in &task.depends_on {
+        if needed == id {
+            findings.fault(format!("task `{id}` depends on itself; leave that out"));
+        } else if !ids.contains(needed) {
+            findings.fault(format!(
+                "task `{id}` depends on `{needed}`, which is not there; name a task of this plan"
+            ));
+        }
+        if !named.insert(needed) {
+            findings.fault(format!(
+                "task `{id}` depends on `{needed}` twice; name it once"
+            ));
+        }
+    }
+}

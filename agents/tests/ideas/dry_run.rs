@@ -1,0 +1,66 @@
+//! The checks of a plan are tried on the repository before anybody approves it.
+
+use ropewalk_schemas::question::QuestionState;
+use ropewalk_schemas::specification::SpecState;
+use serde_json::{Value, json};
+
+use super::house::House;
+use super::specification::{BRIEF, README, rule, small_plan};
+
+/// Returns the small plan with other checks in the place of its first ones.
+fn checked_by(commands: &[&str]) -> Value {
+    let mut plan = small_plan("Pets");
+    for (index, command) in commands.iter().enumerate() {
+        plan["tasks"][index]["validation"]["command"] = json!(command);
+    }
+    plan
+}
+
+#[tokio::test]
+async fn a_check_that_passes_before_the_work_goes_back_to_the_model_and_is_mended() {
+    let script = rule("attempt: 1", &checked_by(&["test -f README.md"]))
+        + &rule(
+            "attempt: 2, contains: ['check of task `T-001`, `test -f README.md`, passes before the work']",
+            &small_plan("Pets"),
+        );
+    let house = House::with(&script, &[("README.md", "# Pets\n")], false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(house.calls(), 2);
+    let revision = house.revision(spec, 1).await;
+    assert_eq!(revision.validation, [""; 0]);
+    assert_eq!(
+        revision.tasks[0].validation.command,
+        "grep -qs 'made by T-001' src/a.rs"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
+    let checks = ["true", "nosuchtool --all", "sh tests/of-this-plan.sh"];
+    let house = House::new(&rule("idea: pets", &checked_by(&checks))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    let revision = house.revision(spec, 1).await;
+    let open = house.open_questions().await;
+    let asked = open
+        .iter()
+        .find(|question| question.state == QuestionState::Pending && question.consequential);
+    let asked = &asked.unwrap().context;
+    for told in [
+        "`true`, passes before the work",
+        "there is no `nosuchtool` on this machine",
+    ] {
+        let mut warnings = revision.validation.iter();
+        assert!(
+            warnings.any(|warning| warning.contains(told)),
+            "{revision:?}"
+        );
+        assert!(asked.contains(told), "{asked}");
+    }
+    // A script that the plan itself brings fails before the work, as it should.
+    assert!(!asked.contains("of-this-plan"), "{asked}");
+    assert_eq!(house.calls(), 3);
+}
