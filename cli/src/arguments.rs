@@ -1,7 +1,6 @@
 //! Reads the command line; what it cannot read is one line and exit code 3.
 
 use std::ffi::OsString;
-use std::io::Write;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -12,6 +11,7 @@ use crate::commands::{
     knowledge::Knowledge, lock::Lock, question::Question, spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
+use crate::output::remark;
 use crate::rehearse;
 
 /// Turns an idea in a chat into specified, approved, built and verified code.
@@ -104,7 +104,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Option<Arguments>, CliError> {
                 Ok(None)
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                drop(write!(std::io::stderr().lock(), "{}", error.render()));
+                remark(error.render().to_string().trim_end());
                 Err(CliError::Usage(
                     "a verb is missing; choose one of the above".to_owned(),
                 ))

@@ -62,7 +62,7 @@ impl Output {
     /// Writes one thing as JSON, whatever the form.
     pub fn object<T: Serialize>(&self, item: &T) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(item).map_err(CliError::failed)?;
-        write_line(&secrets::strike(&text))
+        write_line(&clean_json(&text))
     }
 
     /// Writes one thing of a stream as one line.
@@ -73,7 +73,7 @@ impl Output {
     ) -> Result<(), CliError> {
         if self.json {
             let text = serde_json::to_string(item).map_err(CliError::failed)?;
-            write_line(&secrets::strike(&text))
+            write_line(&clean_json(&text))
         } else {
             write_line(&clean(&human(item)))
         }
@@ -97,17 +97,21 @@ impl Output {
 
     /// Writes a remark to standard error.
     pub fn note(&self, text: &str) -> Result<(), CliError> {
-        // A remark that nobody can read changes nothing.
-        drop(writeln!(io::stderr().lock(), "{}", clean(text)));
+        remark(text);
         Ok(())
     }
+}
+
+/// Writes a line for people to standard error; one that nobody can read changes nothing.
+pub(crate) fn remark(text: &str) {
+    drop(writeln!(io::stderr().lock(), "{}", clean(text)));
 }
 
 /// Writes an error to standard error: one line, or with `json` one object.
 pub fn report(error: &CliError, json: bool) {
     let line = if json {
         let text = serde_json::to_string(&error.report()).unwrap_or_else(|_| error.to_string());
-        secrets::strike(&text).into_owned()
+        clean_json(&text)
     } else {
         format!("ropewalk: {}", clean(&error.to_string()))
     };
@@ -162,12 +166,16 @@ pub(crate) fn clean(text: &str) -> String {
     terminal::visible(&secrets::strike(text)).into_owned()
 }
 
+/// The same for JSON, which whoever reads it finds unchanged.
+fn clean_json(text: &str) -> String {
+    terminal::visible_json(&secrets::strike(text)).into_owned()
+}
+
 /// Keeps secrets out of the last words of a part that crashes.
 pub(crate) fn strike_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
-        let words = format!("{panic}\n{trace}");
-        drop(writeln!(io::stderr().lock(), "{}", clean(&words)));
+        remark(&format!("{panic}\n{trace}"));
     }));
 }
 

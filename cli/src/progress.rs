@@ -1,11 +1,11 @@
 //! Shows on standard error that work goes on: a spinner on a terminal, plain lines elsewhere.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{Output, clean};
+use crate::output::{Output, clean, remark};
 
 /// How often the spinner turns.
 const TURN: Duration = Duration::from_millis(120);
@@ -42,12 +42,10 @@ impl Progress {
 
     /// Says something that stays.
     pub fn say(&self, text: &str) {
-        let text = clean(text);
         match &self.spinner {
-            Some(spinner) => spinner.println(text),
+            Some(spinner) => spinner.println(clean(text)),
             None if self.quiet => {}
-            // Whoever closed standard error does not want to know.
-            None => drop(writeln!(io::stderr().lock(), "{text}")),
+            None => remark(text),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::TryInitError;
 
-use crate::secrets;
+use crate::{secrets, terminal};
 
 /// Selects how a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,13 +34,18 @@ pub enum TelemetryError {
     Installed(#[from] TryInitError),
 }
 
-/// Standard error without secrets; a line of the log comes in one piece.
-struct Struck;
+/// Standard error without secrets, and without what would steer a terminal; a line of the log comes in one piece.
+struct Struck(Format);
 
 impl Write for Struck {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        io::stderr().write_all(secrets::strike(&text).as_bytes())?;
+        let text = secrets::strike(&text);
+        let shown = match self.0 {
+            Format::Text => terminal::visible_log(&text),
+            Format::Json => terminal::visible_json(&text).into_owned(),
+        };
+        io::stderr().write_all(shown.as_bytes())?;
         Ok(line.len())
     }
 
@@ -58,7 +63,7 @@ pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
     })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
-        .with_writer(|| Struck);
+        .with_writer(move || Struck(format));
     match format {
         Format::Text => builder
             .with_ansi(std::io::stderr().is_terminal())

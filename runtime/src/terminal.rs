@@ -29,16 +29,67 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Returns a JSON text in which the same letters are written as escapes: whoever reads it gets what was there.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // In the line breaks and blanks between its parts there is nothing to escape.
+    let is_open = |letter: char| needs_showing(letter) && !letter.is_ascii_whitespace();
+    if !json.chars().any(is_open) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if is_open(letter) {
+            let mut units = [0; 2];
+            let units = letter.encode_utf16(&mut units).iter();
+            shown.extend(units.map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Returns a line of a log as a terminal may have it: colours stay, since what was logged cannot hold any (the log
+/// writes their beginning as text), and lines within stand apart from those of the log.
+pub(crate) fn visible_log(line: &str) -> String {
+    let (line, end) = match line.strip_suffix('\n') {
+        Some(line) => (line, "\n"),
+        None => (line, ""),
+    };
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(begin) = rest.find('\x1b') {
+        shown.push_str(&visible(&rest[..begin]));
+        rest = &rest[begin..];
+        let colour = colour_bytes(rest).unwrap_or_default();
+        shown.push_str(&rest[..colour]);
+        if colour == 0 {
+            shown.push_str(&visible("\x1b"));
+        }
+        rest = &rest[colour.max(1)..];
+    }
+    shown.push_str(&visible(rest));
+    shown.replace('\n', "\n    ") + end
+}
+
+/// Returns how long the change of colour is that `text` begins with.
+fn colour_bytes(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\x1b[")?;
+    let end = codes.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
+    codes[end..].starts_with('m').then_some(end + 3)
+}
+
 /// Says that a letter is obeyed or left out by a terminal instead of being shown.
 fn needs_showing(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
-            // Soft hyphen, Arabic letter mark, Mongolian vowel separator.
-            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            // Soft hyphen, joiner of graphemes, Arabic letter mark, fillers and vowels without a shape.
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}'
             // Zero-width marks, directions, separators of lines and paragraphs, embeddings, isolates.
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            // Byte order mark, annotations, tags.
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            // Byte order mark, annotations, marks of music, tags, variants that nobody draws.
+            | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -56,8 +107,46 @@ mod tests {
                 "pay\u{200b}pal\u{feff}\u{e0041}",
                 "pay<U+200B>pal<U+FEFF><U+E0041>",
             ),
+            ("x\u{3164}y\u{e0101}", "x<U+3164>y<U+E0101>"),
         ] {
             assert_eq!(visible(text), expected);
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_without_letting_it_be_obeyed() {
+        let value = serde_json::json!({ "a\u{202e}": ["\x1b]0;x\u{7}", "\u{9b}1m\u{7f}", "\u{e0041}", "naïve\n"] });
+        let pretty = serde_json::to_string_pretty(&value).unwrap();
+        let shown = visible_json(&pretty);
+        assert!(
+            !shown
+                .chars()
+                .any(|letter| needs_showing(letter) && letter != '\n')
+        );
+        assert!(
+            shown.contains("a\\u202e") && shown.contains("\\udb40\\udc41"),
+            "{shown}"
+        );
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
+        assert!(matches!(visible_json("{\n  \"a\": 1\n}"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_line_of_the_log_keeps_its_colours_and_is_not_forged() {
+        for (line, expected) in [
+            (
+                "\x1b[2mnow\x1b[0m said \u{202e}x\n",
+                "\x1b[2mnow\x1b[0m said <U+202E>x\n",
+            ),
+            ("a\x1b]0;title\u{7}\x1b[2Jb\n", "a␛]0;title␇␛[2Jb\n"),
+            ("said\nINFO forged\n", "said\n    INFO forged\n"),
+            ("plain", "plain"),
+            ("cut \x1b[3", "cut ␛[3"),
+        ] {
+            assert_eq!(visible_log(line), expected);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Holds what a commit says: its message, its author, its place in the history, and what it changes.
 
 use chrono::{DateTime, Utc};
-use ropewalk_runtime::secrets;
+use ropewalk_runtime::{secrets, terminal};
 use ropewalk_schemas::CommitId;
 
 /// Who commits; given to git with every call, never read from a configuration.
@@ -68,8 +68,9 @@ impl CommitMessage {
             text.push_str(&[one_line(name), one_line(value)].join(": "));
         }
         text.push('\n');
-        // Git ends a message at a NUL.
-        secrets::strike(&text.replace('\0', " ")).into_owned()
+        // Git ends a message at a NUL, and shows all else to a terminal as it is.
+        let text = secrets::strike(&text).replace('\0', " ");
+        terminal::visible(&text).into_owned()
     }
 }
 
@@ -136,11 +137,11 @@ mod tests {
     #[test]
     fn trailers_are_the_last_paragraph_and_stay_on_their_line() {
         let message = CommitMessage::new("add a\nfile")
-            .with_body("Ropewalk-Task: T-9\n")
+            .with_body("Ropewalk-Task: T-9\u{1b}[2J\n")
             .with_trailer("Ropewalk-Task", "T-1\nRopewalk-Execution: forged");
         assert_eq!(
             message.text(),
-            "add a file\n\nRopewalk-Task: T-9\n\nRopewalk-Task: T-1 Ropewalk-Execution: forged\n"
+            "add a file\n\nRopewalk-Task: T-9␛[2J\n\nRopewalk-Task: T-1 Ropewalk-Execution: forged\n"
         );
     }
 }

@@ -15,6 +15,8 @@ mod conversations;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]
+mod marks;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod questions;
