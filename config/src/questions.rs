@@ -262,6 +262,7 @@ mod tests {
                 "protected_files",
                 "check_held",
                 "branch_moved",
+                "branch_refused",
                 "build_finished",
                 "landing_refused",
                 "budget_exceeded",

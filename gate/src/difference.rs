@@ -9,6 +9,7 @@ use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, ContentHash};
 use ropewalk_workspace::ChangedFile;
+use ropewalk_workspace::clone::{FileEntry, FileKind};
 
 use crate::candidate::{Candidate, checks};
 use crate::checks::Gate;
@@ -65,6 +66,7 @@ pub(crate) async fn inspect(
     }
     let files = read(runner, candidate, changed).await?;
     look_for_work(candidate, &files, findings);
+    look_for_ways_out(runner, candidate, &files, findings).await?;
     let mut protected = protected_in(runner, gate, candidate, &files).await?;
     protected.retain(|change| !has_consent(candidate, change));
     for change in &protected {
@@ -137,6 +139,36 @@ fn look_for_work(candidate: &Candidate<'_>, files: &[File], findings: &mut Findi
         let line = "nothing but white space was changed";
         findings.add(FailureClass::EmptyChange, line.to_owned());
     }
+}
+
+/// Looks for links that lead out of the repository: whoever reads or writes through one reaches what is not of it.
+async fn look_for_ways_out(
+    runner: &GateRunner,
+    candidate: &Candidate<'_>,
+    files: &[File],
+    findings: &mut Findings,
+) -> Result<(), GateError> {
+    for file in files {
+        let Some(target) = file.after.as_deref().and_then(scope::as_link) else {
+            continue;
+        };
+        if !scope::leads_out(&file.path, target) {
+            continue;
+        }
+        let found = runner
+            .clone
+            .list_files(candidate.commit, &file.path)
+            .await?;
+        let is_link = |entry: &FileEntry| entry.path == file.path && entry.kind == FileKind::Link;
+        if found.iter().any(is_link) {
+            let line = format!(
+                "`{}` is a link to `{target}`, which is not in this repository",
+                file.path
+            );
+            findings.add(FailureClass::OutOfScope, line);
+        }
+    }
+    Ok(())
 }
 
 fn is_text(bytes: Option<&[u8]>) -> bool {

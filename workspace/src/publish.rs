@@ -63,6 +63,21 @@ pub enum PublishError {
     Git(#[from] GitError),
 }
 
+/// Tells a refusal, with the cause where the repository named one.
+fn refusal(line: &str, told: &str) -> String {
+    let refused = line.rsplit('\t').next().unwrap_or(line);
+    // What it cannot run beside its work, as a garbage collection, comes before.
+    let cause = told.lines().rev().find_map(|line| {
+        let line = line.strip_prefix("remote: ")?;
+        let cause = line.strip_prefix("error: ");
+        cause.or_else(|| line.strip_prefix("fatal: "))
+    });
+    match cause {
+        Some(cause) => format!("{refused}: {}", cause.trim_end()),
+        None => refused.to_owned(),
+    }
+}
+
 impl LocalClone {
     /// Moves `branch` of the user's repository to `new` if it is at `expected_old` (`None`: if it does not exist).
     pub async fn publish(
@@ -144,11 +159,9 @@ impl LocalClone {
         }
         match answer.lines().find(|line| line.starts_with('!')) {
             Some(line) => {
-                let reason = line.rsplit('\t').next().unwrap_or(line).to_owned();
-                Err(PublishError::Refused {
-                    branch: branch.to_owned(),
-                    reason,
-                })
+                let branch = branch.to_owned();
+                let reason = refusal(line, &output.stderr);
+                Err(PublishError::Refused { branch, reason })
             }
             None => Err(output.failure("push".to_owned()).into()),
         }

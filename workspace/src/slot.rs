@@ -92,6 +92,11 @@ impl Slot {
         Ok(changes.iter().map(Change::public).collect())
     }
 
+    /// Returns those of the files that are there and that git ignores, so that no snapshot takes them.
+    pub async fn ignored(&self, files: &[&str]) -> Result<Vec<String>, SlotError> {
+        Ok(self.checkout.ignored(files).await?)
+    }
+
     /// Makes the tree again what it was after the last move and gives the slot back, for the next attempt to use.
     ///
     /// What no preserve ref held yet is kept first; says where.

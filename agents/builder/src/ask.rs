@@ -221,6 +221,20 @@ pub(crate) async fn branch_moved(
     put(shared, context, changes, build, about, draft).await
 }
 
+/// Asks how to go on with a branch that the user's repository does not take.
+pub(crate) async fn branch_refused(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    why: String,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let values = BTreeMap::from([("branch", build.branch.clone()), ("why", why)]);
+    let draft = shared.questions.render(Trigger::BranchRefused, &values)?;
+    let about = About::Build { build: build.id };
+    put(shared, context, changes, build, about, draft).await
+}
+
 /// Asks what shall become of the branch of a build that has ended.
 pub(crate) async fn build_finished(
     shared: &Shared,

@@ -146,6 +146,13 @@ choices! {
         /// The build stops.
         Stop = "stop",
     }
+    /// How to go on with a branch that the user's repository does not take.
+    BranchRefused {
+        /// It is published again.
+        TryAgain = "try-again",
+        /// The build stops.
+        Stop = "stop",
+    }
     /// What becomes of the branch of a build that has ended.
     BuildFinished {
         /// It is merged into the branch that the build began from.

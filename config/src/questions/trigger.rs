@@ -88,6 +88,8 @@ triggers! {
     CheckHeld = "check_held" ("task_id", "why"),
     /// Somebody else moved a build's branch.
     BranchMoved = "branch_moved" ("branch", "expected", "found"),
+    /// The user's repository does not take a build's branch.
+    BranchRefused = "branch_refused" ("branch", "why"),
     /// A build has ended.
     BuildFinished = "build_finished" ("idea", "status", "complete", "failed", "skipped", "requirements", "branch"),
     /// The branch of a build could not be merged.

@@ -95,9 +95,60 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
+/// The longest target that a link can have.
+const LONGEST_TARGET_BYTES: usize = 4096;
+
+/// Returns what a file holds as the target of a link, if it could be one.
+pub(crate) fn as_link(content: &[u8]) -> Option<&str> {
+    let target = std::str::from_utf8(content).ok()?;
+    let short = !target.is_empty() && target.len() <= LONGEST_TARGET_BYTES;
+    (short && !target.contains(['\n', '\0'])).then_some(target)
+}
+
+/// Says that a link at `path` leads out of the repository, or into what git keeps of it.
+pub(crate) fn leads_out(path: &str, target: &str) -> bool {
+    if target.starts_with('/') {
+        return true;
+    }
+    let mut place: Vec<&str> = path.split('/').collect();
+    place.pop();
+    for part in target.split('/') {
+        match part {
+            ".." if place.pop().is_none() => return true,
+            "" | "." | ".." => {}
+            name => place.push(name),
+        }
+        if place
+            .first()
+            .is_some_and(|first| first.eq_ignore_ascii_case(".git"))
+        {
+            return true;
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_leads_out_when_a_step_of_it_leaves_the_repository() {
+        for (path, target, out) in [
+            ("a", "b", false),
+            ("x/y/a", "../../b", false),
+            ("x/y/a", "../../../b", true),
+            ("a", "x/../../b", true),
+            ("a", "/etc/passwd", true),
+            ("a", "./x//b/", false),
+            ("x/a", "../.git/config", true),
+            ("a", ".github/x", false),
+        ] {
+            assert_eq!(leads_out(path, target), out, "{path} -> {target}");
+        }
+        assert_eq!(as_link(b"../b"), Some("../b"));
+        assert_eq!((as_link(b"two\nlines"), as_link(b"")), (None, None));
+    }
 
     fn sorted(changed: &[(&str, ChangeKind)], allowed: &[&str]) -> [Vec<String>; 3] {
         let changed: Vec<ChangedFile> = changed

@@ -135,6 +135,35 @@ impl Checkout {
         Ok(output.fields().map(<[u8]>::to_vec).collect())
     }
 
+    /// Returns those of the files that are there and that a rule ignores, so that no commit takes them.
+    pub(crate) async fn ignored(&self, paths: &[&str]) -> Result<Vec<String>, GitError> {
+        let there = paths
+            .iter()
+            .filter(|path| self.place(path.as_bytes()).is_file());
+        let there: Vec<&&str> = there.collect();
+        if there.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut call = self
+            .clone
+            .call([
+                "ls-files",
+                "-z",
+                "--others",
+                "--ignored",
+                "--exclude-standard",
+                "--",
+            ])
+            .work_tree(&self.tree, &self.index)
+            .directory(&self.tree);
+        for path in there {
+            call = call.argument(path);
+        }
+        let output = self.clone.git().run(call).await?;
+        let names = output.fields().map(String::from_utf8_lossy);
+        Ok(names.map(std::borrow::Cow::into_owned).collect())
+    }
+
     /// Lists the changes by git alone.
     async fn listed(&self) -> Result<Vec<Change>, GitError> {
         let call = self

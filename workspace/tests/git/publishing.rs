@@ -128,10 +128,12 @@ async fn a_name_that_cannot_be_is_refused_with_the_reason() -> anyhow::Result<()
     let clone = world.clone().await?;
     let [first, _] = two_commits(&clone).await?;
     let refused = clone.publish("build/x", &first, None).await;
-    assert!(
-        matches!(refused, Err(PublishError::Refused { .. })),
-        "{refused:?}"
-    );
+    match refused {
+        Err(PublishError::Refused { reason, .. }) => {
+            assert!(reason.contains("'refs/heads/build' exists"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
     Ok(())
 }
 

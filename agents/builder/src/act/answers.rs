@@ -2,8 +2,8 @@
 
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{
-    BranchMoved, BuildFinished, CheckHeld, LandingRefused, ProtectedFiles, TaskFailedRepeatedly,
-    TaskInterrupted,
+    BranchMoved, BranchRefused, BuildFinished, CheckHeld, LandingRefused, ProtectedFiles,
+    TaskFailedRepeatedly, TaskInterrupted,
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
@@ -79,6 +79,7 @@ async fn about_build(
 ) -> Result<ChangeSet, BuilderError> {
     match trigger {
         Trigger::BranchMoved => branch_moved(shared, context, build, answer).await,
+        Trigger::BranchRefused => branch_refused(shared, context, build, answer).await,
         Trigger::BuildFinished | Trigger::LandingRefused => {
             finished(shared, context, trigger, build, answer).await
         }
@@ -270,6 +271,33 @@ async fn branch_moved(
         None => return Ok(changes),
     };
     changes.put(&wish(context, build, what, by));
+    Ok(changes)
+}
+
+/// Lets a build try again to publish its branch, or stops it.
+async fn branch_refused(
+    shared: &Shared,
+    context: &Context,
+    build: BuildId,
+    answer: &QuestionAnswered,
+) -> Result<ChangeSet, BuilderError> {
+    let mut changes = ChangeSet::new();
+    let Some(build) = context::build(&context.store, build).await? else {
+        return Ok(changes);
+    };
+    let input = match BranchRefused::of(answer.choice.as_ref()) {
+        Some(BranchRefused::TryAgain) => build::Input::SettleBranch,
+        Some(BranchRefused::Stop) => build::Input::Stop {
+            why: StopCause::Person,
+            told: format!(
+                "{STOP_REQUESTED} by {}: its branch was refused",
+                answer.answered_by
+            ),
+        },
+        None => return Ok(changes),
+    };
+    let scene = Scene::new(shared, context, &build);
+    control::steer(&scene, &mut changes, &build, input).await?;
     Ok(changes)
 }
 

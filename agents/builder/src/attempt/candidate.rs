@@ -3,7 +3,7 @@
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath};
-use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot};
+use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot, Snapshot};
 use tracing::info;
 
 use super::report::Report;
@@ -37,10 +37,38 @@ pub(super) async fn propose(
     let snapshot = slot.snapshot(&message, now, &take).await?;
     failpoint!("build.preserve.after");
     report.candidate = Some(snapshot.commit.clone());
+    report.unkept = unkept(slot, &snapshot, allowed).await?;
     report.preserve_ref = Some(snapshot.preserved.reference);
     let withheld = snapshot.withheld.into_iter();
     report.withheld = withheld.map(|file| file.path).collect();
     Ok(snapshot.commit)
+}
+
+/// Says which files of the task a commit does not take, and why: whoever is only told that nothing changed looks in vain.
+async fn unkept(
+    slot: &Slot,
+    snapshot: &Snapshot,
+    allowed: &[RepoPath],
+) -> Result<Vec<String>, BuilderError> {
+    let of_task = |path: &str| allowed.iter().any(|file| file.as_str() == path);
+    let left_out = snapshot.left_out.iter().map(|file| file.path.as_str());
+    let mut lines: Vec<String> = left_out
+        .filter(|path| of_task(path))
+        .map(|path| format!("`{path}` is in no commit: it is over 64 MiB, or no plain file"))
+        .collect();
+    let changed = |file: &str| snapshot.changed.iter().any(|changed| changed.path == file);
+    let unseen: Vec<&str> = allowed
+        .iter()
+        .map(RepoPath::as_str)
+        .filter(|file| !changed(file))
+        .collect();
+    let ignored = slot.ignored(&unseen).await?;
+    lines.extend(
+        ignored.iter().map(|path| {
+            format!("`{path}` is in no commit: a line of a `.gitignore` leaves it out")
+        }),
+    );
+    Ok(lines)
 }
 
 /// Writes the message of a task's commit: what its agent said it did, and for which requirements.

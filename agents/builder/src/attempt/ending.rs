@@ -78,6 +78,14 @@ impl Fault {
             evidence: Some(seen.evidence),
         }
     }
+
+    /// Puts what was found beside the gate before what it saw.
+    pub(crate) fn noting(mut self, lines: &[String]) -> Self {
+        if !lines.is_empty() {
+            self.error = format!("{}\n{}", lines.join("\n"), self.error);
+        }
+        self
+    }
 }
 
 /// Records a failure with everything that follows from it.

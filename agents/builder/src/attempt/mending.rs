@@ -117,7 +117,7 @@ async fn judge(
     if seen.evidence.verdict == Verdict::Passed {
         return Ok(Judged::Passed(Box::new(Passed { seen, allowed })));
     }
-    let fault = Fault::seen(seen);
+    let fault = Fault::seen(seen).noting(&report.unkept);
     let task = &work.claim.task.id;
     let refusal = ending::refused(
         work.shared,

@@ -23,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) granted: Vec<RepoPath>,
     pub(crate) gotchas: Vec<KnowledgeId>,
     pub(crate) lesson: Option<Lesson>,
+    /// Why files of the task are in no commit, a sentence each.
+    pub(crate) unkept: Vec<String>,
     /// Why the task cannot be done as it stands.
     pub(crate) blocked: Option<String>,
 }

@@ -1,17 +1,17 @@
 //! Lays the ground of a build: base, branch, the idea folder as its first commit.
 
-use std::path::Path;
+mod folder;
 
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildStarted;
-use ropewalk_schemas::{BuildId, CommitId, Payload, RepoPath, Subject};
+use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, GitError};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::settle::{self, settle};
 use super::{publish, verdicts};
@@ -19,11 +19,6 @@ use crate::Shared;
 use crate::context::{self, Plan, builds_in, of_build, retry_on_conflict};
 use crate::error::BuilderError;
 use crate::machine::build::{Input, apply};
-
-/// A longer file of an idea folder does not travel with the code.
-const LONGEST_FILE_BYTES: u64 = 1024 * 1024;
-/// More files of an idea folder do not travel with the code.
-const MOST_FILES: usize = 1_000;
 
 /// Lays the ground of a build and lets it run.
 pub(crate) async fn prime(
@@ -82,13 +77,8 @@ async fn lay(shared: &Shared, context: &Context, build: &Build) -> Result<Ground
     let base = user.commit;
     // Read now, so that a build whose gate cannot be known does not begin.
     shared.gate.gate_at(Some(&base)).await?;
-    let files = idea_files(&shared.idea_folder(build), build)?;
-    let head = if files.is_empty() {
-        warn!(build.id = %build.id, "there is no folder of idea `{}` to travel with its code", build.idea);
-        base.clone()
-    } else {
-        commit_files(shared, build, &base, &files).await?
-    };
+    let files = folder::files(shared, context, build, &base).await?;
+    let head = commit_files(shared, build, &base, &files).await?;
     Ok(Ground {
         branch,
         target: user.branch.unwrap_or_else(|| build.target.clone()),
@@ -115,12 +105,8 @@ async fn go_on(
         return Ok(None);
     };
     shared.gate.gate_at(Some(&base)).await?;
-    let files = idea_files(&shared.idea_folder(build), build)?;
-    let head = if files.is_empty() {
-        head
-    } else {
-        commit_files(shared, build, &head, &files).await?
-    };
+    let files = folder::files(shared, context, build, &head).await?;
+    let head = commit_files(shared, build, &head, &files).await?;
     Ok(Some(Ground {
         branch: before.branch.clone(),
         target: before.target.clone(),
@@ -136,6 +122,9 @@ async fn commit_files(
     base: &CommitId,
     files: &[FileChange],
 ) -> Result<CommitId, BuilderError> {
+    if files.is_empty() {
+        return Ok(base.clone());
+    }
     let tree = shared.clone.create_tree(base, files).await?;
     if tree == shared.clone.tree_of(base).await? {
         return Ok(base.clone());
@@ -176,58 +165,6 @@ async fn free_branch(
             return Ok(branch);
         }
         number += 1;
-    }
-}
-
-/// Reads the idea folder; links, long files and what is no text path stay where they are.
-fn idea_files(folder: &Path, build: &Build) -> Result<Vec<FileChange>, BuilderError> {
-    let mut found = Vec::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(directory) = open.pop() {
-        let entries = match std::fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(source) => return Err(unusable(&directory, source)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(|source| unusable(&directory, source))?;
-            let kind = entry
-                .file_type()
-                .map_err(|source| unusable(&entry.path(), source))?;
-            if kind.is_dir() {
-                open.push(entry.path());
-            } else if kind.is_file() {
-                found.push(entry.path());
-            }
-        }
-    }
-    found.sort();
-    let mut files = Vec::new();
-    for path in found.into_iter().take(MOST_FILES) {
-        let size = path
-            .metadata()
-            .map_err(|source| unusable(&path, source))?
-            .len();
-        let inside = path.strip_prefix(folder).ok().and_then(Path::to_str);
-        let name = inside.map(|inside| format!("ideas/{}/{inside}", build.idea));
-        let Some(Ok(name)) = name.map(|name| RepoPath::parse(&name)) else {
-            continue;
-        };
-        if size <= LONGEST_FILE_BYTES {
-            let content = std::fs::read(&path).map_err(|source| unusable(&path, source))?;
-            files.push(FileChange::Write {
-                path: name,
-                content,
-            });
-        }
-    }
-    Ok(files)
-}
-
-fn unusable(path: &Path, source: std::io::Error) -> BuilderError {
-    BuilderError::File {
-        path: path.display().to_string(),
-        source,
     }
 }
 

@@ -5,7 +5,7 @@ use ropewalk_runtime::failpoint;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, Versioned};
-use ropewalk_workspace::Publication;
+use ropewalk_workspace::{Publication, PublishError};
 use tracing::warn;
 
 use crate::Shared;
@@ -15,7 +15,8 @@ use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
 
-/// Moves the branch to the head by compare-and-swap; a branch that somebody else moved holds the build and asks.
+/// Moves the branch to the head by compare-and-swap; a branch that somebody else moved, or that the
+/// repository does not take, holds the build and asks.
 pub(crate) async fn publish(
     shared: &Shared,
     context: &Context,
@@ -33,23 +34,49 @@ pub(crate) async fn publish(
         }
         let before = build.published.as_ref();
         failpoint!("build.publish.before");
-        let publication = shared.clone.publish(&build.branch, &head, before).await?;
+        let publication = shared.clone.publish(&build.branch, &head, before).await;
         failpoint!("build.publish.after");
-        let moved = match publication {
-            Publication::Published | Publication::AlreadyThere => None,
-            Publication::MovedByOther { actual } => Some(actual),
-        };
-        match moved {
-            None => follow(context, &build, head).await?,
-            Some(Some(actual)) if is_ours(shared, &build, &head, &actual).await? => {
+        let against = match publication {
+            Ok(Publication::Published | Publication::AlreadyThere) => {
+                follow(context, &build, head).await?;
+                return Ok(Some(()));
+            }
+            Ok(Publication::MovedByOther {
+                actual: Some(actual),
+            }) if is_ours(shared, &build, &head, &actual).await? => {
                 // A crash came between the ref and SQL, or another loop was faster.
                 follow(context, &build, actual).await?;
                 return Ok(None);
             }
-            Some(actual) => hold(shared, context, &build, actual.as_ref()).await?,
-        }
+            Ok(Publication::MovedByOther { actual }) => Against::Moved(actual),
+            Err(refusal) if is_for_people(&build, &refusal) => Against::Refused(refusal),
+            Err(error) => return Err(error.into()),
+        };
+        hold(shared, context, &build, &against).await?;
         Ok(Some(()))
     })
+}
+
+/// What keeps a branch from following the head.
+enum Against {
+    /// Somebody else moved it; it is there now, if it is.
+    Moved(Option<CommitId>),
+    /// The repository does not take it.
+    Refused(PublishError),
+}
+
+/// Says that a branch does not follow by trying again. A checkout of the branch is left to the person who looks at it,
+/// until nothing else is left to do.
+fn is_for_people(build: &Build, refusal: &PublishError) -> bool {
+    match refusal {
+        PublishError::Refused { .. } | PublishError::Rewrites { .. } => {
+            build.state != BuildState::Stopped
+        }
+        PublishError::CheckedOut(_) | PublishError::Dirty(_) | PublishError::Filtered { .. } => {
+            build.state == BuildState::Verifying
+        }
+        PublishError::Git(_) => false,
+    }
 }
 
 /// A build that already asks what to do about its branch publishes nothing meanwhile.
@@ -98,16 +125,28 @@ async fn hold(
     shared: &Shared,
     context: &Context,
     build: &Versioned<Build>,
-    actual: Option<&CommitId>,
+    against: &Against,
 ) -> Result<(), BuilderError> {
     let context = of_build(context, build);
     let mut changes = ChangeSet::new();
-    let detail = format!("somebody else moved `{}`", build.branch);
+    let detail = match against {
+        Against::Moved(_) => format!("somebody else moved `{}`", build.branch),
+        Against::Refused(refusal) => refusal.to_string(),
+    };
     warn!(build.id = %build.id, "{detail}");
     let scene = Scene::new(shared, &context, build);
-    let input = Input::Contest { detail };
+    let input = Input::Contest {
+        detail: detail.clone(),
+    };
     let mut after = scene.build(&mut changes, input).await?;
-    after.question = ask::branch_moved(shared, &context, &mut changes, build, actual).await?;
+    after.question = match against {
+        Against::Moved(actual) => {
+            ask::branch_moved(shared, &context, &mut changes, build, actual.as_ref()).await?
+        }
+        Against::Refused(_) => {
+            ask::branch_refused(shared, &context, &mut changes, build, detail).await?
+        }
+    };
     if after != build.record {
         changes.update(build, &after);
         context.store.commit(changes).await?;

@@ -1,5 +1,6 @@
 //! The whole of a build: its check, its branch, its landing.
 
+mod ground;
 mod landing;
 mod merging;
 mod publishing;

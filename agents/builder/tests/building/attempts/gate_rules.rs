@@ -198,3 +198,49 @@ async fn what_only_looks_like_work_does_not_land() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_leads_out_of_the_repository_never_lands_and_one_within_does() {
+    for (link, lands) in [
+        ("/etc/hostname", false),
+        ("../../state", false),
+        (".git/config", false),
+        ("README.md", true),
+    ] {
+        let script = steps("T-1", &[Step::Shell(format!("ln -s {link} a.txt"))]);
+        let landed = tried(
+            House::new(&script),
+            plan("CREATE", "a.txt", &[], "test -L a.txt"),
+        )
+        .await;
+        let wanted = if lands {
+            (TaskState::Complete, None)
+        } else {
+            (TaskState::Failed, Some(FailureClass::OutOfScope))
+        };
+        assert_eq!((landed.state, class(&landed)), wanted, "{link}");
+        if let Some(failure) = landed.failures.last() {
+            assert!(failure.error.contains(link), "{}", failure.error);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_declared_file_that_no_commit_takes_is_named_with_the_reason() {
+    let large = "head -c 70000000 /dev/zero > a.txt";
+    let script = steps("T-1", &[Step::Shell(large.to_owned())]);
+    let failed = tried(House::new(&script), plan("CREATE", "a.txt", &[], "true")).await;
+    let error = &failed.failures.last().unwrap().error;
+    assert!(
+        error.contains("`a.txt`") && error.contains("64 MiB"),
+        "{error}"
+    );
+    let script = steps("T-1", &[Step::Shell("echo good > a.txt".to_owned())]);
+    let house = House::new(&script).with_files(&[(".gitignore", "*.txt\n")]);
+    let failed = tried(house, plan("CREATE", "a.txt", &[], "true")).await;
+    let error = &failed.failures.last().unwrap().error;
+    assert!(
+        error.contains("`a.txt`") && error.contains("ignore"),
+        "{error}"
+    );
+}

@@ -1,0 +1,149 @@
+//! Reads the folder of an idea that travels with the code: what people wrote as it is, the plan as it was approved.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::document::{self, spec_md, tasks_md};
+use ropewalk_schemas::specification::{Revision, Specification};
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_store::revision_key;
+use ropewalk_workspace::clone::FileChange;
+use tracing::warn;
+
+use crate::Shared;
+use crate::error::BuilderError;
+
+/// A longer file of an idea folder does not travel with the code.
+const LONGEST_FILE_BYTES: u64 = 1024 * 1024;
+/// More files of an idea folder do not travel with the code.
+const MOST_FILES: usize = 1_000;
+/// Where the plan lies in the folder of its idea.
+const SPEC: &str = "build/spec.md";
+/// Where its tasks lie there.
+const TASKS: &str = "build/tasks.md";
+
+/// A file with its path in the folder of its idea.
+type Named = (String, Vec<u8>);
+
+/// Returns the files to add to `head`; none where a file or link of the user is in the place of the folder.
+pub(super) async fn files(
+    shared: &Shared,
+    context: &Context,
+    build: &Build,
+    head: &CommitId,
+) -> Result<Vec<FileChange>, BuilderError> {
+    let idea = &build.idea;
+    let folder = format!("ideas/{idea}");
+    let there = shared.clone.list_files(head, "ideas").await?;
+    let is_in_the_way = |path: &str| path == "ideas" || path == folder;
+    if let Some(taken) = there.iter().find(|entry| is_in_the_way(&entry.path)) {
+        warn!(build.id = %build.id, "`{}` is no folder, so the idea does not travel with its code", taken.path);
+        return Ok(Vec::new());
+    }
+    let mut found = read(&shared.idea_folder(build))?;
+    if found.is_empty() {
+        warn!(build.id = %build.id, "there is no folder of idea `{idea}` to travel with its code");
+    } else if !holds_what_was_approved(&found, build) {
+        warn!(build.id = %build.id, "the plan in the folder of `{idea}` is not what was approved, which travels instead");
+        found.retain(|(name, _)| name != SPEC && name != TASKS);
+        found.extend(approved(context, build).await?);
+    }
+    let changes = found.into_iter().filter_map(|(name, content)| {
+        // What has no name in a repository stays where it is.
+        let path = RepoPath::parse(&format!("{folder}/{name}")).ok()?;
+        Some(FileChange::Write { path, content })
+    });
+    Ok(changes.collect())
+}
+
+/// Says that the plan in the folder, if there is one, is that of the build, however it is written.
+fn holds_what_was_approved(found: &[Named], build: &Build) -> bool {
+    let text = |wanted: &str| {
+        let (_, content) = found.iter().find(|(name, _)| name == wanted)?;
+        Some(String::from_utf8_lossy(content).into_owned())
+    };
+    let (spec, tasks) = (text(SPEC), text(TASKS));
+    if spec.is_none() && tasks.is_none() {
+        return true;
+    }
+    let spec = spec.and_then(|text| spec_md::parse(&text).ok());
+    let tasks = tasks.and_then(|text| tasks_md::parse(&text).ok());
+    spec.zip(tasks).is_some_and(|((_, document), tasks)| {
+        document::hash(&document, &tasks.blocks()) == build.hash
+    })
+}
+
+/// Writes the plan as it was approved.
+async fn approved(context: &Context, build: &Build) -> Result<Vec<Named>, BuilderError> {
+    let key = revision_key(build.spec, build.revision);
+    let Some(revision) = context.store.get::<Revision>(&key).await? else {
+        return Ok(Vec::new());
+    };
+    let tasks = tasks_md::render(&tasks_md::TasksPlan {
+        id: build.spec,
+        title: &revision.document.title,
+        spec_version: revision.number,
+        context: &revision.document.context_read,
+        tasks: &revision.tasks,
+    });
+    let mut written = vec![(TASKS.to_owned(), tasks.into_bytes())];
+    let spec = build.spec.to_string();
+    if let Some(spec) = context.store.get::<Specification>(&spec).await? {
+        let text = spec_md::render(&spec_md::SpecHeader::from(&*spec), &revision.document);
+        written.push((SPEC.to_owned(), text.into_bytes()));
+    }
+    Ok(written)
+}
+
+/// Reads a folder; links, long files and what is no text path stay where they are.
+fn read(folder: &Path) -> Result<Vec<Named>, BuilderError> {
+    let mut files = Vec::new();
+    for path in listed(folder)?.into_iter().take(MOST_FILES) {
+        let size = path
+            .metadata()
+            .map_err(|source| unusable(&path, source))?
+            .len();
+        let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
+        if let Some(name) = name
+            && size <= LONGEST_FILE_BYTES
+        {
+            let content = std::fs::read(&path).map_err(|source| unusable(&path, source))?;
+            files.push((name.to_owned(), content));
+        }
+    }
+    Ok(files)
+}
+
+/// Lists the plain files below a folder, in the order of their names.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, BuilderError> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(directory) = open.pop() {
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(unusable(&directory, source)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|source| unusable(&directory, source))?;
+            let kind = entry
+                .file_type()
+                .map_err(|source| unusable(&entry.path(), source))?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn unusable(path: &Path, source: std::io::Error) -> BuilderError {
+    BuilderError::File {
+        path: path.display().to_string(),
+        source,
+    }
+}
