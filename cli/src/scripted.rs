@@ -108,6 +108,8 @@ impl Person {
                 .cloned()
                 .unwrap_or_default(),
             slug: Some(idea.slug.clone()),
+            kind: None,
+            whole: false,
         };
         match ideas::start(context, opening).await {
             Ok(_) | Err(ChatError::Taken(_)) => Ok(()),

@@ -164,7 +164,7 @@ mod tests {
         let failures = json!([{"class": "validation", "output": "assertion failed"}]);
         match prompt {
             Prompt::Ideation => json!({
-                "phase": "exploring", "confidence": 0.426, "submit_tool": "submit_signals",
+                "phase": "exploring", "kind": "tool", "ending": false, "slug": "habits", "confidence": 0.426, "submit_tool": "submit_signals",
                 "artifacts": [{"kind": "problem", "summary": "habits fade", "confidence": 0.7}],
                 "decisions": [{"kind": "scope", "summary": "web first"}],
                 "risks": [{"summary": "crowded market"}],

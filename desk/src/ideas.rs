@@ -3,7 +3,7 @@
 use ropewalk_orchestrator::{Context, questions};
 use ropewalk_schemas::build::{Build, StopCause};
 use ropewalk_schemas::idea::{
-    Author, Idea, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
+    Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
 use ropewalk_schemas::payload::{IdeaAbandoned, IdeationMessage};
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -16,6 +16,8 @@ use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// So many ideas of one name are told apart by a number.
 const NAMESAKES: u32 = 999;
+/// What stands in the conversation for a person who ends it.
+const THAT_IS_ALL: &str = "That is all.";
 
 /// Says why a message was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,14 @@ pub enum ChatError {
     /// The idea was given up.
     #[error("the idea `{0}` was abandoned; begin another with `ropewalk idea new`")]
     Abandoned(Slug),
+    /// The conversation has come to its end.
+    #[error(
+        "the idea `{0}` is complete already; go on with `ropewalk spec generate {0}`, or say more with `ropewalk idea chat {0}`"
+    )]
+    Complete(Slug),
+    /// There is no such idea.
+    #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
+    Unknown(Slug),
     /// There is no such session.
     #[error("no session has the id `{0}`; `ropewalk idea list` shows the ideas")]
     UnknownSession(SessionId),
@@ -61,6 +71,10 @@ pub struct Opening {
     pub text: String,
     /// Its name; made of the title, and numbered where that is taken, when absent.
     pub slug: Option<Slug>,
+    /// What sort of idea it is; found out in the conversation when absent.
+    pub kind: Option<IdeaKind>,
+    /// Whether the text is the whole idea: it is taken as it is, and nothing is asked.
+    pub whole: bool,
 }
 
 /// An idea that has begun.
@@ -136,13 +150,18 @@ async fn open(
         slug,
         user: opening.user.clone(),
         title: title.to_owned(),
+        kind: opening.kind,
         state: IdeaState::Draft,
         session: session.id,
         correlation_id: correlation,
         created_at: now,
     });
     changes.insert(&session);
-    let message = hear(&mut changes, &context, &session, &opening.user, text);
+    let words = Words {
+        text,
+        ends: opening.whole,
+    };
+    let message = hear(&mut changes, &context, &session, &opening.user, words);
     context.store.commit(changes).await?;
     Ok(Started {
         idea: session.idea,
@@ -165,9 +184,43 @@ pub async fn say(
     if is_abandoned(&context.store, &session.idea).await? {
         return Err(ChatError::Abandoned(session.idea.clone()));
     }
+    add(context, &session, user, Words { text, ends: false }).await
+}
+
+/// Says that the person has nothing to add to an idea: the brief is written of what is known, and its session ends.
+pub async fn finish(context: &Context, slug: &Slug, user: &UserSlug) -> Result<Said, ChatError> {
+    let session = unfinished(&context.store, slug).await?;
+    let words = Words {
+        text: THAT_IS_ALL,
+        ends: true,
+    };
+    add(context, &session, user, words).await
+}
+
+/// Returns the session of an idea that may still be ended.
+pub async fn unfinished(store: &Store, slug: &Slug) -> Result<Session, ChatError> {
+    let idea = store.get::<Idea>(slug.as_str()).await?;
+    let idea = idea.ok_or_else(|| ChatError::Unknown(slug.clone()))?;
+    if idea.state == IdeaState::Abandoned {
+        return Err(ChatError::Abandoned(slug.clone()));
+    }
+    let session = store.get::<Session>(&idea.session.to_string()).await?;
+    let session = session.ok_or(ChatError::UnknownSession(idea.session))?;
+    if session.phase == Phase::Complete {
+        return Err(ChatError::Complete(slug.clone()));
+    }
+    Ok(session.record)
+}
+
+async fn add(
+    context: &Context,
+    session: &Session,
+    user: &UserSlug,
+    words: Words<'_>,
+) -> Result<Said, ChatError> {
     let context = context.for_claim(session.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
-    let message = hear(&mut changes, &context, &session, user, text);
+    let message = hear(&mut changes, &context, session, user, words);
     context.store.commit(changes).await?;
     Ok(Said {
         idea: session.idea.clone(),
@@ -267,19 +320,28 @@ pub async fn abandon(
     }
 }
 
+/// What a person said.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// Whether nothing will be added to it.
+    pub ends: bool,
+}
+
 /// Adds to `changes` what a person said, and that it was said.
 pub fn hear(
     changes: &mut ChangeSet,
     context: &Context,
     session: &Session,
     user: &UserSlug,
-    text: &str,
+    words: Words<'_>,
 ) -> MessageId {
     let message = Message {
         id: MessageId(context.ids.next()),
         session: session.id,
         author: Author::Person,
-        text: text.to_owned(),
+        text: words.text.to_owned(),
         at: context.now(),
     };
     changes.insert(&message);
@@ -290,6 +352,7 @@ pub fn hear(
             idea_slug: session.idea.clone(),
             message_id: message.id,
             user_slug: user.clone(),
+            ends: words.ends,
         }),
     ));
     message.id

@@ -11,11 +11,11 @@ states! {
     /// Says how far an ideation session has come.
     Phase ("session phase") {
         /// The shape of the idea is open.
-        Exploring = "exploring" => [Narrowing],
+        Exploring = "exploring" => [Narrowing, Complete],
         /// The scope is being drawn.
-        Narrowing = "narrowing" => [Validating],
+        Narrowing = "narrowing" => [Validating, Complete],
         /// Assumptions are being tested.
-        Validating = "validating" => [Refining],
+        Validating = "validating" => [Refining, Complete],
         /// The concept is being polished.
         Refining = "refining" => [Complete],
         /// The brief is written.
@@ -39,6 +39,31 @@ states! {
     }
 }
 
+/// Says what sort of idea it is, which sets what has to be known before it is complete.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdeaKind {
+    /// Something that has to find customers.
+    Venture,
+    /// Something that other people use.
+    Product,
+    /// Something that the person and people like them use.
+    Tool,
+    /// More of what is in the repository.
+    Feature,
+    /// Something in the repository that is wrong.
+    Fix,
+}
+
+impl IdeaKind {
+    /// Says whether nobody has to be won for it: it need not be told for whom it is, or what sets it apart.
+    pub const fn is_small(self) -> bool {
+        matches!(self, Self::Tool | Self::Feature | Self::Fix)
+    }
+}
+
 /// An idea and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Idea {
@@ -48,6 +73,9 @@ pub struct Idea {
     pub user: UserSlug,
     /// Its title.
     pub title: String,
+    /// What sort of idea it is, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<IdeaKind>,
     /// What it has become.
     pub state: IdeaState,
     /// The session that explores it.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_config::Trigger;
-use ropewalk_desk::ideas;
+use ropewalk_desk::ideas::{self, Words};
 use ropewalk_engine::llm::Reply as ModelReply;
 use ropewalk_engine::{EngineError, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
@@ -41,21 +41,26 @@ pub(super) async fn on_message(
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut heard = context::load(&context.store, &options.places, event).await?;
-    if let Some(question) = heard.session.waiting_for {
+    // Who ends the conversation answers nothing.
+    if let Some(question) = heard.session.waiting_for.filter(|_| !event.ends) {
         answer_open_question(context, question, &heard.message.text, &event.user_slug).await?;
         heard = context::load(&context.store, &options.places, event).await?;
     }
     let mut turn = Turn::new(options, context, &heard);
     if heard.number == 1 {
         turn.begin();
+        if event.ends {
+            turn.take_as_it_is()?;
+            return Ok(turn.finish());
+        }
         if let Some(words) = vague_words(&heard)
             && turn.ask_for_the_problem(&words).await?
         {
             return Ok(turn.finish());
         }
     }
-    let reply = ask_the_model(options, context, &heard).await?;
-    turn.take(reply).await?;
+    let reply = ask_the_model(options, context, &heard, event.ends).await?;
+    turn.take(reply, event.ends).await?;
     Ok(turn.finish())
 }
 
@@ -75,7 +80,11 @@ pub(super) async fn on_answer(
         return Ok(changes);
     };
     let user = UserSlug::parse(&answer.answered_by).unwrap_or_else(|_| session.user.clone());
-    ideas::hear(&mut changes, context, &session, &user, &answer.answer);
+    let words = Words {
+        text: &answer.answer,
+        ends: false,
+    };
+    ideas::hear(&mut changes, context, &session, &user, words);
     let waiting_for = session
         .waiting_for
         .filter(|open| *open != answer.question_id);
@@ -120,9 +129,10 @@ async fn ask_the_model(
     options: &IdeationOptions,
     context: &Context,
     heard: &Heard,
+    ends: bool,
 ) -> Result<Reply, AgentError> {
     let surroundings = prompt::Surroundings::look(options, context, heard).await?;
-    let job = prompt::job(&options.prompts, heard, &surroundings)?;
+    let job = prompt::job(&options.prompts, heard, &surroundings, ends)?;
     let watcher = Watcher::new(context.bus.live().clone(), heard);
     let (text, submitted) = match options
         .engine
@@ -331,12 +341,30 @@ impl<'a> Turn<'a> {
         });
     }
 
-    /// Keeps what the model heard, saves what is sure, moves the phase, and says its words.
-    async fn take(&mut self, reply: Reply) -> Result<(), AgentError> {
-        self.speak(&reply.text);
+    /// Takes the opening for the whole idea: it is the brief, word for word.
+    fn take_as_it_is(&mut self) -> Result<(), AgentError> {
+        let reply = decide::as_it_is(&self.idea.title, &self.heard.message.text);
         let before = std::mem::take(&mut self.session.signals);
         let after = decide::merge(&before, &reply);
-        let next = decide::next_phase(self.session.phase, &after);
+        self.speak(&reply.text);
+        self.save(&before, after, true)?;
+        self.enter(Phase::Complete);
+        self.complete();
+        Ok(())
+    }
+
+    /// Keeps what the model heard, saves what is sure, moves the phase, and says its words. A person who `ends` the
+    /// conversation needs no gate.
+    async fn take(&mut self, reply: Reply, ends: bool) -> Result<(), AgentError> {
+        self.speak(&reply.text);
+        self.idea.kind = self.idea.kind.or(reply.kind);
+        let before = std::mem::take(&mut self.session.signals);
+        let after = decide::merge(&before, &reply);
+        let next = if ends {
+            Some(Phase::Complete)
+        } else {
+            decide::next_phase(self.session.phase, self.idea.kind, &after)
+        };
         let complete = next == Some(Phase::Complete) || self.session.phase == Phase::Complete;
         self.save(&before, after, complete)?;
         if let Some(next) = next {

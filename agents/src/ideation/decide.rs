@@ -1,6 +1,6 @@
 //! Decides what a message means for a session: what is kept, what is saved, which phase follows (seed pipeline §3.3).
 
-use ropewalk_schemas::idea::{Artifact, Decision, Phase, Risk, Signals};
+use ropewalk_schemas::idea::{Artifact, Decision, IdeaKind, Phase, Risk, Signals};
 
 use super::reply::{HeardArtifact, Reply};
 use crate::idea_folder::{is_blank, is_placeholder_line};
@@ -126,8 +126,28 @@ fn drop_oldest<T>(lines: &mut Vec<T>) {
     lines.drain(..lines.len().saturating_sub(KEPT_LINES));
 }
 
+/// Makes of a text that somebody gave as the whole idea what a conversation would have come to.
+pub fn as_it_is(title: &str, text: &str) -> Reply {
+    Reply {
+        text: "I take this for the whole idea; it is the brief as it stands.".to_owned(),
+        artifacts: vec![HeardArtifact {
+            kind: "brief".to_owned(),
+            summary: title.to_owned(),
+            content: text.to_owned(),
+            confidence: 1.0,
+        }],
+        confidence: Some(1.0),
+        ..Reply::default()
+    }
+}
+
 /// Returns the phase that follows `phase`, if its gate is met; never more than one step.
-pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
+///
+/// For whom it is, what sets it apart and what speaks for its assumptions is asked of ventures, and less of what nobody has to
+/// be won for.
+pub fn next_phase(phase: Phase, kind: Option<IdeaKind>, signals: &Signals) -> Option<Phase> {
+    let small = kind.is_some_and(IdeaKind::is_small);
+    let product = kind == Some(IdeaKind::Product);
     let has = |kind: &str| {
         signals
             .artifacts
@@ -135,10 +155,12 @@ pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
             .any(|artifact| artifact.kind == kind)
     };
     let met = match phase {
-        Phase::Exploring => has("target-user") && has("problem") && has("solution-concept"),
+        Phase::Exploring => {
+            (small || has("target-user")) && has("problem") && has("solution-concept")
+        }
         Phase::Narrowing => {
             has("mvp-features")
-                && has("differentiator")
+                && (small || has("differentiator"))
                 && exceeds(average_confidence(signals), SCOPED_ABOVE)
         }
         Phase::Validating => {
@@ -147,7 +169,8 @@ pub fn next_phase(phase: Phase, signals: &Signals) -> Option<Phase> {
                 .iter()
                 .filter(|made| made.kind == "validation")
                 .count();
-            validations >= VALIDATIONS && !signals.risks.is_empty()
+            let proven = product || validations >= VALIDATIONS;
+            small || proven && !signals.risks.is_empty()
         }
         Phase::Refining => exceeds(signals.confidence, COMPLETE_ABOVE) || has("brief"),
         Phase::Complete => false,

@@ -62,6 +62,7 @@ pub(super) fn job(
     prompts: &Prompts,
     heard: &Heard,
     around: &Surroundings,
+    ends: bool,
 ) -> Result<Job, AgentError> {
     Ok(Job {
         journal_key: journal_key(heard),
@@ -77,7 +78,7 @@ pub(super) fn job(
             idea: Some(heard.session.idea.clone()),
             ..UsageScope::default()
         },
-        system: system(prompts, heard, around)?,
+        system: system(prompts, heard, around, ends)?,
         messages: conversation(heard),
         tools: around
             .look
@@ -99,7 +100,12 @@ pub(super) fn job(
     })
 }
 
-fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<String, AgentError> {
+fn system(
+    prompts: &Prompts,
+    heard: &Heard,
+    around: &Surroundings,
+    ends: bool,
+) -> Result<String, AgentError> {
     let signals = &heard.session.signals;
     let idea = heard.readme.as_deref().map(|readme| {
         json!({
@@ -109,6 +115,9 @@ fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<Str
     });
     let values = json!({
         "phase": heard.session.phase,
+        "kind": heard.idea.kind,
+        "ending": ends,
+        "slug": heard.session.idea,
         "confidence": signals.confidence,
         "artifacts": signals.artifacts,
         "decisions": signals.decisions,

@@ -1,5 +1,6 @@
 //! Defines the typed reply of the model: what it says and what it heard.
 
+use ropewalk_schemas::idea::IdeaKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +29,10 @@ pub struct Reply {
     /// Risks of the idea.
     #[serde(default)]
     pub risks: Vec<HeardRisk>,
+    /// What sort of idea it is, once that is clear: `fix` or `feature` of what is in the repository, a `tool` for the person and
+    /// people like them, a `product` that others use, a `venture` that has to find customers.
+    #[serde(default)]
+    pub kind: Option<IdeaKind>,
     /// How clear the whole idea is, 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,

@@ -339,6 +339,8 @@ impl House {
             title: None,
             text: text.to_owned(),
             slug: Some(Slug::parse(slug).unwrap()),
+            kind: None,
+            whole: false,
         };
         let started = ideas::start(&self.person(), opening).await.unwrap();
         assert_eq!(self.settle().await, []);
@@ -365,6 +367,8 @@ impl House {
             text: "An idea whose documents were written by hand before anybody talked about it."
                 .to_owned(),
             slug: Some(Slug::parse(slug).unwrap()),
+            kind: None,
+            whole: false,
         };
         let started = ideas::start(&self.person(), opening).await.unwrap();
         let open = self.store().open_deliveries(None, 0, 100).await.unwrap();

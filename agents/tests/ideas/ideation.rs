@@ -342,6 +342,8 @@ async fn a_model_that_cannot_be_asked_is_told_and_loses_no_message() {
         title: None,
         text: OPENING.to_owned(),
         slug: None,
+        kind: None,
+        whole: false,
     };
     let started = ideas::start(&house.person(), opening).await.unwrap();
     let failures = house.settle().await;
@@ -362,6 +364,8 @@ async fn a_crash_before_the_commit_asks_the_model_once_and_answers_once() {
         title: None,
         text: OPENING.to_owned(),
         slug: Some("habits".parse().unwrap()),
+        kind: None,
+        whole: false,
     };
     let started = ideas::start(&house.person(), opening).await.unwrap();
     house.crash().await;
@@ -396,6 +400,8 @@ async fn ideas_of_one_name_are_numbered_and_bad_messages_refused() {
         title: Some("Habit tracker".to_owned()),
         text: text.to_owned(),
         slug: slug.map(|slug| slug.parse().unwrap()),
+        kind: None,
+        whole: false,
     };
     let person = house.person();
     let mut names = Vec::new();

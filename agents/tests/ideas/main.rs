@@ -5,6 +5,8 @@ mod answers;
 #[cfg(test)]
 mod dry_run;
 #[cfg(test)]
+mod endings;
+#[cfg(test)]
 mod house;
 #[cfg(test)]
 mod ideation;

@@ -80,6 +80,8 @@ async fn the_others_go_on(house: &House, boats: &Slug) {
         text: "People who keep habits lose their streaks because they count days by hand."
             .to_owned(),
         slug: None,
+        kind: None,
+        whole: false,
     };
     let session = ideas::start(&house.person(), opening)
         .await

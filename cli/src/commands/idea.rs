@@ -2,6 +2,7 @@
 
 pub mod abandon;
 pub mod chat;
+pub mod done;
 pub mod list;
 pub mod new;
 pub mod show;
@@ -22,6 +23,8 @@ pub enum Idea {
     Show(show::Show),
     /// Talks about an idea until it is clear.
     Chat(chat::Chat),
+    /// Says that nothing is to be added: the brief is written of what is known.
+    Done(done::Done),
     /// Gives an idea up: what of it is not landed ends.
     Abandon(abandon::Abandon),
 }
@@ -33,6 +36,7 @@ pub async fn run(noun: Idea, app: &App) -> Result<(), CliError> {
         Idea::List(verb) => verb.run(app).await,
         Idea::Show(verb) => verb.run(app).await,
         Idea::Chat(verb) => verb.run(app).await,
+        Idea::Done(verb) => verb.run(app).await,
         Idea::Abandon(verb) => verb.run(app).await,
     }
 }

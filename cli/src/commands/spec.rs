@@ -1,7 +1,9 @@
 //! Specifications: have one made, read it, decide about it.
 
 pub mod approve;
+pub mod diff;
 pub mod generate;
+mod given;
 pub mod list;
 pub mod reject;
 pub mod revise;
@@ -22,6 +24,8 @@ pub enum Spec {
     List(list::List),
     /// Shows a specification with its hash and price.
     Show(show::Show),
+    /// Shows what changed between two revisions.
+    Diff(diff::Diff),
     /// Checks the newest revision of a specification again.
     Validate(validate::Validate),
     /// Approves one revision by its hash; its build begins.
@@ -38,6 +42,7 @@ pub async fn run(noun: Spec, app: &App) -> Result<(), CliError> {
         Spec::Generate(verb) => verb.run(app).await,
         Spec::List(verb) => verb.run(app).await,
         Spec::Show(verb) => verb.run(app).await,
+        Spec::Diff(verb) => verb.run(app).await,
         Spec::Validate(verb) => verb.run(app).await,
         Spec::Approve(verb) => verb.run(app).await,
         Spec::Revise(verb) => verb.run(app).await,

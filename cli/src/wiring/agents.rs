@@ -56,6 +56,8 @@ pub enum Crew {
     Ideation,
     /// Those that writing a specification needs.
     Specification,
+    /// Those that a text needs to become a specification.
+    Text,
     /// Those of these roles, beside other processes that run the same or other ones.
     Roles(Vec<Role>),
 }
@@ -71,6 +73,7 @@ impl Crew {
             Self::Everyone => true,
             Self::Ideation => matches!(role, Role::Questions | Role::Ideation),
             Self::Specification => matches!(role, Role::Questions | Role::Specification),
+            Self::Text => Self::Ideation.has(role) || Self::Specification.has(role),
             Self::Roles(roles) => roles.contains(&role),
         }
     }

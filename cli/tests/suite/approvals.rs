@@ -126,6 +126,8 @@ fn an_old_hash_and_a_missing_hash_are_refused() {
     let world = World::scripted();
     let first = specified(&world);
     let (id, old) = (text(&first["id"]), text(&first["hash"]));
+    let said = world.refused(&format!("spec diff {id}"), 1);
+    assert!(said.contains("has one revision"), "{said}");
     let said = world.refused(&format!("spec approve {id}"), 3);
     assert!(said.contains(old) && said.contains("price"), "{said}");
     let up = world.up();
@@ -135,6 +137,20 @@ fn an_old_hash_and_a_missing_hash_are_refused() {
     });
     let new = text(&second["hash"]);
     assert_ne!(old, new);
+    let compared = world.json(&format!("spec diff {id}"));
+    let difference = text(&compared["difference"]);
+    for line in [
+        "-# Specification: Walks\n",
+        "+# Specification: Walks and rests\n",
+        "-### T-002: CREATE b.txt\n",
+    ] {
+        assert!(difference.contains(line), "{line}: {difference}");
+    }
+    let said = world.refused(&format!("spec diff {id} 1 7"), 1);
+    assert!(
+        said.contains("has no revision 7; its newest is 2"),
+        "{said}"
+    );
     let said = world.refused(&format!("spec approve {id} --hash {old}"), 1);
     assert!(said.contains(new), "{said}");
     assert_eq!(world.json("build list"), Value::Array(Vec::new()));

@@ -1,11 +1,13 @@
 //! Specifications as people see them.
 
 use ropewalk_coordination::waits::blocking_questions;
+use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
-use ropewalk_schemas::{QuestionId, Slug};
+use ropewalk_schemas::{QuestionId, Slug, SpecId};
 use ropewalk_store::{Query, ReadError, Store, revision_key};
 use serde::Serialize;
+use similar::TextDiff;
 
 /// A specification in the list.
 #[derive(Debug, Serialize)]
@@ -58,6 +60,103 @@ pub async fn show(
         content,
         waits_for,
     })
+}
+
+/// What changed between two revisions of a specification.
+#[derive(Debug, Serialize)]
+pub struct RevisionDifference {
+    /// The specification.
+    pub id: SpecId,
+    /// The earlier revision.
+    pub from: u32,
+    /// The later revision.
+    pub to: u32,
+    /// The lines of spec.md and tasks.md that differ, as a unified difference; empty where none does.
+    pub difference: String,
+}
+
+/// Says why two revisions were not compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// There is only one.
+    #[error("specification {0} has one revision; there is nothing to compare it with")]
+    Alone(SpecId),
+    /// There is no such revision.
+    #[error("specification {spec} has no revision {number}; its newest is {newest}")]
+    Missing {
+        /// The specification.
+        spec: SpecId,
+        /// What was asked for.
+        number: u32,
+        /// The newest there is.
+        newest: u32,
+    },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Compares two revisions: the newest with the one before it, where nothing else is said.
+pub async fn compare(
+    store: &Store,
+    specification: &Specification,
+    from: Option<u32>,
+    to: Option<u32>,
+) -> Result<RevisionDifference, CompareError> {
+    let to = to.unwrap_or(specification.revision);
+    let from = match from {
+        Some(from) => from,
+        None if to < 2 => return Err(CompareError::Alone(specification.id)),
+        None => to - 1,
+    };
+    let (before, after) = (
+        documents(store, specification, from).await?,
+        documents(store, specification, to).await?,
+    );
+    let mut difference = String::new();
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
+        let compared = TextDiff::from_lines(before.as_str(), after.as_str());
+        let mut unified = compared.unified_diff();
+        let header = (
+            format!("revision {from}/{name}"),
+            format!("revision {to}/{name}"),
+        );
+        unified.context_radius(3).header(&header.0, &header.1);
+        difference.push_str(&unified.to_string());
+    }
+    Ok(RevisionDifference {
+        id: specification.id,
+        from,
+        to,
+        difference,
+    })
+}
+
+/// Renders both documents of a revision; what is no part of its content is the same for all.
+async fn documents(
+    store: &Store,
+    specification: &Specification,
+    number: u32,
+) -> Result<[(&'static str, String); 2], CompareError> {
+    let key = revision_key(specification.id, number);
+    let revision = store.get::<Revision>(&key).await?;
+    let revision = revision.ok_or(CompareError::Missing {
+        spec: specification.id,
+        number,
+        newest: specification.revision,
+    })?;
+    let tasks = tasks_md::render(&tasks_md::TasksPlan {
+        id: specification.id,
+        title: &revision.document.title,
+        spec_version: specification.revision,
+        context: &revision.document.context_read,
+        tasks: &revision.tasks,
+    });
+    let header = spec_md::SpecHeader::from(specification);
+    Ok([
+        ("spec.md", spec_md::render(&header, &revision.document)),
+        ("tasks.md", tasks),
+    ])
 }
 
 /// Returns the open questions that hold a specification up.

@@ -17,6 +17,9 @@ pub struct IdeationMessage {
     pub message_id: MessageId,
     /// Who wrote it.
     pub user_slug: UserSlug,
+    /// Whether the person has nothing to add: the session ends with the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
 }
 
 /// A session began.

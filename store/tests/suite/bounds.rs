@@ -100,6 +100,7 @@ fn message(bench: &Bench) -> Event {
         idea_slug: Slug::parse("habits").unwrap(),
         message_id: bench.ids.next().into(),
         user_slug: UserSlug::parse("ada").unwrap(),
+        ends: false,
     });
     Event {
         payload,

@@ -81,10 +81,32 @@ fn a_phase_is_left_only_when_its_gate_is_met() {
     ];
     for (phase, signals, expected) in cases {
         assert_eq!(
-            next_phase(phase, &signals),
+            next_phase(phase, None, &signals),
             expected,
             "{phase}: {signals:?}"
         );
+    }
+}
+
+#[test]
+fn what_has_to_be_known_depends_on_the_kind_of_idea() {
+    use IdeaKind::{Feature, Fix, Product, Tool, Venture};
+    let told = signals(&[("problem", 0.9), ("solution-concept", 0.9)]);
+    let scoped = signals(&[("mvp-features", 0.9)]);
+    let risky = with_lines(0, 1);
+    let nothing = signals(&[]);
+    let cases = [
+        (Phase::Exploring, &told, [Feature, Fix, Tool].as_slice()),
+        (Phase::Narrowing, &scoped, &[Feature, Fix, Tool]),
+        (Phase::Validating, &nothing, &[Feature, Fix, Tool]),
+        (Phase::Validating, &risky, &[Feature, Fix, Tool, Product]),
+        (Phase::Refining, &nothing, &[]),
+    ];
+    for (phase, signals, enough) in cases {
+        for kind in [Venture, Product, Tool, Feature, Fix] {
+            let next = next_phase(phase, Some(kind), signals);
+            assert_eq!(next.is_some(), enough.contains(&kind), "{phase} {kind:?}");
+        }
     }
 }
 
@@ -99,7 +121,7 @@ fn an_average_of_exactly_the_limit_does_not_pass_by_rounding() {
     ];
     let signals = signals(&kinds);
     assert_eq!(
-        next_phase(Phase::Narrowing, &signals),
+        next_phase(Phase::Narrowing, Some(IdeaKind::Venture), &signals),
         None,
         "{}",
         average_confidence(&signals)
@@ -117,7 +139,7 @@ fn two_gates_met_at_once_move_one_step() {
     ];
     let signals = signals(&all);
     assert_eq!(
-        next_phase(Phase::Exploring, &signals),
+        next_phase(Phase::Exploring, None, &signals),
         Some(Phase::Narrowing)
     );
 }

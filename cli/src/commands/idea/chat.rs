@@ -85,6 +85,17 @@ impl Chat {
     }
 }
 
+/// Ends the conversation about `slug`, and shows what is said last.
+pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), CliError> {
+    reach.require(ROLE).await?;
+    let mut conversation = Conversation::open(reach, slug, &app.output).await?;
+    conversation.begin().await?;
+    let after = reach.store().last_sequence().await?;
+    let said = ideas::finish(&reach.context()?, slug, reach.user()).await?;
+    reach.wake()?;
+    conversation.reply(said.message, after).await
+}
+
 /// A conversation as this process sees it.
 struct Conversation<'a> {
     reach: &'a Reach,

@@ -1,7 +1,8 @@
 //! Verb `idea new`: begins an idea with its first message.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_schemas::idea::IdeaKind;
 use ropewalk_schemas::{SessionId, Slug};
 use serde::Serialize;
 
@@ -23,6 +24,36 @@ pub struct New {
     /// Its name; made of the title when absent.
     #[arg(long)]
     slug: Option<Slug>,
+    /// What sort of idea it is; found out in the conversation when absent.
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+}
+
+/// What sort of idea it is, which sets what has to be known before it is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Something that has to find customers.
+    Venture,
+    /// Something that other people use.
+    Product,
+    /// Something that you and people like you use.
+    Tool,
+    /// More of what is in the repository.
+    Feature,
+    /// Something in the repository that is wrong.
+    Fix,
+}
+
+impl From<Kind> for IdeaKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Venture => Self::Venture,
+            Kind::Product => Self::Product,
+            Kind::Tool => Self::Tool,
+            Kind::Feature => Self::Feature,
+            Kind::Fix => Self::Fix,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -42,6 +73,8 @@ impl New {
             title,
             text: self.text.unwrap_or(words),
             slug: self.slug,
+            kind: self.kind.map(Into::into),
+            whole: false,
         };
         let started = ideas::start(&desk.context(), opening).await?;
         desk.poke()?;

@@ -1,4 +1,6 @@
-//! Verb `spec generate`: has the specification of an idea made, and waits for it.
+//! Verb `spec generate`: has the specification of an idea, or of a text, made, and waits for it.
+
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ropewalk_desk::specifications;
@@ -7,7 +9,7 @@ use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
 use ropewalk_store::Query;
 
-use super::show;
+use super::{given, show};
 use crate::app::App;
 use crate::error::CliError;
 use crate::progress::Progress;
@@ -40,8 +42,12 @@ impl From<Size> for Complexity {
 /// The idea and the size of the plan.
 #[derive(Debug, Args)]
 pub struct Generate {
-    /// The idea, as `idea list` shows it.
-    slug: Slug,
+    /// The idea, as `idea list` shows it; with `--from` the name of a new one.
+    #[arg(required_unless_present = "from")]
+    slug: Option<Slug>,
+    /// A file with the whole idea, `-` for standard input: nothing is asked about it.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
     /// How much to plan.
     #[arg(long, value_enum, default_value = "medium")]
     complexity: Size,
@@ -50,14 +56,42 @@ pub struct Generate {
 impl Generate {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let reach = Reach::open(app, Crew::Specification, &self.slug).await?;
-        let made = self.make(app, &reach).await;
+        let (crew, slug) = match (&self.from, self.slug) {
+            (Some(from), name) => (Crew::Text, given::begin(app, from, name).await?),
+            (None, Some(slug)) => (Crew::Specification, slug),
+            (None, None) => {
+                return Err(CliError::refused(
+                    "usage",
+                    "name an idea, or give a text with `--from FILE`",
+                ));
+            }
+        };
+        let reach = Reach::open(app, crew, &slug).await?;
+        let wanted = Wanted {
+            slug,
+            given: self.from.is_some(),
+            complexity: self.complexity,
+        };
+        let made = wanted.make(app, &reach).await;
         let closed = reach.close().await;
         made.and(closed)
     }
+}
 
+/// A specification that is to be made.
+struct Wanted {
+    slug: Slug,
+    /// Whether it is of a text that was given just now.
+    given: bool,
+    complexity: Size,
+}
+
+impl Wanted {
     async fn make(self, app: &App, reach: &Reach) -> Result<(), CliError> {
         reach.require(ROLE).await?;
+        if self.given {
+            given::taken(reach, &self.slug).await?;
+        }
         let spec = self.request(reach).await?;
         reach.wake()?;
         let title = format!("writing the specification of `{}`", self.slug);
@@ -89,11 +123,15 @@ impl Generate {
         }
     }
 
-    /// Asks for a specification, or returns the one that is being written already.
+    /// Asks for a specification, or returns the one that is being written already; an idea that was given just now may have
+    /// come to one by itself.
     async fn request(&self, reach: &Reach) -> Result<SpecId, CliError> {
-        let of_idea = Query::new()
-            .equal("idea", self.slug.as_str())
-            .equal("state", SpecState::Draft.as_str());
+        let of_idea = Query::new().equal("idea", self.slug.as_str());
+        let of_idea = if self.given {
+            of_idea
+        } else {
+            of_idea.equal("state", SpecState::Draft.as_str())
+        };
         if let Some(draft) = reach.store().list::<Specification>(of_idea).await?.pop() {
             return Ok(draft.id);
         }

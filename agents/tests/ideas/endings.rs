@@ -1,0 +1,61 @@
+//! A conversation ends when the person says so, and a text may be the whole of it.
+
+use ropewalk_desk::ideas::{self, ChatError, Opening};
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::idea::{Idea, IdeaKind, IdeaState, Phase};
+
+use super::house::{House, user};
+
+const OPENING: &str =
+    "I want the table to be printed with borders that I can choose, one style for each table.";
+
+async fn idea(house: &House, slug: &str) -> Idea {
+    let found = house.store().get::<Idea>(slug).await.unwrap();
+    found.unwrap().record
+}
+
+#[tokio::test]
+async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
+    let script = "- {agent: ideation, task: message-1, contains: ['Phase: Exploring', 'ropewalk idea done borders'], reply: {text: Which styles?, \
+        tools: [{name: reply, input: {kind: feature, artifacts: [{kind: problem, summary: plain tables, content: Tables are plain., confidence: 0.8}]}}]}}\n\
+        - {agent: ideation, task: message-2, contains: ['The User Is Done', 'That is all.'], reply: {text: I understood., \
+        tools: [{name: reply, input: {artifacts: [{kind: brief, summary: borders, content: 'Borders by style.', confidence: 0.9}]}}]}}\n";
+    let house = House::new(script).await;
+    let session = house.begin("borders", OPENING).await.session;
+    assert_eq!(idea(&house, "borders").await.kind, Some(IdeaKind::Feature));
+    let slug = Slug::parse("borders").unwrap();
+    ideas::finish(&house.person(), &slug, &user("ann"))
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.session(session).await.phase, Phase::Complete);
+    assert_eq!(idea(&house, "borders").await.state, IdeaState::Captured);
+    let brief = house.folder("borders").read("planning/brief.md").unwrap();
+    assert!(brief.unwrap().contains("Borders by style."));
+    assert!(house.types().await.contains(&"ideation.completed"));
+    let again = ideas::finish(&house.person(), &slug, &user("ann")).await;
+    assert!(matches!(again, Err(ChatError::Complete(_))), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_text_that_is_the_whole_idea_is_its_brief_and_nobody_is_asked() {
+    let house = House::new("[]").await;
+    let opening = Opening {
+        user: user("ann"),
+        title: None,
+        text: "# Borders\n\nTables get borders.\n".to_owned(),
+        slug: None,
+        kind: None,
+        whole: true,
+    };
+    let started = ideas::start(&house.person(), opening).await.unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.calls(), 0);
+    assert_eq!(started.idea.as_str(), "borders");
+    assert_eq!(house.session(started.session).await.phase, Phase::Complete);
+    let folder = house.folder("borders");
+    let text = |path: &str| folder.read(path).unwrap().unwrap();
+    assert!(text("planning/brief.md").starts_with("# Borders\n\nTables get borders."));
+    assert!(text("README.md").contains("planning/brief.md"));
+    assert_eq!(house.open_questions().await, []);
+}

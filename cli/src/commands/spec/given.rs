@@ -1,0 +1,89 @@
+//! Begins an idea with a text that is all of it, for `spec generate --from`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_schemas::idea::{Idea, Phase, Session};
+use ropewalk_schemas::{Slug, Subject};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::wiring::{Reach, Vigil};
+
+/// Who takes it.
+const ROLE: &str = "ideation";
+/// The most bytes of it, as of any message.
+const MOST: u64 = 64 * 1024;
+
+/// Reads the text and begins an idea with it; a text that cannot be taken leaves nothing behind.
+pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<Slug, CliError> {
+    let text = read(from)?;
+    let desk = app.desk().await?;
+    let opening = Opening {
+        user: desk.user().clone(),
+        title: None,
+        text,
+        slug: name,
+        kind: None,
+        whole: true,
+    };
+    let started = ideas::start(&desk.context(), opening).await;
+    desk.poke()?;
+    desk.close().await?;
+    let idea = started?.idea;
+    app.output.note(&format!("began `{idea}`"))?;
+    Ok(idea)
+}
+
+fn read(from: &Path) -> Result<String, CliError> {
+    let name = if from == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        format!("`{}`", from.display())
+    };
+    let refused = |why: String| CliError::refused("input", format!("cannot take {name}: {why}"));
+    let mut bytes = Vec::new();
+    let read = if from == Path::new("-") {
+        std::io::stdin().take(MOST + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(from).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| refused(format!("{error}; name a text file, or `-`")))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MOST {
+        return Err(refused(format!(
+            "it has more than {MOST} bytes; say it shorter, and put the rest into files of the repository"
+        )));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| refused("it is not UTF-8 text; name a text file".to_owned()))?;
+    if text.contains('\0') {
+        return Err(refused("it is binary; name a text file".to_owned()));
+    }
+    if text.trim().is_empty() {
+        return Err(refused("it is empty; say what is to be built".to_owned()));
+    }
+    Ok(text)
+}
+
+/// Waits until the documents of the idea are written.
+pub(super) async fn taken(reach: &Reach, slug: &Slug) -> Result<(), CliError> {
+    reach.require(ROLE).await?;
+    let subject = Subject::idea(slug);
+    let said = reach.newest("ideation.message", &subject).await?;
+    let mut vigil = Vigil::over(ROLE, subject, said - 1)?;
+    loop {
+        let idea = reach.store().get::<Idea>(slug.as_str()).await?;
+        let idea = idea.ok_or_else(|| CliError::unknown("idea", slug, "idea list"))?;
+        let session = reach
+            .store()
+            .get::<Session>(&idea.session.to_string())
+            .await?;
+        if session.is_some_and(|session| session.phase == Phase::Complete) {
+            return Ok(());
+        }
+        vigil.look(reach, "the text was not taken").await?;
+        reach.pause().await?;
+    }
+}

@@ -1,0 +1,74 @@
+//! An idea that is a text: `spec generate --from` asks nothing about it, and `idea done` ends what was a conversation.
+
+use crate::world::{World, one_line};
+
+const TEXT: &str = "# Walks\n\nA list of my walks, one day a line, in plain files.\n";
+
+fn ideas(world: &World) -> usize {
+    world.json("idea list").as_array().unwrap().len()
+}
+
+#[test]
+fn a_text_becomes_a_specification_without_a_conversation() {
+    let world = World::scripted();
+    let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json"]);
+    let output = command
+        .write_stdin(TEXT)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let spec: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(spec["state"], "generated", "{spec:#}");
+    assert_eq!(spec["idea"], "walks");
+    let idea = world.json("idea show walks");
+    assert_eq!(idea["state"], "captured");
+    let folder = std::path::PathBuf::from(idea["folder"].as_str().unwrap());
+    let brief = std::fs::read_to_string(folder.join("planning/brief.md")).unwrap();
+    assert!(brief.starts_with(TEXT.trim_end()), "{brief}");
+    let messages = idea["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2, "{messages:#?}");
+}
+
+#[test]
+fn a_text_that_cannot_be_taken_is_refused_in_one_line_and_leaves_nothing() {
+    let world = World::scripted();
+    let huge = "walks ".repeat(900_000);
+    for (input, named) in [
+        ("", "it is empty"),
+        (" \n\t", "it is empty"),
+        (huge.as_str(), "more than 65536 bytes"),
+        ("walks\0", "it is binary"),
+    ] {
+        let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
+        command.write_stdin(input);
+        let said = one_line(command, 1);
+        assert!(said.contains(named), "{said}");
+    }
+    let missing = world.ropewalk(["spec", "generate", "--from", "nowhere.md"]);
+    let said = one_line(missing, 1);
+    assert!(said.contains("`nowhere.md`"), "{said}");
+    assert_eq!(ideas(&world), 0);
+}
+
+#[test]
+fn who_has_nothing_to_add_ends_the_conversation_at_once() {
+    let world = World::scripted();
+    let opening =
+        "I walk every day and always forget where I have been, so I want a list of my walks.";
+    world
+        .ropewalk(["idea", "new", "Walks", "--text", opening, "--kind", "tool"])
+        .assert()
+        .success();
+    world.ropewalk(["idea", "done", "walks"]).assert().success();
+    let idea = world.json("idea show walks");
+    assert_eq!(idea["state"], "captured");
+    assert_eq!(idea["kind"], "tool");
+    assert_eq!(idea["conversation"]["phase"], "complete");
+    let said = one_line(world.ropewalk(["idea", "done", "walks"]), 1);
+    assert!(said.contains("complete already"), "{said}");
+    let unknown = one_line(world.ropewalk(["idea", "done", "nothing"]), 1);
+    assert!(unknown.contains("idea list"), "{unknown}");
+    let specified = world.json("spec generate walks");
+    assert_eq!(specified["state"], "generated");
+}
