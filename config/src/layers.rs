@@ -131,6 +131,12 @@ pub(crate) fn in_full(key: &str) -> Option<&'static str> {
     found.map(|(_, full)| *full)
 }
 
+/// Returns what `key` was called before it had a section.
+pub(crate) fn in_short(key: &str) -> Option<&'static str> {
+    let found = SHORT.iter().find(|(_, full)| *full == key);
+    found.map(|(short, _)| *short)
+}
+
 fn collect_leaves(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(table) if !table.is_empty() => {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::entry::{Entry, without_secrets};
 use crate::environment::Environment;
 use crate::error::ConfigError;
-use crate::layers::{Layers, read_file};
+use crate::layers::{Layers, in_full, in_short, read_file};
 use crate::origin::Origin;
 
 pub(crate) use owner::refuse_strangers;
@@ -32,6 +32,9 @@ pub struct TrustRequest {
     pub keys: Vec<Entry>,
     /// The hash of these keys and their whole values.
     pub hash: ContentHash,
+    /// The hash of the same by the names that keys had before they stood in a section.
+    #[serde(skip)]
+    before: ContentHash,
 }
 
 /// The word of a person as it is kept.
@@ -68,8 +71,11 @@ impl TrustRequest {
         if pairs.is_empty() {
             return Ok(None);
         }
-        pairs.sort_by(|one, other| one.0.cmp(&other.0));
-        let hash = ContentHash::of(Value::from_iter(pairs.clone()).to_string().as_bytes());
+        let named = |(key, value): &(String, Value)| {
+            (in_short(key).unwrap_or(key).to_owned(), value.clone())
+        };
+        let before = hash_of(&mut pairs.iter().map(named).collect::<Vec<_>>());
+        let hash = hash_of(&mut pairs);
         let keys = pairs.into_iter().map(|(key, value)| Entry {
             value: without_secrets(&value),
             origin: own.origin(&key),
@@ -79,6 +85,7 @@ impl TrustRequest {
             file,
             keys: keys.collect(),
             hash,
+            before,
         }))
     }
 
@@ -89,7 +96,16 @@ impl TrustRequest {
         };
         let text = read_file(&kept)?;
         let trusted: Option<Trusted> = text.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(trusted.filter(|trusted| trusted.file == self.file))
+        let mut trusted = trusted.filter(|trusted| trusted.file == self.file);
+        if let Some(word) = &mut trusted {
+            let keys = std::mem::take(&mut word.keys).into_iter();
+            let named = |key: String| in_full(&key).map_or(key, ToOwned::to_owned);
+            word.keys = keys.map(|(key, value)| (named(key), value)).collect();
+            if word.hash == self.before {
+                word.hash = self.hash.clone();
+            }
+        }
+        Ok(trusted)
     }
 
     /// Keeps the word of a person, said at the time `at`, that these keys may hold; it replaces an earlier one about the
@@ -145,6 +161,13 @@ impl TrustRequest {
             },
         })
     }
+}
+
+/// Hashes keys with their values, in the order of the keys.
+fn hash_of(pairs: &mut [(String, Value)]) -> ContentHash {
+    pairs.sort_by(|one, other| one.0.cmp(&other.0));
+    let object = pairs.iter().cloned().collect::<Value>();
+    ContentHash::of(object.to_string().as_bytes())
 }
 
 /// Returns where a file really lies. The file itself may be a link: paths in it are relative to where the link is.

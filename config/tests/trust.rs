@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ropewalk_config::{Config, ConfigError, Environment, Loaded};
+use ropewalk_schemas::ContentHash;
 
 /// A clone and the home of whoever cloned it.
 struct Clone {
@@ -188,6 +189,27 @@ fn what_the_user_allows_anyway_is_not_asked() -> anyhow::Result<()> {
     assert_eq!(clone.refused(), [""; 0]);
     clone.user("[build]\nturns = 79\n")?;
     assert_eq!(clone.refused(), ["build.turns", "sandbox.mode"]);
+    Ok(())
+}
+
+#[test]
+fn what_was_trusted_by_the_name_of_a_key_before_it_had_a_section_is_not_asked_again()
+-> anyhow::Result<()> {
+    let clone = Clone::with("sandbox = \"off\"\n[build]\nturns = 80\n")?;
+    clone.trust()?;
+    let words = clone.root.path().join("home/.config/ropewalk/trust");
+    let word = std::fs::read_dir(words)?.next().transpose()?;
+    let word = word.map(|entry| entry.path()).unwrap_or_default();
+    let mut kept: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&word)?)?;
+    let text = r#"{"build.turns":80,"sandbox":"off"}"#;
+    kept["keys"] = serde_json::from_str(text)?;
+    kept["hash"] = ContentHash::of(text.as_bytes()).to_string().into();
+    std::fs::write(&word, kept.to_string())?;
+    assert_eq!(clone.refused(), [""; 0]);
+    clone.write("sandbox.mode = \"off\"\n[build]\nturns = 80\n")?;
+    assert_eq!(clone.refused(), [""; 0]);
+    clone.write("sandbox = \"off\"\n[build]\nturns = 81\n")?;
+    assert_eq!(clone.refused(), ["build.turns"]);
     Ok(())
 }
 

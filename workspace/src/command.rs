@@ -11,7 +11,7 @@ use crate::Environment;
 use crate::process::orphans::OWNER;
 use crate::process::{self, CommandError, CommandStatus, Invocation};
 use crate::sandbox::egress::{Door, Refusal};
-use crate::sandbox::{Denial, Reach, Sandbox};
+use crate::sandbox::{Denial, Reach, Sandbox, fails_anywhere};
 
 /// The output kept per stream when the specification says nothing else.
 pub const DEFAULT_OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
@@ -201,16 +201,17 @@ impl CommandRunner {
         let mut stderr = secrets::strike(&finished.stderr.text()).into_owned();
         tell(&refusals, &mut stderr);
         let failed = finished.status != CommandStatus::Exited(0);
-        let sandbox = self.sandbox.as_ref().filter(|_| failed);
+        let may_be_denied = failed && !fails_anywhere(&stderr) && !fails_anywhere(&stdout);
+        let sandbox = self.sandbox.as_ref().filter(|_| may_be_denied);
         let refused = refusals.into_iter().find(Refusal::is_denial);
         let refused = refused.map(Denial::Refused);
-        let denied = |text: &str| sandbox?.denial(text);
+        let denied = |text: &str| sandbox?.denial(text, &spec.reach.writable);
         Ok(CommandOutput {
             status: finished.status,
             truncated,
             duration: finished.duration,
             denial: refused
-                .filter(|_| failed)
+                .filter(|_| may_be_denied)
                 .or_else(|| denied(&stderr))
                 .or_else(|| denied(&stdout)),
             stdout,

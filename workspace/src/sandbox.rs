@@ -20,6 +20,7 @@ mod loopback;
 mod namespaces;
 mod plan;
 mod stage;
+mod starter;
 mod system;
 mod tree;
 
@@ -39,7 +40,7 @@ use egress::{Door, Egress};
 use plan::{Mount, Plan};
 use stage::{Stage, WORD};
 
-pub use denial::Denial;
+pub use denial::{Denial, fails_anywhere};
 pub use entry::{enter, helper};
 pub use plan::{Limits, Reach};
 
@@ -151,12 +152,13 @@ impl Sandbox {
         self.0.level
     }
 
-    /// Reads out of what a command wrote, and could not do, what kept it from that.
-    pub(crate) fn denial(&self, output: &str) -> Option<Denial> {
+    /// Reads out of what a command wrote, and could not do, what kept it from that; `writable` it could change.
+    pub(crate) fn denial(&self, output: &str, writable: &[PathBuf]) -> Option<Denial> {
         let options = &self.0.options;
         let home = options.environment.get("HOME").map(PathBuf::from);
         let hidden: Vec<PathBuf> = options.hidden.iter().cloned().chain(home).collect();
-        denial::find(output, &hidden)
+        let writable: Vec<PathBuf> = writable.iter().map(|place| real(place)).collect();
+        denial::find(output, &hidden, &writable)
     }
 
     /// Opens a way to the hosts that a command may reach; `None` where there are none.

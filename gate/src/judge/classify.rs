@@ -1,6 +1,7 @@
 //! Classifies the output of a failed check, so that the right remedy follows.
 
 use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_workspace::sandbox::fails_anywhere;
 
 /// What each class shows in the output of the common tools; the first row that fits wins.
 const SIGNS: &[(FailureClass, &[&str])] = &[
@@ -55,8 +56,11 @@ pub(super) fn output(output: &str) -> FailureClass {
     if missing_node_package(output) {
         return FailureClass::MissingDependency;
     }
+    // A test that met no network on its way to another failure is not mended by waiting.
+    let is_open = |class: FailureClass| class != FailureClass::Network || !fails_anywhere(output);
     SIGNS
         .iter()
+        .filter(|(class, _)| is_open(*class))
         .find(|(_, signs)| signs.iter().any(|sign| output.contains(sign)))
         .map_or(FailureClass::ValidationFailed, |(class, _)| *class)
 }
@@ -107,6 +111,10 @@ mod tests {
             ),
             ("write: No space left on device", FailureClass::Resource),
             ("Could not resolve host: example.org", FailureClass::Network),
+            (
+                "Could not resolve host: example.org\nAssertionError: 1 != 2",
+                FailureClass::ValidationFailed,
+            ),
             (
                 "ropewalk: no answer from the outside: `h`",
                 FailureClass::Network,

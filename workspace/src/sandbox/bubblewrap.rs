@@ -18,12 +18,16 @@ pub(super) fn arguments(plan: &Plan, helper: &Path) -> Vec<OsString> {
         match mount {
             Mount::Read(place) => words.bind("--ro-bind", place, place),
             Mount::Write(place) => words.bind("--bind", place, place),
-            Mount::Scratch(place) => words.scratch(place),
+            Mount::Scratch(place) | Mount::Closed(place) => words.scratch(place),
             Mount::Hide(place) => words.bind("--ro-bind", Path::new("/dev/null"), place),
             Mount::Link { at, to } => words.bind("--symlink", to, at),
         }
     }
     words.bind("--ro-bind", helper, Path::new(HELPER));
+    // Only now: what is laid over it needs a place there.
+    for place in plan.closed() {
+        words.0.extend(["--remount-ro".into(), place.into()]);
+    }
     words.add(["--remount-ro", "/", "--"]);
     words.0
 }
@@ -63,6 +67,7 @@ mod tests {
                 Mount::Read("/usr".into()),
                 Mount::Hide("/etc/shadow".into()),
                 Mount::Scratch("/tmp".into()),
+                Mount::Closed("/state".into()),
                 Mount::Write("/slot".into()),
             ],
             door: None,
@@ -77,7 +82,7 @@ mod tests {
         let expected = format!(
             "--unshare-all --die-with-parent --as-pid-1 --cap-drop ALL --dev /dev --proc /proc --size {size} --tmpfs \
              /dev/shm --symlink usr/bin /bin --ro-bind /usr /usr --ro-bind /dev/null /etc/shadow --size {size} --tmpfs \
-             /tmp --bind /slot /slot --ro-bind /x {HELPER} --remount-ro / --"
+             /tmp --size {size} --tmpfs /state --bind /slot /slot --ro-bind /x {HELPER} --remount-ro /state --remount-ro / --"
         );
         assert_eq!(line(&plan), OsString::from(expected));
     }

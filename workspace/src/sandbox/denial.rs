@@ -1,7 +1,7 @@
 //! Reads out of what a confined command wrote that it met its bounds, and at what.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::egress::Refusal;
 use super::stage::VOICE;
@@ -24,6 +24,24 @@ const UNREACHED: [&str; 4] = [
 ];
 const READ_ONLY: [&str; 2] = ["Read-only file system", "read-only file system"];
 const ABSENT: &str = "No such file or directory";
+/// What compilers and tests say of code that is wrong wherever it runs.
+const OWN: [&str; 15] = [
+    "AssertionError",
+    "assertion failed",
+    "assertion `",
+    "Assertion failed",
+    "Assertion `",
+    "expect(received)",
+    "Expected:",
+    "E   assert",
+    "error[E",
+    "error TS",
+    "could not compile",
+    "SyntaxError",
+    "IndentationError",
+    "NameError",
+    "ReferenceError",
+];
 
 /// What a sandbox kept from a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,15 +78,23 @@ impl fmt::Display for Denial {
     }
 }
 
-/// Finds the first denial in `output`; what lies below `hidden` is not there for the command.
-pub(crate) fn find(output: &str, hidden: &[PathBuf]) -> Option<Denial> {
+/// Finds what a command was kept from in what it wrote, the later the better; what lies below `hidden` is not there for
+/// it, what lies below `writable` it could change.
+pub(crate) fn find(output: &str, hidden: &[PathBuf], writable: &[PathBuf]) -> Option<Denial> {
     // What this program says of hosts is known without being read.
-    let mut lines = output.lines().filter(|line| !line.starts_with(VOICE));
+    let mut lines = output.lines().rev().filter(|line| !line.starts_with(VOICE));
     lines.find_map(|line| {
         host(line)
-            .or_else(|| write(line))
+            .or_else(|| write(line, writable))
             .or_else(|| absent(line, hidden))
     })
+}
+
+/// Says that `output` tells a failure of the code itself, which fails wherever it runs.
+///
+/// Programs go on after many a thing that they were not given, and the words of a denial may be those of a test.
+pub fn fails_anywhere(output: &str) -> bool {
+    OWN.iter().any(|sign| output.contains(sign))
 }
 
 fn host(line: &str) -> Option<Denial> {
@@ -82,9 +108,15 @@ fn host(line: &str) -> Option<Denial> {
     is_one.then_some(Denial::Host(None))
 }
 
-fn write(line: &str) -> Option<Denial> {
+fn write(line: &str, writable: &[PathBuf]) -> Option<Denial> {
     let sign = READ_ONLY.iter().find(|sign| line.contains(*sign))?;
-    Some(Denial::Write(path_in(line, sign)))
+    let path = path_in(line, sign);
+    let could = |path: &String| {
+        writable
+            .iter()
+            .any(|place| Path::new(path).starts_with(place))
+    };
+    (!path.as_ref().is_some_and(could)).then_some(Denial::Write(path))
 }
 
 fn absent(line: &str, hidden: &[PathBuf]) -> Option<Denial> {
@@ -164,9 +196,69 @@ mod tests {
         ];
         for (line, expected) in rows {
             let output = format!("begun\n{line}\nended");
-            assert_eq!(find(&output, &hidden), expected, "{line}");
+            assert_eq!(find(&output, &hidden, &[]), expected, "{line}");
         }
         let own = "ropewalk: `h` is not reached: Network is unreachable";
-        assert_eq!(find(own, &hidden), None);
+        assert_eq!(find(own, &hidden, &[]), None);
+    }
+
+    #[test]
+    fn the_last_denial_counts_and_none_of_what_could_be_changed() {
+        let tree = [PathBuf::from("/slot/tree")];
+        let path = |name: &str| Some(Denial::Write(Some(name.to_owned())));
+        let rows = [
+            (
+                "touch: cannot touch '/slot/tree/x': Read-only file system\n",
+                None,
+            ),
+            (
+                "touch: cannot touch '/x': Read-only file system\nmake: *** [all] Error 1\n",
+                path("/x"),
+            ),
+            // The last one is what it did not go on after.
+            (
+                "touch: cannot touch '/a': Read-only file system\ntouch: cannot touch '/b': Read-only file system\n",
+                path("/b"),
+            ),
+        ];
+        for (output, expected) in rows {
+            assert_eq!(find(output, &[], &tree), expected, "{output}");
+        }
+    }
+
+    #[test]
+    fn what_fails_for_a_reason_of_its_own_is_told_from_a_denial() {
+        for (output, expected) in [
+            (
+                "warning: Could not resolve host: h\nassertion `left == right` failed\n",
+                true,
+            ),
+            (
+                "AssertionError: 1 != 2\nwarning: Network is unreachable\n",
+                true,
+            ),
+            (
+                "curl: (6) Could not resolve host: h\na.ts(1,2): error TS2304: Cannot find name\n",
+                true,
+            ),
+            (
+                "assertion failed: error.contains(\"Read-only file system\")\n",
+                true,
+            ),
+            (
+                "TypeError: fetch failed\n [cause]: Error: getaddrinfo ENOTFOUND h\n",
+                false,
+            ),
+            (
+                "called `Result::unwrap()` on an `Err` value: Os { message: \"Read-only file system\" }\n",
+                false,
+            ),
+            (
+                "curl: (6) Could not resolve host: h\nmake: *** [all] Error 6\n",
+                false,
+            ),
+        ] {
+            assert_eq!(fails_anywhere(output), expected, "{output}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use nix::unistd::{getegid, geteuid};
 
 use super::plan::Plan;
 use super::stage::{Fault, Stage, WORD};
+use super::starter::Starter;
 use super::{capabilities, init, loopback, tree};
 
 /// This very program, also when its file was replaced meanwhile.
@@ -18,6 +19,8 @@ const SELF: &str = "/proc/self/exe";
 
 /// Makes the namespaces, starts their first process, and returns what it exits with.
 pub(super) fn make(text: &OsStr, command: &[OsString]) -> Result<u8, Fault> {
+    let starter = Starter::of_this_process();
+    let starter = starter.map_err(Fault::at("watch over who started it"))?;
     separate().map_err(Fault::at("make namespaces"))?;
     // The first process is another program in the eyes of the kernel, and would lose them.
     capabilities::hand_on().map_err(Fault::at("keep the capabilities"))?;
@@ -36,7 +39,9 @@ pub(super) fn make(text: &OsStr, command: &[OsString]) -> Result<u8, Fault> {
     asked
         .thread_block()
         .map_err(Fault::at("wait for the command"))?;
-    let status = first.wait().map_err(Fault::at("wait for the command"))?;
+    let status = starter
+        .wait_for(&mut first)
+        .map_err(Fault::at("wait for the command"))?;
     Ok(init::code(status))
 }
 

@@ -33,6 +33,8 @@ pub(crate) enum Mount {
     Write(PathBuf),
     /// An empty directory in memory, gone with the command.
     Scratch(PathBuf),
+    /// An empty directory in which only what is laid over it is there, and nothing can be made.
+    Closed(PathBuf),
     /// An empty file in the place of one that is there.
     Hide(PathBuf),
     /// A link, as it is there.
@@ -60,9 +62,11 @@ impl Mount {
     /// Returns where it is.
     pub(crate) fn place(&self) -> &Path {
         match self {
-            Self::Read(place) | Self::Write(place) | Self::Scratch(place) | Self::Hide(place) => {
-                place
-            }
+            Self::Read(place)
+            | Self::Write(place)
+            | Self::Scratch(place)
+            | Self::Closed(place)
+            | Self::Hide(place) => place,
             Self::Link { at, .. } => at,
         }
     }
@@ -92,9 +96,14 @@ impl Plan {
     ) -> Self {
         let mut mounts = system.to_vec();
         for place in hidden {
-            if is_seen(&mounts, place) {
-                mounts.push(Mount::Scratch(place.clone()));
+            let mut shown = reach.writable.iter().map(PathBuf::as_path);
+            let holds = shown.any(|shown| shown.starts_with(place)) || directory.starts_with(place);
+            if holds || is_seen(&mounts, place) {
+                mounts.push(Mount::Closed(place.clone()));
             }
+        }
+        for place in &reach.writable {
+            mounts.extend(beside(&mounts, place).map(Mount::Closed));
         }
         mounts.extend(reach.writable.iter().cloned().map(Mount::Write));
         if !is_seen(&mounts, directory) && directory.parent().is_some() {
@@ -123,6 +132,14 @@ impl Plan {
         })
     }
 
+    /// Returns what holds only what is laid over it.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = &Path> {
+        self.mounts.iter().filter_map(|mount| match mount {
+            Mount::Closed(place) => Some(place.as_path()),
+            _ => None,
+        })
+    }
+
     /// Returns what may be changed and goes with the command.
     pub(crate) fn scratch(&self) -> impl Iterator<Item = &Path> {
         self.mounts.iter().filter_map(|mount| match mount {
@@ -132,13 +149,25 @@ impl Plan {
     }
 }
 
+/// Returns the directory around `place` where what is written there would be lost without a word: in memory, and in none
+/// that is there for that.
+fn beside(mounts: &[Mount], place: &Path) -> Option<PathBuf> {
+    let around = place.parent()?;
+    match top(mounts, around)? {
+        Mount::Scratch(scratch) if scratch != around => Some(around.to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the topmost of `mounts` that holds `place`.
+pub(super) fn top<'a>(mounts: &'a [Mount], place: &Path) -> Option<&'a Mount> {
+    let mut from_above = mounts.iter().rev();
+    from_above.find(|mount| place.starts_with(mount.place()))
+}
+
 /// Says whether the topmost of `mounts` that holds `place` shows what is there.
 fn is_seen(mounts: &[Mount], place: &Path) -> bool {
-    let top = mounts
-        .iter()
-        .rev()
-        .find(|mount| place.starts_with(mount.place()));
-    matches!(top, Some(Mount::Read(_) | Mount::Write(_)))
+    matches!(top(mounts, place), Some(Mount::Read(_) | Mount::Write(_)))
 }
 
 #[cfg(test)]
@@ -172,12 +201,45 @@ mod tests {
         assert_eq!(
             plan.mounts[system.len()..],
             [
-                Mount::Scratch("/opt/state".into()),
+                Mount::Closed("/opt/state".into()),
                 Mount::Write("/opt/state/slots/1/tree".into()),
                 Mount::Read("/srv".into()),
             ]
         );
-        assert_eq!(plan.scratch().count(), 2);
+        assert_eq!(plan.scratch().count(), 1);
         assert_eq!(plan.writable().count(), 1);
+    }
+
+    #[test]
+    fn what_lies_around_a_checkout_in_memory_is_closed() {
+        let system = [
+            Mount::Scratch("/tmp".into()),
+            Mount::Scratch("/home/ada".into()),
+        ];
+        let cases: [(&str, &[&str], Option<&str>); 5] = [
+            (
+                "/home/ada/state/slots/1/tree",
+                &["/home/ada/state"],
+                Some("/home/ada/state"),
+            ),
+            (
+                "/home/ada/trial/tree",
+                &["/home/ada/state"],
+                Some("/home/ada/trial"),
+            ),
+            ("/home/ada/tree", &[], None),
+            ("/tmp/a/tree", &["/tmp/a"], Some("/tmp/a")),
+            ("/srv/a/tree", &[], None),
+        ];
+        for (tree, hidden, expected) in cases {
+            let reach = Reach {
+                writable: paths(&[tree]),
+                packages: false,
+            };
+            let plan = Plan::new(Path::new(tree), &system, &paths(hidden), &reach, LIMITS);
+            let closed: Vec<_> = plan.closed().collect();
+            assert_eq!(closed.first().copied(), expected.map(Path::new), "{tree}");
+            assert!(closed.len() < 2, "{tree}: {closed:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 
 use super::SCRATCH_BYTES;
-use super::plan::{Mount, Plan};
+use super::plan::{self, Mount, Plan};
 use super::stage::Fault;
 
 /// Where both trees hang while the new one is built.
@@ -80,6 +80,10 @@ fn lay(entry: &Mount) -> io::Result<()> {
     let (old, new) = (within(OLD, place), within(NEW, place));
     match entry {
         Mount::Link { to, .. } => symlink(to, new),
+        Mount::Closed(_) => {
+            fs::create_dir_all(&new)?;
+            memory(&new, "0755")
+        }
         Mount::Scratch(_) => {
             fs::create_dir_all(&new)?;
             memory(
@@ -153,12 +157,8 @@ fn seal(plan: &Plan) -> io::Result<()> {
         let Some(shown) = within_new(&place) else {
             continue;
         };
-        let top = plan
-            .mounts
-            .iter()
-            .rev()
-            .find(|entry| shown.starts_with(entry.place()));
-        if matches!(top, Some(Mount::Read(_))) {
+        let top = plan::top(&plan.mounts, &shown);
+        if matches!(top, Some(Mount::Read(_) | Mount::Closed(_))) {
             remount(&place, flags)?;
         }
     }

@@ -82,6 +82,29 @@ async fn what_is_not_of_the_checkout_is_not_read() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_write_beside_the_checkout_fails_instead_of_being_lost() -> anyhow::Result<()> {
+    for way in ways() {
+        let ground = Ground::new()?;
+        for line in [
+            "echo x > ../escaped",
+            "echo x > ../../escaped",
+            "mkdir -p BASE/state/slots/2/tree",
+            "mkdir ../other",
+        ] {
+            let output = ground.confined(way, line).await?;
+            let said = format!("{way:?} {line}: {output:?}");
+            assert!(!output.succeeded(), "{said}");
+            assert!(output.stderr.contains("Read-only file system"), "{said}");
+            assert!(
+                matches!(output.denial, Some(Denial::Write(Some(_)))),
+                "{said}"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Ends a process with the test.
 struct Ending(Child);
 
@@ -231,10 +254,14 @@ async fn what_was_refused_is_named() -> anyhow::Result<()> {
             let output = ground.confined(way, &line).await?;
             assert_eq!(output.denial.as_ref(), Some(&named), "{way:?}: {output:?}");
         }
-        let fine = ground
-            .confined(way, "echo 'Network is unreachable'")
-            .await?;
-        assert_eq!(fine.denial, None);
+        for line in [
+            "echo 'Network is unreachable'",
+            "echo x > /usr/escaped; echo 'AssertionError: 1 != 2'; exit 1",
+            "echo \"$PWD/x: Read-only file system\"; exit 1",
+        ] {
+            let fine = ground.confined(way, line).await?;
+            assert_eq!(fine.denial, None, "{way:?}: {fine:?}");
+        }
     }
     Ok(())
 }

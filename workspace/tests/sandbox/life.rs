@@ -1,6 +1,7 @@
 //! What a confined command can do all the same.
 
 use std::fs;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, Environment};
@@ -84,6 +85,58 @@ async fn a_confined_command_is_stopped_at_its_time() -> anyhow::Result<()> {
         let output = runner.run(&spec, &CancellationToken::new()).await?;
         assert_eq!(output.status, CommandStatus::TimedOut, "{way:?}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}");
+    }
+    Ok(())
+}
+
+/// Says to the second run of this test which of [`ways`] it is to start a command in, and that it will be killed.
+const KILLED: &str = "ROPEWALK_TEST_KILLED";
+
+#[tokio::test]
+async fn a_killed_starter_takes_its_confined_command_along() -> anyhow::Result<()> {
+    // Nobody else sleeps for as long, so that it is known by that.
+    if let Some(told) = std::env::var_os(KILLED) {
+        let told = told.to_string_lossy();
+        let (way, seconds) = told.split_once(' ').unwrap_or_default();
+        let line = format!("setsid sleep {seconds} & sleep {seconds}");
+        let way = ways()[way.parse::<usize>()?];
+        Ground::new()?.confined(way, &line).await?;
+        return Ok(());
+    }
+    for (number, way) in ways().into_iter().enumerate() {
+        let seconds = format!("{}.{number}", 200_000 + std::process::id());
+        let count = || {
+            let mut find = Command::new("pgrep");
+            find.args(["-x", "-f", &format!("sleep {seconds}")]);
+            find.output()
+                .map(|output| output.stdout.split(|byte| *byte == b'\n').count() - 1)
+        };
+        let mut starter = Command::new(std::env::current_exe()?)
+            .args([
+                "--exact",
+                "life::a_killed_starter_takes_its_confined_command_along",
+            ])
+            .env(KILLED, format!("{number} {seconds}"))
+            .stdout(Stdio::null())
+            .spawn()?;
+        let begun = Instant::now();
+        while count()? < 2 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{way:?} did not begin"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        starter.kill()?;
+        starter.wait()?;
+        let killed = Instant::now();
+        while count()? > 0 {
+            assert!(
+                killed.elapsed() < Duration::from_secs(5),
+                "{way:?} lives on"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
     Ok(())
 }
