@@ -15,6 +15,7 @@ mod fence;
 mod filter;
 mod forward;
 mod init;
+mod interpreter;
 mod limits;
 mod loopback;
 mod namespaces;
@@ -233,7 +234,14 @@ impl Sandbox {
                 source,
             })?;
         }
-        let plan = Plan::new(&directory, system, &options.hidden, &reach, options.limits)
+        let mut system = system.clone();
+        let home = options
+            .environment
+            .get("HOME")
+            .map(|home| real(Path::new(home)));
+        let needed = interpreter::below(&directory, home.as_deref(), &reach.writable);
+        system.extend(needed.into_iter().map(Mount::Read));
+        let plan = Plan::new(&directory, &system, &options.hidden, &reach, options.limits)
             .with_door(door.map(real));
         let text = serde_json::to_string(&plan).map_err(|error| CommandError::Spawn {
             program: program.to_string_lossy().into_owned(),

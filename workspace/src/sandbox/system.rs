@@ -5,6 +5,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::interpreter;
 use super::plan::Mount;
 use crate::Environment;
 
@@ -92,7 +93,13 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
     }
     tools.extend(variable("RUSTUP_HOME"));
     let path = environment.get("PATH");
-    tools.extend(path.into_iter().flat_map(std::env::split_paths));
+    for programs in path.into_iter().flat_map(std::env::split_paths) {
+        if let Some(around) = interpreter::environment_around(&programs) {
+            tools.extend(interpreter::needed_by(&around, home.as_deref()));
+            tools.push(around);
+        }
+        tools.push(programs);
+    }
     let mut seen = BTreeSet::new();
     for tool in tools.iter().filter(|tool| tool.is_absolute()) {
         // Both where it is named and where it lies: a home may be a link.

@@ -1,13 +1,14 @@
 //! What a confined command can do all the same.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, Environment};
 use tokio_util::sync::CancellationToken;
 
-use crate::ground::{Ground, ways};
+use crate::ground::{CANARY, Ground, ways};
 
 /// Serves and asks itself, as tests do.
 const TALKS_TO_ITSELF: &str = r#"perl -MIO::Socket::INET -e '
@@ -85,6 +86,58 @@ async fn a_confined_command_is_stopped_at_its_time() -> anyhow::Result<()> {
         let output = runner.run(&spec, &CancellationToken::new()).await?;
         assert_eq!(output.status, CommandStatus::TimedOut, "{way:?}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_virtual_environment_finds_its_interpreter_and_shows_nothing_else() -> anyhow::Result<()>
+{
+    for way in ways() {
+        let ground = Ground::new()?;
+        let base = ground.place("outside/python");
+        fs::create_dir_all(base.join("bin"))?;
+        fs::create_dir_all(base.join("lib/python3.12"))?;
+        fs::write(base.join("lib/python3.12/os.py"), "the library\n")?;
+        fs::write(base.join("secret"), CANARY)?;
+        let program = base.join("bin/python3");
+        fs::write(
+            &program,
+            "#!/bin/sh\ncat ${0%/*}/../pyvenv.cfg BASE/lib/*/os.py\n"
+                .replace("BASE", &base.display().to_string()),
+        )?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+        let environment = ground.tree().join(".venv");
+        fs::create_dir_all(environment.join("bin"))?;
+        fs::write(
+            environment.join("pyvenv.cfg"),
+            format!("home = {}\n", base.join("bin").display()),
+        )?;
+        symlink(&program, environment.join("bin/python"))?;
+        let output = ground.confined(way, ".venv/bin/python").await?;
+        assert!(
+            output.stdout.ends_with("the library\n"),
+            "{way:?}: {output:?}"
+        );
+        let output = ground
+            .confined(
+                way,
+                "cat BASE/outside/python/secret; echo x > BASE/outside/python/lib/x",
+            )
+            .await?;
+        assert!(
+            !output.succeeded() && !output.stdout.contains(CANARY),
+            "{way:?}: {output:?}"
+        );
+        assert!(!base.join("lib/x").exists());
+        // What a model writes there opens nothing that is no interpreter.
+        let settings = format!("home = {}\n", ground.place("home/.ssh/bin").display());
+        fs::write(environment.join("pyvenv.cfg"), settings)?;
+        let output = ground.confined(way, "cat BASE/home/.ssh/id").await?;
+        assert!(
+            !output.succeeded() && !output.stdout.contains(CANARY),
+            "{way:?}: {output:?}"
+        );
     }
     Ok(())
 }
