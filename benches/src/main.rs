@@ -34,6 +34,11 @@ use std::process::ExitCode;
 use arguments::Command;
 
 fn main() -> ExitCode {
+    // Before any thread: confined commands are started by this program, which then is a helper.
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = ropewalk_workspace::sandbox::enter(&words) {
+        return code;
+    }
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! Whole processes: from the start to the first durable step, and what an idle one holds.
 
 pub(crate) mod child;
+pub(crate) mod confined;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -41,6 +41,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
         "tasks",
         "a task of a build without model and validation, 1,000 and 10,000 files",
     ),
+    ("confined", "what confinement costs a command"),
     ("builds", "200 builds at once in one process: memory"),
 ];
 
@@ -84,6 +85,7 @@ async fn measure(name: &str, settings: &Settings) -> Result<Vec<Figure>> {
         "process" => process::run().await,
         "million" => million::run().await,
         "tasks" => tasks::run().await,
+        "confined" => process::confined::run().await,
         "builds" => builds::run(),
         _ => crowd::run().await,
     }
