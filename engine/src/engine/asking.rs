@@ -59,10 +59,10 @@ async fn listen(
         match delta? {
             Delta::Text(text) => {
                 heard.hear(text.len());
-                observer.delta(&spoken.hear(&text));
+                tell(observer, &spoken.hear(&text));
             }
             Delta::Done(mut reply) => {
-                observer.delta(&spoken.end());
+                tell(observer, &spoken.end());
                 strike_reply(&mut reply);
                 return Ok(reply);
             }
@@ -72,6 +72,13 @@ async fn listen(
         }
     }
     Err(ModelError::Truncated)
+}
+
+/// Shows words; what is held back, since a secret may begin there, is shown later.
+fn tell(observer: &dyn Observer, words: &str) {
+    if !words.is_empty() {
+        observer.delta(words);
+    }
 }
 
 /// Is what was heard of a reply so far.
