@@ -206,7 +206,7 @@ mod tests {
             }),
             Prompt::Improvement => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",
-                "tasks": [{"id": "T-1", "state": "complete", "attempts": 2, "failures": failures}],
+                "tasks": [{"id": "T-1", "state": "complete", "attempts": 2, "failures": failures, "advice": ["use tabs"]}],
                 "known": [{"kind": "gotcha", "text": "mind the gap"}], "submit_tool": "submit_review",
             }),
             Prompt::Questioning => json!({}),

@@ -17,6 +17,7 @@ mod journal;
 pub mod observer;
 pub mod outages;
 pub mod outline;
+pub mod steering;
 pub mod submission;
 pub mod tool;
 pub mod tools;
@@ -30,9 +31,13 @@ pub use engine::{Engine, Session};
 pub use error::EngineError;
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
 pub use observer::{Observer, Silent};
+pub use steering::{Steering, Unsteered};
 pub use submission::Submission;
 pub use tool::{
     Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError,
     plain_schema_of, schema_of,
 };
-pub use tools::{FileGrants, GrantReply, Workbench, WorkbenchOptions, build_tools, reading_tools};
+pub use tools::{
+    AskReply, Asker, FileGrants, GrantReply, TaskOption, TaskQuestion, Workbench, WorkbenchOptions,
+    build_tools, reading_tools,
+};

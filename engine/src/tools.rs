@@ -1,5 +1,6 @@
 //! Holds the built-in tools: they work in one slot, read anywhere in it and write only where the work may.
 
+mod ask;
 mod bash;
 mod code_outline;
 mod edit;
@@ -24,6 +25,7 @@ use serde_json::Value;
 
 use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError, plain_schema_of};
 
+pub use ask::{AskReply, Asker, TaskOption, TaskQuestion};
 pub use file_grants::{FileGrants, GrantReply};
 pub use workbench::{Workbench, WorkbenchOptions};
 
@@ -38,6 +40,9 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
             workbench.clone(),
             grants,
         )));
+    }
+    if let Some(asker) = workbench.asker() {
+        tools.push(Arc::new(ask::Ask::new(workbench.clone(), asker)));
     }
     Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
 }

@@ -17,7 +17,7 @@ pub use alerts::{
     Verdict,
 };
 pub use builds::{
-    BuildCompleted, BuildMerged, BuildPaused, BuildPriority, BuildRequest, BuildStarted,
+    BuildCompleted, BuildMerged, BuildPaused, BuildPriority, BuildRequest, BuildStarted, BuildTell,
     ChangeDecided, ChangeRequested, LockReleased, LockRevoked, WorkAssigned,
 };
 pub use ideation::{
@@ -153,6 +153,8 @@ payloads! {
     BuildStop(BuildRequest) = "build.stop",
     /// Somebody said how urgent a build is.
     BuildPriority(BuildPriority) = "build.priority",
+    /// Somebody said something to the model of a task.
+    BuildTell(BuildTell) = "build.tell",
     /// Somebody asked for a task to be tried again.
     TaskRetry(TaskRetry) = "task.retry",
     /// A task was given to a loop.

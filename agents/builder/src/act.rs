@@ -42,6 +42,7 @@ const fn is_wish(payload: &Payload) -> bool {
             | Payload::BuildResume(_)
             | Payload::BuildStop(_)
             | Payload::BuildPriority(_)
+            | Payload::BuildTell(_)
             | Payload::TaskRetry(_)
     )
 }
@@ -57,6 +58,17 @@ async fn changes(
         Payload::BuildResume(request) => control::resume(shared, context, request).await,
         Payload::BuildStop(request) => control::stop(shared, context, request).await,
         Payload::BuildPriority(wish) => control::rank(shared, context, wish).await,
+        Payload::BuildTell(word) => {
+            let about = (word.build_id, &word.task_id);
+            control::apply(
+                shared,
+                context,
+                about,
+                Input::Advise(word.text.clone()),
+                None,
+            )
+            .await
+        }
         Payload::IdeaAbandoned(given_up) => abandon::abandoned(shared, context, given_up).await,
         Payload::BuildMerged(merge) => files::merged(context, merge).await,
         Payload::TaskRetry(retry) => {

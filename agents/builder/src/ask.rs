@@ -9,9 +9,11 @@ use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
-use ropewalk_schemas::question::{About, Content, FileChange, Question, QuestionState};
+use ropewalk_schemas::question::{
+    About, Choice, Content, FileChange, Question, QuestionKind, QuestionState,
+};
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{BuildId, CommitId, QuestionId, TaskId};
+use ropewalk_schemas::{BuildId, ChoiceId, CommitId, QuestionId, TaskId};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 
 use ropewalk_gate::protected::Protected;
@@ -21,6 +23,7 @@ use super::decide::counts::Standing;
 use super::decide::failure::recommended;
 use super::error::BuilderError;
 use super::land::LandError;
+use super::machine::Put;
 use super::scheduler::adopt::adopted;
 
 /// So much of a difference goes into a question.
@@ -186,6 +189,43 @@ pub(crate) async fn check_held(
         draft,
     )
     .await
+}
+
+/// Asks what the model of a task wants to know, in its own words.
+pub(crate) async fn of_model(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    build: &Build,
+    task: &Task,
+    put: Put,
+) -> Result<Option<QuestionId>, BuilderError> {
+    let Put { question, topic } = put;
+    let trigger = match question.options.len() {
+        0 | 1 => Trigger::MissingContext,
+        _ => Trigger::MultipleImplementations,
+    };
+    let labels = question.options.iter().map(|option| option.label.as_str());
+    let ids = ChoiceId::of_labels(labels);
+    let choices = question.options.iter().zip(ids).map(|(option, id)| Choice {
+        description: option.meaning.clone(),
+        ..Choice::new(id, option.label.clone())
+    });
+    let asking = Asking {
+        kind: QuestionKind::Blocking,
+        trigger: trigger.as_str().to_owned(),
+        text: format!("Task {}: {}", task.id, question.question.trim()),
+        context: question.why.trim().to_owned(),
+        choices: choices.collect(),
+        free_text: true,
+        default: None,
+        consequential: false,
+        content: None,
+        about: about_task(build, task),
+        topic: Some(topic),
+        idea: Some(build.idea.clone()),
+    };
+    put_asking(shared, context, changes, asking).await
 }
 
 fn about_task(build: &Build, task: &Task) -> About {

@@ -1,11 +1,13 @@
 //! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
 
+mod asking;
 mod background;
 mod candidate;
 mod earlier;
 pub(crate) mod ending;
 mod gating;
 mod grants;
+mod hearing;
 mod join;
 mod keeper;
 mod landing;
@@ -41,6 +43,7 @@ use super::claim::Claim;
 use super::context::{of_build, retry_on_conflict};
 use super::error::BuilderError;
 use super::isolation;
+use super::machine::Put;
 use super::machine::task::{Input, Phase, apply};
 use super::outages;
 use background::Background;
@@ -52,6 +55,7 @@ use ropewalk_gate::candidate::Seen;
 use ropewalk_gate::runner;
 use work::{Work, held_now};
 
+use asking::Questions;
 use candidate::lay_out;
 use grants::Grants;
 use packages::Packages;
@@ -74,6 +78,8 @@ pub(crate) enum Ending {
     OutOfBudget(Box<Exceeded>),
     /// The provider of its model is away.
     Away(Box<Outage>),
+    /// Its model asks a person.
+    Asks(Put),
 }
 
 /// Runs a claimed task to an end and records it.
@@ -88,6 +94,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, context: &Context, claim: Claim) {
             .begin(attempt.id, attempt.build, &attempt.task),
         pulse: Pulse::default(),
         joined: OnceLock::new(),
+        waiting: Arc::default(),
         claim: &claim,
     };
     let mut report = Report::default();
@@ -157,6 +164,7 @@ async fn record(
         Ok(Ending::Away(outage)) => {
             outages::met(shared, context, work.ids(), &outage, report).await
         }
+        Ok(Ending::Asks(put)) => ending::asks(shared, context, work.ids(), put, report).await,
         Ok(Ending::Interrupted(reason)) => {
             ending::interrupted(shared, context, work.ids(), &reason, None, report).await
         }
@@ -424,6 +432,7 @@ async fn bench(
         runner: work.shared.runner.clone(),
         variables,
         grants: Some(Arc::new(Grants::new(work))),
+        asker: Some(Arc::new(Questions::new(work))),
         spill_directory: state.join("spill").join(attempt.id.to_string()),
     })?)
 }
@@ -469,6 +478,12 @@ fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
     let class = match error {
         EngineError::Budget(exceeded) => return Ending::OutOfBudget(exceeded.clone()),
         EngineError::Outage(outage) => return Ending::Away(outage.clone()),
+        EngineError::Ended { reason } => {
+            return match work.waiting.get() {
+                Some(put) => Ending::Asks(put.clone()),
+                None => Ending::Interrupted(reason.clone()),
+            };
+        }
         // The same work would use as much again, so waiting for a better time does not help.
         EngineError::TokenLimit { .. } => Some(FailureClass::NoProgress),
         other => other.failure_class(),

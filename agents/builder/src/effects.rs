@@ -177,6 +177,7 @@ impl<'a> Scene<'a> {
             Ask::Suspended { why } => {
                 ask::task_interrupted(shared, context, changes, build, task, why).await
             }
+            Ask::Model(put) => ask::of_model(shared, context, changes, build, task, *put).await,
             Ask::Protected { candidate, files } => {
                 ask::protected_files(shared, context, changes, build, task, candidate, &files).await
             }

@@ -54,6 +54,7 @@ const TAKES: &[&str] = &[
     "build.stop",
     "build.merged",
     "build.priority",
+    "build.tell",
     "idea.abandoned",
     "task.retry",
     "task.completed",

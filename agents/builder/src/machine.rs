@@ -13,7 +13,7 @@ pub mod build;
 pub mod effect;
 pub mod task;
 
-pub use effect::{Ask, Effect};
+pub use effect::{Ask, Effect, Put};
 
 /// Says that a state has no use for an input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -121,6 +121,7 @@ fn told(reviewed: &Reviewed, task: &Task) -> Value {
         "state": task.state,
         "attempts": task.attempts,
         "failures": failures,
+        "advice": task.guidance,
     })
 }
 

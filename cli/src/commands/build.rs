@@ -11,6 +11,7 @@ pub mod retry;
 pub mod show;
 mod steer;
 pub mod stop;
+pub mod tell;
 mod trace;
 
 use clap::Subcommand;
@@ -33,6 +34,8 @@ pub enum Build {
     Stop(stop::Stop),
     /// Tries a failed or skipped task again.
     Retry(retry::Retry),
+    /// Says something to the models that work on a build.
+    Tell(tell::Tell),
     /// Says how urgent a build is.
     Priority(priority::SetPriority),
     /// Brings the branch of a finished build into another branch.
@@ -50,6 +53,7 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::Resume(verb) => verb.run(app).await,
         Build::Stop(verb) => verb.run(app).await,
         Build::Retry(verb) => verb.run(app).await,
+        Build::Tell(verb) => verb.run(app).await,
         Build::Priority(verb) => verb.run(app).await,
         Build::Land(verb) => verb.run(app).await,
         Build::Log(verb) => verb.run(app).await,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ropewalk_llm::{Block, Message, Reply, StopReason, ToolUse, Usage};
+use ropewalk_llm::{Block, Message, Reply, Role, StopReason, ToolUse, Usage};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -101,6 +101,18 @@ impl<'a> Conversation<'a> {
         self.repairs = 0;
         self.only_text = 0;
         self.spent = self.used();
+    }
+
+    /// Adds what a person says to what the model reads next.
+    pub(super) fn say(&mut self, words: &str) {
+        let told = Block::Text(format!("A person says: {words}"));
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::User => last.blocks.push(told),
+            _ => self.messages.push(Message {
+                role: Role::User,
+                blocks: vec![told],
+            }),
+        }
     }
 
     /// Acts on a reply: runs its tools, takes its result, or ends.

@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
 use crate::journal::Journal;
 use crate::observer::Observer;
+use crate::steering::{Steering, Unsteered};
 use crate::submission::{Intake, Submission};
 
 /// A job on its way, whose results its owner judges.
@@ -24,6 +25,8 @@ pub struct Session<'a> {
     job: &'a Job,
     journal: Journal<'a>,
     conversation: Conversation<'a>,
+    /// Who hears what people say meanwhile.
+    steering: Arc<dyn Steering>,
     /// How often the model was asked.
     turn: u32,
     /// How often a result was sent back.
@@ -42,10 +45,18 @@ impl<'a> Session<'a> {
             job,
             journal: Journal::new(&engine.store, &engine.clock, job, entry),
             conversation: Conversation::new(job, intake),
+            steering: Arc::new(Unsteered),
             turn: 0,
             tries: 0,
             since: 0,
         })
+    }
+
+    /// Lets people speak into it from now on.
+    #[must_use]
+    pub fn steered_by(mut self, steering: Arc<dyn Steering>) -> Self {
+        self.steering = steering;
+        self
     }
 
     /// Returns the turn that was heard last, from 1: with the key of the job it names a place in the journal.
@@ -88,6 +99,9 @@ impl<'a> Session<'a> {
                 self.engine.check_budgets(self.job).await?;
                 let entry = self.engine.models.of(self.job.role);
                 self.engine.check_outage(entry).await?;
+                for words in self.steering.heard().await {
+                    self.conversation.say(&words);
+                }
                 let place = (self.tries, self.turn - self.since);
                 let request = request(self.job, entry, &self.conversation, place);
                 let answer = ask(entry, &request, cancel, observer);

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
 
+use super::ask::Asker;
 use super::file_grants::FileGrants;
 use crate::tool::ToolFailure;
 
@@ -32,6 +33,8 @@ pub struct WorkbenchOptions {
     pub variables: Vec<(String, String)>,
     /// Grants more files; without it there is no `request_file`.
     pub grants: Option<Arc<dyn FileGrants>>,
+    /// Brings questions to a person; without it there is no `ask`.
+    pub asker: Option<Arc<dyn Asker>>,
     /// Keeps the full text of outputs that were cut; outside the slot.
     pub spill_directory: PathBuf,
 }
@@ -52,6 +55,7 @@ struct State {
     granted: Vec<RepoPath>,
     seen: BTreeMap<String, SystemTime>,
     seen_order: VecDeque<String>,
+    asked: u32,
 }
 
 impl Workbench {
@@ -77,6 +81,7 @@ impl Workbench {
             runner: CommandRunner::new(Environment::default()),
             variables: Vec::new(),
             grants: None,
+            asker: None,
             spill_directory,
         })
     }
@@ -99,6 +104,25 @@ impl Workbench {
     /// Returns who grants more files.
     pub(super) fn grants(&self) -> Option<Arc<dyn FileGrants>> {
         self.0.options.grants.clone()
+    }
+
+    /// Returns who brings questions to a person.
+    pub(super) fn asker(&self) -> Option<Arc<dyn Asker>> {
+        self.0.options.asker.clone()
+    }
+
+    /// Counts a question; the first is 1.
+    pub(super) fn asks(&self) -> u32 {
+        let mut state = self.state();
+        state.asked += 1;
+        state.asked
+    }
+
+    /// Takes nothing for read any more.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        state.seen.clear();
+        state.seen_order.clear();
     }
 
     /// Returns where the full text of cut outputs goes.
@@ -249,6 +273,7 @@ pub(super) mod tests {
                 )])),
                 variables: vec![("ADDED".to_owned(), "yes".to_owned())],
                 grants,
+                asker: None,
                 spill_directory: directory.path().join("spill"),
             })
             .unwrap();

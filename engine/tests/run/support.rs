@@ -266,6 +266,7 @@ pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
         runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
         variables: Vec::new(),
         grants: None,
+        asker: None,
         spill_directory: house.directory.path().join("spill"),
     })?)
 }

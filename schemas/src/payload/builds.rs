@@ -41,6 +41,19 @@ pub struct BuildPaused {
     pub counts: TaskCounts,
 }
 
+/// Somebody said something to the model of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildTell {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// Who said it.
+    pub said_by: String,
+    /// What was said.
+    pub text: String,
+}
+
 /// A build's branch was merged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildMerged {

@@ -24,8 +24,6 @@ const AWAITED: [(&str, &str); 18] = [
         "ExternalDependencies",
         "asked by models in words of their own",
     ),
-    ("MultipleImplementations", "a building model that asks, V39"),
-    ("MissingContext", "a building model that asks, V39"),
     ("BeforeUxTesting", "the gate of people's journeys, V31"),
     ("UsabilityConcern", "the gate of people's journeys, V31"),
     (

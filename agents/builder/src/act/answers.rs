@@ -61,6 +61,13 @@ async fn about_task(
             standing_task(shared, context, trigger, (build, task), answer).await
         }
         Trigger::ProtectedFiles => protected(shared, context, build, task, answer).await,
+        Trigger::MultipleImplementations | Trigger::MissingContext => {
+            let about = (build, task);
+            if asked_still(context, about, answer).await?.is_none() {
+                return Ok(ChangeSet::new());
+            }
+            control::apply(shared, context, about, Input::Answer, None).await
+        }
         Trigger::CheckHeld => check_held(shared, context, build, task, answer).await,
         Trigger::BudgetExceeded => {
             budget::answered(shared, context, build, Some(task), answer).await

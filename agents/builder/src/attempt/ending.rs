@@ -24,6 +24,7 @@ use crate::context::{of_build, retry_on_conflict, standing_of};
 use crate::decide::failure::{self, Answer, Happened};
 use crate::effects::Scene;
 use crate::error::BuilderError;
+use crate::machine::Put;
 use crate::machine::task::{FailedAttempt, Input};
 use crate::milestones;
 pub(crate) use refusal::{Refusal, refused, told_refused, told_with};
@@ -215,6 +216,30 @@ pub(crate) async fn interrupted(
         };
         let mut changes = ChangeSet::new();
         requeue(shared, context, &mut changes, &rows, reason, cut, report).await?;
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })
+}
+
+/// Records that the model of an attempt asks a person: its work is kept, its locks are free, and the same conversation goes on
+/// with the answer.
+pub(crate) async fn asks(
+    shared: &Shared,
+    context: &Context,
+    ids: (BuildId, &TaskId, AttemptId),
+    put: Put,
+    report: &Report,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(ids.1, {
+        let Some(rows) = Rows::load(context, ids.0, ids.1, ids.2).await? else {
+            return report::kept(context, ids.2, report).await.map(Some);
+        };
+        let context = of_build(context, &rows.build).because_of(rows.task.cause);
+        let mut changes = ChangeSet::new();
+        let scene = Scene::new(shared, &context, &rows.build).with(report);
+        let input = Input::PutQuestion(Box::new(put.clone()));
+        let task = scene.task(&mut changes, &rows.task, input).await?;
+        changes.update(&rows.task, &task);
         context.store.commit(changes).await?;
         Ok(Some(()))
     })

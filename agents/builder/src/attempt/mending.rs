@@ -1,5 +1,7 @@
 //! Works on in one conversation and one tree until the gate takes the work, or somebody else has to act.
 
+use std::sync::Arc;
+
 use ropewalk_engine::{EngineError, Session, Workbench, build_tools};
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
@@ -10,6 +12,7 @@ use tracing::info;
 use super::background::Background;
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
+use super::hearing::Hearing;
 use super::prompt;
 use super::report::Report;
 use super::work::{Work, held_now};
@@ -34,12 +37,11 @@ pub(super) async fn work_on(
     let options = &shared.options;
     let job = prompt::job(&shared.prompts, options, claim, background, &gotchas, tools);
     let job = job.map_err(|error| missing(error.to_string()))?;
+    let hearing = Hearing::new(work);
     let mut session = match shared.engine.open(&job) {
-        Ok(session) => session,
+        Ok(session) => session.steered_by(Arc::new(hearing.clone())),
         Err(error) => return Ok(Made::Ended(ending_of(work, &error))),
     };
-    // The first message told what people had said until then.
-    let mut heard = claim.task.guidance.len();
     loop {
         if let Some(ending) = ask(work, &mut session, report).await? {
             return Ok(Made::Ended(ending));
@@ -54,9 +56,8 @@ pub(super) async fn work_on(
         match judge(work, session.turn(), &commit, allowed, report).await? {
             Judged::Passed(passed) => return Ok(Made::Passed(passed)),
             Judged::Refused { told, guidance } => {
-                let new = guidance.get(heard..).unwrap_or_default();
-                session.send_back(&ending::told_with(&told, new));
-                heard = heard.max(guidance.len());
+                let new = hearing.new_of(&guidance);
+                session.send_back(&ending::told_with(&told, &new));
             }
             Judged::Ended(ending) => return Ok(Made::Ended(ending)),
         }

@@ -10,6 +10,7 @@ use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_workspace::PreserveKey;
 use tokio_util::sync::CancellationToken;
 
+use super::asking::Waiting;
 use super::rows::Rows;
 use crate::Shared;
 use crate::claim::Claim;
@@ -37,6 +38,8 @@ pub(crate) struct Work<'a> {
     pub(crate) pulse: Pulse,
     /// The head after the heads of other builds were joined into it.
     pub(super) joined: OnceLock<CommitId>,
+    /// The question that its model has put and that has no answer yet.
+    pub(super) waiting: Waiting,
 }
 
 impl Work<'_> {

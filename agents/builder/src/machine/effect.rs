@@ -1,6 +1,6 @@
 //! Names what a transition brings with it, beside the new record and in the same commit.
 
-use ropewalk_engine::Exceeded;
+use ropewalk_engine::{Exceeded, TaskQuestion};
 use ropewalk_gate::protected::Protected;
 use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
 use ropewalk_schemas::build::PauseReason;
@@ -51,6 +51,15 @@ pub enum Effect {
     },
 }
 
+/// A question that the model of a task puts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// What is asked.
+    pub question: TaskQuestion,
+    /// Names it among all questions of the task.
+    pub topic: String,
+}
+
 /// What people are asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
@@ -64,6 +73,8 @@ pub enum Ask {
         /// What was seen of it.
         why: String,
     },
+    /// What the model of a task wants to know.
+    Model(Box<Put>),
     /// Whether a task may change files that judge its work.
     Protected {
         /// The candidate that shows how.

@@ -1,5 +1,6 @@
 //! One task: what its attempts do, how they fail, and what the gate takes.
 
+mod asking;
 mod budget;
 mod crash;
 mod evidence;

@@ -162,6 +162,10 @@ fn standstill_inputs() -> Vec<(&'static str, Input)> {
         ("interrupted", Input::Interrupt { why: text() }),
         ("stands still", Input::Suspend { why: text() }),
         (
+            "its model asks",
+            Input::PutQuestion(Box::new(samples::put())),
+        ),
+        (
             "loses its provider",
             Input::LoseProvider {
                 provider: text(),
@@ -199,6 +203,7 @@ fn waiting_inputs() -> Vec<(&'static str, Input)> {
         ("the owner keeps the file", Input::Deny { why: text() }),
         ("its change is allowed", Input::Allow { shown: None }),
         ("its change is forbidden", Input::Forbid { told: text() }),
+        ("its model is answered", Input::Answer),
         ("its check is tried again", Input::Recheck),
         ("retry", Input::Retry { guidance: None }),
         ("left to a person", Input::Leave { told: text() }),

@@ -17,6 +17,7 @@ use ropewalk_schemas::task::{KeptWork, TaskState};
 use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, CommitId, ComponentName, QuestionId, RepoPath};
 
+use crate::samples;
 use crate::world::{About, World};
 
 /// The classes of failure, with those that lead to different answers.
@@ -306,6 +307,13 @@ fn answered(world: &mut World, question: QuestionId, choice: u32) -> String {
             };
             world.task(place, input).unwrap();
         }
+        About::Task(place, Ask::Model(_)) => {
+            let input = match choice {
+                0 => Input::Retry { guidance: None },
+                _ => Input::Answer,
+            };
+            world.task(place, input).unwrap();
+        }
         About::Task(place, Ask::Held { .. }) => {
             let why = "its check could not run".to_owned();
             let input = match choice {
@@ -364,10 +372,11 @@ fn stop(world: &mut World) {
 fn verb(world: &mut World, chance: &mut StdRng) -> String {
     let place = chance.random_range(0..world.tasks.len());
     let (by, why) = ("ada".to_owned(), "no need".to_owned());
-    let (input, revive) = match chance.random_range(0..7) {
+    let (input, revive) = match chance.random_range(0..8) {
         0 => (Input::Skip { by, why }, Some(false)),
         1 => (Input::Interrupt { why }, None),
         2 | 3 => (Input::Suspend { why }, None),
+        7 => (Input::PutQuestion(Box::new(samples::put())), None),
         4 => (Input::Advise("be brief".to_owned()), None),
         _ => (Input::Retry { guidance: None }, Some(true)),
     };

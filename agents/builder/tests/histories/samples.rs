@@ -1,6 +1,8 @@
 //! Makes tasks and builds to begin with.
 
 use chrono::{DateTime, Utc};
+use ropewalk_builder::machine::Put;
+use ropewalk_engine::TaskQuestion;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, Validation};
@@ -44,4 +46,16 @@ pub(crate) fn build() -> Build {
     };
     let correlation = CorrelationId(Uuid::nil());
     Build::queued(BuildId(Uuid::nil()), &approval, correlation, noon())
+}
+
+/// Returns a question as a model puts it.
+pub(crate) fn put() -> Put {
+    Put {
+        question: TaskQuestion {
+            question: "Tabs or spaces?".to_owned(),
+            why: "The file has both.".to_owned(),
+            options: Vec::new(),
+        },
+        topic: "1/1".to_owned(),
+    }
 }

@@ -42,6 +42,7 @@ pub fn apply(
         | Input::CutOff { .. }
         | Input::Interrupt { .. }
         | Input::Suspend { .. }
+        | Input::PutQuestion(_)
         | Input::LoseProvider { .. }
         | Input::ExhaustBudget { .. } => transition.attempt(input),
         Input::Obstruct { .. }
@@ -58,6 +59,7 @@ pub fn apply(
         | Input::Allow { .. }
         | Input::Forbid { .. }
         | Input::Recheck
+        | Input::Answer
         | Input::Retry { .. }
         | Input::Skip { .. }
         | Input::Leave { .. }

@@ -9,6 +9,7 @@ use ropewalk_schemas::{AttemptId, CommitId, ComponentName, QuestionId, RepoPath}
 
 use crate::decide::failure::Answer;
 use crate::decide::readiness::Edges;
+use crate::machine::Put;
 use crate::machine::task::{Files, Phase};
 
 /// What can happen to a task.
@@ -80,6 +81,10 @@ pub enum Input {
         /// What was seen of it.
         why: String,
     },
+    /// Its model asks a person, and the same conversation goes on with the answer.
+    PutQuestion(Box<Put>),
+    /// A person has answered what its model asked.
+    Answer,
     /// The next model call would go beyond a budget.
     ExhaustBudget {
         /// The budget.
@@ -192,6 +197,8 @@ impl Input {
             Self::Land { .. } => "land",
             Self::Fail(_) => "fail",
             Self::CutOff { .. } | Self::Interrupt { .. } | Self::Suspend { .. } => "be interrupted",
+            Self::PutQuestion(_) => "ask a person",
+            Self::Answer => "be answered",
             Self::ExhaustBudget { .. } => "use up a budget",
             Self::LoseProvider { .. } => "lose its provider",
             Self::ProviderBack => "be given its provider",

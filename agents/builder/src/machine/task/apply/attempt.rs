@@ -76,6 +76,13 @@ impl Transition {
                 self.interrupt(attempt, &why);
                 self.effects.push(Effect::Ask(Ask::Suspended { why }));
             }
+            Input::PutQuestion(put) if phase == Phase::Working => {
+                let reason = format!("asks a person: {}", first_line(&put.question.question));
+                self.wait(On::Person { question: None }, reason);
+                // Without a failure the same conversation goes on, and comes by its question again.
+                self.end_attempt(attempt, AttemptState::Interrupted, None);
+                self.effects.push(Effect::Ask(Ask::Model(put)));
+            }
             Input::LoseProvider { provider, told } => {
                 self.wait(On::Outage, told);
                 self.end_attempt(attempt, AttemptState::Interrupted, None);

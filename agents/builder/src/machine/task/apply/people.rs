@@ -49,6 +49,12 @@ impl Transition {
                 },
                 Input::Recheck,
             ) => self.ready("ready; it is checked again"),
+            (
+                State::Waiting {
+                    on: On::Person { .. },
+                },
+                Input::Answer,
+            ) => self.ready("ready; its question was answered"),
             (_, Input::Retry { guidance }) => return self.retry(guidance),
             (_, Input::Skip { by, why }) => return self.skip(by, why),
             (

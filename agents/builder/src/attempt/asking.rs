@@ -1,0 +1,128 @@
+//! Brings the questions of a building model to a person: the attempt ends, and the one that follows finds the answer in the
+//! place where the question was put.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use ropewalk_engine::{AskReply, Asker, TaskQuestion};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, TaskId};
+use ropewalk_store::Query;
+
+use super::work::Work;
+use crate::Shared;
+use crate::error::BuilderError;
+use crate::machine::Put;
+
+/// So many files that others changed meanwhile are named.
+const CHANGED: usize = 40;
+
+/// What the tool of an attempt and its end share: the question that has no answer yet.
+pub(super) type Waiting = Arc<OnceLock<Put>>;
+
+/// Brings questions of one attempt.
+pub(super) struct Questions {
+    shared: Arc<Shared>,
+    context: Context,
+    build: BuildId,
+    task: TaskId,
+    attempt: AttemptId,
+    round: u32,
+    base: CommitId,
+    waiting: Waiting,
+}
+
+impl Questions {
+    /// Makes those of an attempt.
+    pub(super) fn new(work: &Work<'_>) -> Self {
+        let (build, task, attempt) = work.ids();
+        Self {
+            shared: Arc::clone(work.shared),
+            context: work.context.clone(),
+            build,
+            task: task.clone(),
+            attempt,
+            round: work.claim.round,
+            base: work.base().clone(),
+            waiting: Arc::clone(&work.waiting),
+        }
+    }
+
+    async fn bring(&self, number: u32, question: &TaskQuestion) -> Result<AskReply, BuilderError> {
+        let topic = format!("{}/{number}", self.round);
+        let asked = self.asked(&topic).await?;
+        let closed = asked.filter(|asked| asked.state != QuestionState::Pending);
+        let Some(closed) = closed else {
+            let told = format!("asks a person: {}", question.question.trim());
+            // Nobody else sets it, and the attempt ends with it.
+            drop(self.waiting.set(Put {
+                question: question.clone(),
+                topic,
+            }));
+            return Ok(AskReply::Ended(told));
+        };
+        let mut told = match &closed.answer {
+            Some(answer) => format!("{} answered: {}", answer.by, answer.text.trim()),
+            None => "The question was closed without an answer. Decide yourself, and say in your summary what you took for granted.".to_owned(),
+        };
+        told.push_str(&self.changed_since().await?);
+        Ok(AskReply::Answered(told))
+    }
+
+    async fn asked(&self, topic: &str) -> Result<Option<Question>, BuilderError> {
+        let asked = Query::new().equal("build", self.build.to_string());
+        let asked = self.context.store.list::<Question>(asked).await?;
+        let mut asked = asked.into_iter().map(|row| row.record);
+        Ok(asked.find(|question| {
+            let about = matches!(&question.about, About::Task { task, .. } if *task == self.task);
+            about && question.topic.as_deref() == Some(topic)
+        }))
+    }
+
+    /// Tells what others changed since the attempt that put the question began.
+    async fn changed_since(&self) -> Result<String, BuilderError> {
+        let query = Query::new()
+            .equal("build", self.build.to_string())
+            .equal("task", self.task.as_str())
+            .order_by("number");
+        let attempts = self.context.store.list::<Attempt>(query).await?;
+        let before = attempts
+            .iter()
+            .rfind(|one| one.round == self.round && one.id != self.attempt);
+        let Some(before) = before.filter(|before| before.base != self.base) else {
+            return Ok(String::new());
+        };
+        let clone = &self.shared.clone;
+        let files = clone
+            .changed_files(before.base.as_str(), self.base.as_str())
+            .await?;
+        let mut names: Vec<String> = files
+            .iter()
+            .take(CHANGED)
+            .map(|file| format!("`{}`", file.path))
+            .collect();
+        let more = files.len().saturating_sub(CHANGED);
+        if more > 0 {
+            names.push(format!("and {more} more"));
+        }
+        if names.is_empty() {
+            return Ok(String::new());
+        }
+        Ok(format!(
+            "\n\nSince you asked, others changed {}; your work stands on that now. Read again what you rely on.",
+            names.join(", ")
+        ))
+    }
+}
+
+#[async_trait]
+impl Asker for Questions {
+    async fn ask(&self, number: u32, question: &TaskQuestion) -> AskReply {
+        match self.bring(number, question).await {
+            Ok(reply) => reply,
+            Err(error) => AskReply::Ended(format!("the question could not be put: {error}")),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Brings what people say about a task into the conversation that runs, each word once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use ropewalk_engine::Steering;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::{BuildId, TaskId};
+use tracing::warn;
+
+use super::work::Work;
+use crate::context;
+
+/// What was heard about a task so far. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Hearing {
+    context: Context,
+    build: BuildId,
+    task: TaskId,
+    /// How many words the conversation knows.
+    known: Arc<AtomicUsize>,
+}
+
+impl Hearing {
+    /// Begins with what the first message of the conversation tells.
+    pub(super) fn new(work: &Work<'_>) -> Self {
+        let (build, task, _) = work.ids();
+        let known = work.claim.task.guidance.len();
+        Self {
+            context: work.context.clone(),
+            build,
+            task: task.clone(),
+            known: Arc::new(AtomicUsize::new(known)),
+        }
+    }
+
+    /// Returns those of `guidance` that the conversation does not know, and takes them for known.
+    pub(super) fn new_of(&self, guidance: &[String]) -> Vec<String> {
+        let known = self.known.fetch_max(guidance.len(), Ordering::Relaxed);
+        guidance.get(known..).unwrap_or_default().to_vec()
+    }
+}
+
+#[async_trait]
+impl Steering for Hearing {
+    async fn heard(&self) -> Vec<String> {
+        match context::task(&self.context.store, self.build, &self.task).await {
+            Ok(Some(row)) => self.new_of(&row.guidance),
+            Ok(None) => Vec::new(),
+            // What cannot be read now is heard at the next turn.
+            Err(error) => {
+                warn!(task.id = %self.task, "what people say cannot be read: {error}");
+                Vec::new()
+            }
+        }
+    }
+}

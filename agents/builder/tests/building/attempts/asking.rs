@@ -1,0 +1,182 @@
+//! A model that works on a task asks a person, and goes on in the same conversation with the answer (V39).
+
+use std::time::Duration;
+
+use ropewalk_coordination::locks;
+use ropewalk_coordination::waits::blocking_questions;
+use ropewalk_engine::llm::ModelRequest;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::payload::BuildTell;
+use ropewalk_schemas::question::QuestionState;
+use ropewalk_schemas::task::{TaskState, WaitReason};
+use ropewalk_schemas::{Payload, Subject, TaskId};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, git, task, writes};
+
+fn plan() -> Value {
+    json!([
+        {
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q tabs a.txt", "expected": "exit 0" },
+        },
+        {
+            "id": "T-2", "phase": "api", "action": "UPDATE", "file": "README.md",
+            "validation": { "command": "grep -q better README.md", "expected": "exit 0" },
+        },
+    ])
+}
+
+fn turn(number: u32, contains: &str, tool: &str, input: &Value) -> String {
+    let contains = if contains.is_empty() {
+        String::new()
+    } else {
+        format!("  contains: {}\n", json!(contains))
+    };
+    format!(
+        "- agent: build\n  task: T-1\n  turn: {number}\n{contains}  reply:\n    tools:\n      - name: {tool}\n        input: {input}\n"
+    )
+}
+
+fn asks() -> String {
+    let question = json!({
+        "question": "Tabs or spaces?", "why": "README.md does not say.",
+        "options": [{ "label": "tabs" }, { "label": "spaces", "meaning": "two of them" }, { "label": "both" }],
+    });
+    let write = |text: &str| json!({ "path": "a.txt", "content": text });
+    [
+        turn(1, "", "write", &write("draft\n")),
+        turn(2, "", "ask", &question),
+        turn(3, "ada answered: tabs", "write", &write("tabs\n")),
+        turn(
+            4,
+            "a.txt` exists and was not read yet",
+            "read",
+            &json!({ "path": "a.txt" }),
+        ),
+        turn(5, "draft", "write", &write("tabs\n")),
+        turn(
+            6,
+            "others changed `README.md`",
+            "finish",
+            &json!({ "summary": "Done." }),
+        ),
+    ]
+    .concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
+    let script = asks() + &writes("T-2", "README.md", "better\n", None);
+    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (_, tasks) = open
+        .until(spec, |_, tasks| {
+            task(tasks, "T-1").state == TaskState::Waiting
+                && task(tasks, "T-2").state == TaskState::Complete
+        })
+        .await;
+    let waiting = task(&tasks, "T-1");
+    assert_eq!(waiting.waiting_for, Some(WaitReason::Person));
+    let store = &open.context.store;
+    let asked = blocking_questions(store).await.unwrap();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].text, "Task T-1: Tabs or spaces?");
+    assert_eq!((asked[0].choices.len(), asked[0].free_text), (3, true));
+    let attempts = store
+        .list::<Attempt>(Query::new().equal("task", "T-1"))
+        .await;
+    let first = attempts.unwrap().remove(0);
+    assert_eq!(first.state, AttemptState::Interrupted);
+    assert_eq!(locks::held_by(store, first.id).await.unwrap().len(), 0);
+    let kept = first.preserve_ref.clone().expect("its work is kept");
+    let clone = house.state().join("repository.git");
+    assert_eq!(git(&clone, &["show", &format!("{kept}:a.txt")]), "draft");
+
+    open.answer("T-1", "tabs").await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "tabs");
+    let ended = task(&tasks, "T-1");
+    assert_eq!((ended.tries, ended.failures.len()), (0, 0), "{ended:?}");
+    let questions = open.questions("multiple_implementations").await;
+    assert_eq!(questions.len(), 1, "it is asked once");
+    assert_eq!(questions[0].state, QuestionState::Answered);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone() {
+    let signs = tempfile::tempdir().unwrap();
+    let (begun, said) = (signs.path().join("begun"), signs.path().join("said"));
+    let waits = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.02; done",
+        begun.display(),
+        said.display()
+    );
+    let script = [
+        turn(1, "", "bash", &json!({ "command": waits })),
+        turn(
+            2,
+            "A person says: use tabs",
+            "write",
+            &json!({ "path": "a.txt", "content": "tabs\n" }),
+        ),
+        turn(3, "", "finish", &json!({ "summary": "Done." })),
+    ]
+    .concat()
+        + &writes("T-2", "README.md", "better\n", None);
+    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    while !begun.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (build, _) = open.until(spec, |_, _| true).await;
+    let about = TaskId::parse("T-1").unwrap();
+    let word = BuildTell {
+        build_id: build.id,
+        task_id: about.clone(),
+        said_by: "ada".to_owned(),
+        text: "use tabs".to_owned(),
+    };
+    open.emit(Subject::task(build.id, &about), Payload::BuildTell(word))
+        .await;
+    open.until(spec, |_, tasks| !task(tasks, "T-1").guidance.is_empty())
+        .await;
+    std::fs::write(&said, "").unwrap();
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let heard = |task: &str| {
+        let requests = house.requests(task);
+        let told = |request: &ModelRequest| request.text().matches("use tabs").count();
+        requests.iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(heard("T-1"), [0, 1, 1], "once in the conversation");
+    assert_eq!(heard("T-2").iter().sum::<usize>(), 0);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_dies_while_a_question_is_open_asks_it_once() {
+    let script = asks() + &writes("T-2", "README.md", "better\n", None);
+    let house = House::new(&script).with_files(&[("README.md", "good\n")]);
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let waits = |_: &_, tasks: &[_]| {
+        task(tasks, "T-1").state == TaskState::Waiting
+            && task(tasks, "T-2").state == TaskState::Complete
+    };
+    open.until(spec, waits).await;
+    open.close().await;
+    let open = house.open().await;
+    open.until(spec, waits).await;
+    open.answer("T-1", "tabs").await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    assert_eq!(open.questions("multiple_implementations").await.len(), 1);
+    open.close().await;
+}
