@@ -290,6 +290,9 @@ pub struct Task {
     /// Kept work that goes to the gate again as it is, without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regate: Option<KeptWork>,
+    /// The head of another branch that the work on it joins into the build, resolving what stands against that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins: Option<CommitId>,
     /// The landed commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitId>,
@@ -452,6 +455,7 @@ impl Task {
             cause: None,
             resume_from: None,
             regate: None,
+            joins: None,
             commit: None,
             claimed_at: None,
             progress_at: None,

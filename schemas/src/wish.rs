@@ -32,4 +32,6 @@ pub enum BranchWish {
     OwnBranch,
     /// It is brought into the branch that the build began from.
     Merge,
+    /// A task of the build resolves what stands against that.
+    Resolve,
 }

@@ -67,7 +67,12 @@ pub(crate) enum MergedTrees {
     /// The id of the tree that holds both.
     Clean(String),
     /// Both changed the same place.
-    Conflict(Vec<ConflictFile>),
+    Conflict {
+        /// The id of the tree whose files bear marks there.
+        marked: String,
+        /// Both sides.
+        files: Vec<ConflictFile>,
+    },
 }
 
 impl LocalClone {
@@ -112,7 +117,7 @@ impl LocalClone {
                     tree_changed,
                 }))
             }
-            MergedTrees::Conflict(files) => Ok(Rebase::Conflict(files)),
+            MergedTrees::Conflict { files, .. } => Ok(Rebase::Conflict(files)),
         }
     }
 
@@ -144,7 +149,11 @@ impl LocalClone {
             (1, Some(merged)) => {
                 let sides = Sides::parse(fields)
                     .ok_or_else(|| GitError::unreadable("merge-tree", &output.stdout))?;
-                Ok(MergedTrees::Conflict(self.conflicts(&merged, sides).await?))
+                let files = self.conflicts(&merged, sides).await?;
+                Ok(MergedTrees::Conflict {
+                    marked: merged,
+                    files,
+                })
             }
             _ => Err(output.failure("merge-tree".to_owned())),
         }

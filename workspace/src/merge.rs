@@ -73,7 +73,7 @@ impl LocalClone {
             return Ok(Merge::FastForward);
         }
         match self.merge_trees(into, head).await? {
-            MergedTrees::Conflict(files) => Ok(Merge::Conflict(files)),
+            MergedTrees::Conflict { files, .. } => Ok(Merge::Conflict(files)),
             MergedTrees::Clean(tree) => {
                 let commit = NewCommit {
                     tree: &tree,
@@ -84,6 +84,29 @@ impl LocalClone {
                 Ok(Merge::Merged(self.create_commit(commit).await?))
             }
         }
+    }
+
+    /// Joins `other` with `head` as far as they go together: a commit of both, whose files bear marks where they do not.
+    ///
+    /// It is what somebody begins on who resolves them, and never to be landed.
+    pub async fn merge_marked(
+        &self,
+        head: &CommitId,
+        other: &CommitId,
+        message: &CommitMessage,
+        when: DateTime<Utc>,
+    ) -> Result<CommitId, GitError> {
+        let tree = match self.merge_trees(head, other).await? {
+            MergedTrees::Clean(tree) => tree,
+            MergedTrees::Conflict { marked, .. } => marked,
+        };
+        let commit = NewCommit {
+            tree: &tree,
+            parents: &[head.clone(), other.clone()],
+            message,
+            when,
+        };
+        self.create_commit(commit).await
     }
 
     /// Moves a branch of the user's repository from `expected_old` to `new`, with its checkout if there is one.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_config::questions::choice::BranchMoved;
+use ropewalk_config::questions::choice::{BranchMoved, LandingRefused};
 use ropewalk_config::{QuestionDraft, Trigger};
 use ropewalk_engine::Exceeded;
 use ropewalk_orchestrator::Context;
@@ -346,7 +346,12 @@ pub(crate) async fn landing_refused(
         ("into", build.target.clone()),
         ("why", why),
     ]);
-    let draft = shared.questions.render(Trigger::LandingRefused, &values)?;
+    let mut draft = shared.questions.render(Trigger::LandingRefused, &values)?;
+    if !refusal.can_be_resolved() {
+        // Nothing is offered that cannot be done.
+        let resolve = LandingRefused::Resolve.as_str();
+        draft.choices.retain(|choice| choice.id.as_str() != resolve);
+    }
     let about = About::Build { build: build.id };
     put(shared, context, changes, build, about, draft).await
 }

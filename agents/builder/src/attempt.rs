@@ -9,6 +9,7 @@ mod gating;
 mod grants;
 mod hearing;
 mod join;
+mod joining;
 mod keeper;
 mod landing;
 mod lessons;
@@ -194,7 +195,7 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     }
     match join::join(work).await? {
         // Nobody else sets it.
-        Joined::Stands(head) => drop(work.joined.set(head)),
+        Joined::Stands(head) => drop(work.joined.set(joining::base(work, head).await?)),
         Joined::Failed(fault) => return Ok(Ending::Failed(fault)),
         Joined::Lost(reason) => return Ok(Ending::Interrupted(reason)),
     }

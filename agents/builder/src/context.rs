@@ -5,6 +5,7 @@ use std::fmt::Display;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::Task;
+use ropewalk_schemas::wish::Wish;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{CommitError, Query, ReadError, Store, Versioned, task_key};
 
@@ -99,6 +100,14 @@ pub(crate) async fn build(
     build: BuildId,
 ) -> Result<Option<Versioned<Build>>, ReadError> {
     store.get::<Build>(&build.to_string()).await
+}
+
+/// Loads what a person wants of the branch of a build.
+pub(crate) async fn wish(
+    store: &Store,
+    build: BuildId,
+) -> Result<Option<Versioned<Wish>>, ReadError> {
+    store.get::<Wish>(&build.to_string()).await
 }
 
 /// Lists the builds in one of `states`, the most urgent and oldest first.

@@ -11,6 +11,7 @@ use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
+use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, ReadError, Versioned};
 use ropewalk_workspace::{CleanPool, CommitMessage, Merge, Publication};
@@ -22,6 +23,7 @@ use super::error::BuilderError;
 use super::machine::build::{Input, apply};
 use super::{ask, options::BuildOptions};
 pub use error::LandError;
+pub(crate) use error::can_resolve;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::whole::{self, Whole};
 
@@ -151,6 +153,31 @@ impl Lander {
     }
 }
 
+/// Notes that a person wants a task of the build to resolve what stands against landing it; the build agent sees to it.
+pub async fn wish_to_resolve(context: &Context, build: BuildId, by: &str) -> Result<(), LandError> {
+    let known = context::build(&context.store, build).await?;
+    let known = known.ok_or(LandError::Unknown(build))?;
+    match (&known.merged, known.state) {
+        (Some(commit), _) => Err(LandError::Already {
+            build,
+            commit: commit.clone(),
+        }),
+        (None, BuildState::Succeeded) => {
+            let mut changes = ChangeSet::new();
+            changes.put(&Wish {
+                build,
+                what: BranchWish::Resolve,
+                by: by.to_owned(),
+                cause: context.cause(),
+                at: context.now(),
+            });
+            context.store.commit(changes).await?;
+            Ok(())
+        }
+        (None, state) => Err(LandError::Unfinished { build, state }),
+    }
+}
+
 /// Brings the head of a build into a branch, and writes that down with what the gate saw, whatever changes meanwhile.
 pub(crate) async fn land(
     gate: &GateRunner,
@@ -266,6 +293,7 @@ async fn join(
         Merge::FastForward => return Ok((head.clone(), Way::FastForward, None)),
         Merge::Conflict(files) => {
             return Err(LandError::Conflict {
+                build: (*into == build.target).then_some(build.id),
                 branch: branch.clone(),
                 into: into.to_owned(),
                 files,

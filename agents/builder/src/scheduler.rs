@@ -7,6 +7,7 @@ mod lease_reaper;
 mod prime;
 pub(crate) mod publish;
 pub(crate) mod recover;
+mod resolve;
 mod retirements;
 mod settle;
 pub(crate) mod tasks_file;

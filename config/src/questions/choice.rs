@@ -163,7 +163,12 @@ choices! {
         Leave = "leave",
     }
     /// What to do about a branch that could not be merged.
-    LandingRefused { TryAgain = "try-again", Leave = "leave" }
+    LandingRefused {
+        TryAgain = "try-again",
+        /// A task of the build resolves the conflicts.
+        Resolve = "resolve",
+        Leave = "leave",
+    }
     /// Whether to spend more than a budget.
     BudgetExceeded {
         /// Half of the limit more.

@@ -12,7 +12,7 @@ use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::task::{KeptWork, Task};
 use ropewalk_schemas::wish::{BranchWish, Wish};
-use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_schemas::{BuildId, ChoiceId, TaskId};
 use ropewalk_store::{ChangeSet, Query, Versioned};
 
 use super::{control, wishes};
@@ -319,6 +319,32 @@ fn wish(context: &Context, build: BuildId, what: BranchWish, by: &str) -> Wish {
     }
 }
 
+/// What a person wants of the branch of a build that has ended.
+enum Wanted {
+    /// The scheduler does it.
+    Done(BranchWish),
+    /// They do it themselves.
+    PullRequest,
+    Nothing,
+}
+
+impl Wanted {
+    fn of(trigger: Trigger, choice: Option<&ChoiceId>) -> Option<Self> {
+        if trigger == Trigger::LandingRefused {
+            return LandingRefused::of(choice).map(|choice| match choice {
+                LandingRefused::TryAgain => Self::Done(BranchWish::Merge),
+                LandingRefused::Resolve => Self::Done(BranchWish::Resolve),
+                LandingRefused::Leave => Self::Nothing,
+            });
+        }
+        BuildFinished::of(choice).map(|choice| match choice {
+            BuildFinished::Merge => Self::Done(BranchWish::Merge),
+            BuildFinished::PullRequest => Self::PullRequest,
+            BuildFinished::Leave => Self::Nothing,
+        })
+    }
+}
+
 /// Merges the branch or leaves it, as the person wants; what is asked for and cannot be done is asked about again.
 async fn finished(
     shared: &Shared,
@@ -331,33 +357,20 @@ async fn finished(
     let Some(row) = context::build(&context.store, build).await? else {
         return Ok(changes);
     };
-    let choice = answer.choice.as_ref();
-    let fate = match trigger {
-        Trigger::LandingRefused => LandingRefused::of(choice).map(|choice| match choice {
-            LandingRefused::TryAgain => BuildFinished::Merge,
-            LandingRefused::Leave => BuildFinished::Leave,
-        }),
-        _ => BuildFinished::of(choice),
-    };
-    let told = match fate {
+    let told = match Wanted::of(trigger, answer.choice.as_ref()) {
         None => return Ok(changes),
-        Some(BuildFinished::Merge) => {
+        Some(Wanted::Done(what)) => {
             if row.merged.is_none() {
-                changes.put(&wish(
-                    context,
-                    build,
-                    BranchWish::Merge,
-                    &answer.answered_by,
-                ));
+                changes.put(&wish(context, build, what, &answer.answered_by));
             }
             return Ok(changes);
         }
-        Some(BuildFinished::PullRequest) => Some(format!(
+        Some(Wanted::PullRequest) => Some(format!(
             "you chose a pull request: `git push origin {}`, then open it where the repository is hosted",
             row.branch
         )),
         // Its files stay its own, since it may be landed later.
-        Some(BuildFinished::Leave) => None,
+        Some(Wanted::Nothing) => None,
     };
     let scene = Scene::new(shared, context, &row);
     control::steer(&scene, &mut changes, &row, build::Input::Heed { told }).await?;

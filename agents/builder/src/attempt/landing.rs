@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use super::ending::Fault;
 use super::gating;
+use super::joining;
 use super::lessons;
 use super::report::Report;
 use super::rows::Rows;
@@ -57,7 +58,7 @@ pub(crate) async fn land(
             match onto(work, &seen.evidence, &head, allowed).await? {
                 Moved::Stands(stands) => seen = *stands,
                 Moved::Failed(fault) => return Ok(Some(Landing::Failed(fault))),
-                Moved::Ended => return Ok(Some(lost("it was ended during the gate"))),
+                Moved::Lost(reason) => return Ok(Some(lost(reason))),
             }
             parent = head;
             report.candidate = Some(seen.evidence.commit.clone());
@@ -88,7 +89,7 @@ fn lost(reason: &str) -> Landing {
 enum Moved {
     Stands(Box<Seen>),
     Failed(Box<Fault>),
-    Ended,
+    Lost(&'static str),
 }
 
 /// Puts the candidate onto the head and gates it there, unless nothing changed by it.
@@ -99,8 +100,17 @@ async fn onto(
     allowed: &[RepoPath],
 ) -> Result<Moved, BuilderError> {
     let clone = &work.shared.clone;
-    let commit = if work.claim.task.block.action == Action::Verify {
+    let task = &work.claim.task;
+    let mut parent = head;
+    let commit = if task.block.action == Action::Verify {
         head.clone()
+    } else if let Some(other) = &task.joins {
+        // What it changes is what it made of the conflicts, and not all that came with the other branch.
+        parent = work.base();
+        match joining::joined(work, &evidence.commit, head, other).await? {
+            Some(joined) => joined,
+            None => return Ok(Moved::Lost("the head went on while it was joined")),
+        }
     } else {
         match clone
             .rebase(&evidence.commit, head, work.context.now())
@@ -112,13 +122,12 @@ async fn onto(
     };
     clone.preserve(&work.key(), &commit).await?;
     // A tree that was seen before costs nothing: its runs are known.
-    Ok(
-        match gating::check(work, &commit, head, (allowed, &[])).await? {
-            None => Moved::Ended,
-            Some(seen) if seen.evidence.verdict == Verdict::Passed => Moved::Stands(Box::new(seen)),
-            Some(seen) => Moved::Failed(Box::new(Fault::seen(seen))),
-        },
-    )
+    let seen = gating::check(work, &commit, parent, (allowed, &[])).await?;
+    Ok(match seen {
+        None => Moved::Lost("it was ended during the gate"),
+        Some(seen) if seen.evidence.verdict == Verdict::Passed => Moved::Stands(Box::new(seen)),
+        Some(seen) => Moved::Failed(Box::new(Fault::seen(seen))),
+    })
 }
 
 /// Shows both sides of a conflict.

@@ -2,7 +2,7 @@
 
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::{BuildId, CommitId};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath};
 use ropewalk_store::{CommitError, ReadError};
 use ropewalk_workspace::{ConflictFile, GitError, PublishError, PushError};
 
@@ -60,10 +60,12 @@ pub enum LandError {
     Itself(String),
     /// Both sides changed the same places.
     #[error(
-        "`{branch}` and `{into}` changed the same places in {}; merge them yourself with `git merge {branch}`, then land again",
-        named(.files)
+        "`{branch}` and `{into}` changed the same places in {}; merge them yourself with `git merge {branch}`, then land again{}",
+        named(.files), other_way(.build.filter(|_| can_resolve(.files)))
     )]
     Conflict {
+        /// The build, where a task of it could resolve them: it is to be landed in the branch that it began from.
+        build: Option<BuildId>,
         /// The branch of the build.
         branch: String,
         /// The branch to land in.
@@ -132,6 +134,14 @@ impl LandError {
         )
     }
 
+    /// Returns whether a task of the build can resolve what stands against the landing.
+    pub(crate) fn can_be_resolved(&self) -> bool {
+        match self {
+            Self::Conflict { build, files, .. } => build.is_some() && can_resolve(files),
+            _ => false,
+        }
+    }
+
     /// Returns both sides of every conflict, as text.
     pub fn sides(&self) -> Option<String> {
         let Self::Conflict { files, .. } = self else {
@@ -140,6 +150,19 @@ impl LandError {
         let shown = files.iter().map(ConflictFile::shown);
         Some(shown.collect::<Vec<_>>().join("\n"))
     }
+}
+
+/// Says that marks show every place where the files stand against each other, so that somebody can work on them.
+pub(crate) fn can_resolve(files: &[ConflictFile]) -> bool {
+    let is_marked =
+        |file: &ConflictFile| file.hunks.is_some() && RepoPath::parse(&file.path).is_ok();
+    !files.is_empty() && files.iter().all(is_marked)
+}
+
+fn other_way(build: Option<BuildId>) -> String {
+    build.map_or_else(String::new, |build| {
+        format!(", or let a task resolve them with `ropewalk build land {build} --resolve`")
+    })
 }
 
 fn named(files: &[ConflictFile]) -> String {

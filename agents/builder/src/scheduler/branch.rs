@@ -11,7 +11,7 @@ use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tracing::{info, warn};
 
-use super::adopt::adopted;
+use super::{adopt::adopted, resolve};
 use crate::Shared;
 use crate::ask;
 use crate::context::{self, of_build, retry_on_conflict};
@@ -37,24 +37,21 @@ pub(crate) async fn fulfil(
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
-    let Some(wish) = wish_of(context, id).await? else {
+    let Some(wish) = context::wish(&context.store, id).await? else {
         return Ok(());
     };
     let context = context.because_of(wish.cause);
     match wish.what {
         BranchWish::BuildOnTop | BranchWish::OwnBranch => settle(shared, &context, id).await,
         BranchWish::Merge => merge(shared, &context, id, &wish.by).await,
+        BranchWish::Resolve => resolve::resolve(shared, &context, id).await,
     }
-}
-
-async fn wish_of(context: &Context, id: BuildId) -> Result<Option<Versioned<Wish>>, ReadError> {
-    context.store.get::<Wish>(&id.to_string()).await
 }
 
 /// Lets a build go on whose branch somebody moved.
 async fn settle(shared: &Shared, context: &Context, id: BuildId) -> Result<(), BuilderError> {
     retry_on_conflict!(id, {
-        let Some(wish) = wish_of(context, id).await? else {
+        let Some(wish) = context::wish(&context.store, id).await? else {
             return Ok(Some(()));
         };
         let mut changes = ChangeSet::new();
@@ -78,7 +75,7 @@ async fn settled(
 ) -> Result<Build, BuilderError> {
     let adopted = match what {
         BranchWish::BuildOnTop => adopted(shared, context, build).await?,
-        BranchWish::OwnBranch | BranchWish::Merge => None,
+        BranchWish::OwnBranch | BranchWish::Merge | BranchWish::Resolve => None,
     };
     if what == BranchWish::BuildOnTop && adopted.is_none() {
         // It moved again, and no longer goes together with what landed: that is another question.
@@ -130,7 +127,7 @@ async fn merge(
     // the gate saw must not get lost.
     let refusal = land(shared, context, &request).await.err();
     retry_on_conflict!(id, {
-        let Some(wish) = wish_of(context, id).await? else {
+        let Some(wish) = context::wish(&context.store, id).await? else {
             return Ok(Some(()));
         };
         let mut changes = ChangeSet::new();

@@ -128,7 +128,8 @@ fn updated(text: &str, plan: &Plan, name: &impl Display) -> Option<String> {
             return None;
         }
     };
-    for task in &plan.tasks {
+    // A task that joins branches came after the plan.
+    for task in plan.tasks.iter().filter(|task| task.joins.is_none()) {
         let progress = Progress {
             status: task.state,
             assigned_to: task.assigned_to.clone(),

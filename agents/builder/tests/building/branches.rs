@@ -4,4 +4,5 @@ mod ground;
 mod landing;
 mod merging;
 mod publishing;
+mod resolving;
 mod whole;

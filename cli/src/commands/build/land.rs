@@ -1,7 +1,7 @@
 //! Verb `build land`: brings the branch of a finished build into another branch, and sends that on.
 
 use clap::Args;
-use ropewalk_builder::land::{LandRequest, Landed, Way};
+use ropewalk_builder::land::{self, LandRequest, Landed, Way};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;
@@ -22,6 +22,16 @@ pub struct Land {
     /// Sends what was landed on as that branch: to a remote of the repository on this machine, or to a directory.
     #[arg(long, value_name = "REMOTE")]
     push: Option<String>,
+    /// Lands nothing yet: a task of the build resolves the conflicts with the branch that it began from, and you are
+    /// asked again.
+    #[arg(long, conflicts_with_all = ["into", "push"])]
+    resolve: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Resolving {
+    build: BuildId,
+    resolving: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,6 +51,18 @@ impl Land {
         let context = desk
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);
+        if self.resolve {
+            land::wish_to_resolve(&context, build.id, desk.user().as_str()).await?;
+            desk.poke()?;
+            let resolving = Resolving {
+                build: build.id,
+                resolving: true,
+            };
+            return app.output.show(&resolving, |resolving| {
+                let build = resolving.build;
+                format!("a task of build {build} resolves the conflicts as soon as `ropewalk up` runs; it asks again when that is checked")
+            });
+        }
         let request = LandRequest {
             build: build.id,
             into: self.into,

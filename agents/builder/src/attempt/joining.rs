@@ -1,0 +1,51 @@
+//! Lets an attempt join another branch into that of its build: it begins where both bear the marks of what stands against
+//! each other, and what it makes of that lands as one commit of both.
+
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::CommitMessage;
+use ropewalk_workspace::commit::NewCommit;
+
+use super::work::Work;
+use crate::error::BuilderError;
+
+/// Returns what an attempt begins on that stands on `head`: that itself, unless its task joins another branch.
+pub(super) async fn base(work: &Work<'_>, head: CommitId) -> Result<CommitId, BuilderError> {
+    let Some(other) = &work.claim.task.joins else {
+        return Ok(head);
+    };
+    let clone = &work.shared.clone;
+    let message = CommitMessage::new("Conflicts, to be resolved");
+    let when = work.claim.attempt.started_at;
+    let marked = clone.merge_marked(&head, other, &message, when).await?;
+    clone.preserve(&work.key(), &marked).await?;
+    Ok(marked)
+}
+
+/// Makes the commit of both branches out of `candidate`, in which every conflict is resolved; none where `head` went on
+/// meanwhile, so that there may be others.
+pub(super) async fn joined(
+    work: &Work<'_>,
+    candidate: &CommitId,
+    head: &CommitId,
+    other: &CommitId,
+) -> Result<Option<CommitId>, BuilderError> {
+    let clone = &work.shared.clone;
+    if !clone.is_ancestor(head, work.base()).await? {
+        return Ok(None);
+    }
+    let build = &work.claim.build;
+    let subject = format!("Merge branch '{}' into {}", build.target, build.branch);
+    let files = work.claim.task.block.files();
+    let files: Vec<&str> = files.map(RepoPath::as_str).collect();
+    let message = CommitMessage::new(subject)
+        .with_body(format!("Conflicts were resolved in {}.", files.join(", ")))
+        .with_trailer("Ropewalk-Task", work.claim.task.id.as_str())
+        .with_trailer("Ropewalk-Execution", build.id.to_string());
+    let commit = NewCommit {
+        tree: &clone.tree_of(candidate).await?,
+        parents: &[head.clone(), other.clone()],
+        message: &message,
+        when: work.context.now(),
+    };
+    Ok(Some(clone.create_commit(commit).await?))
+}

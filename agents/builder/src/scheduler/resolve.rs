@@ -1,0 +1,166 @@
+//! Lets a task of a build resolve what stands against landing it: the task joins the other branch into that of the build,
+//! under the gate, as every task lands.
+
+use ropewalk_gate::output::bounded;
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::task::{Action, Expectation, RequirementLine, Task, TaskBlock, Validation};
+use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
+use ropewalk_store::ChangeSet;
+use ropewalk_workspace::{CommitMessage, ConflictFile, Merge};
+use tracing::info;
+
+use crate::Shared;
+use crate::context::{self, Plan, of_build, retry_on_conflict};
+use crate::effects::Scene;
+use crate::error::BuilderError;
+use crate::land::can_resolve;
+use crate::machine::build::Input;
+
+/// So much of what stands against each other goes into the prompt; the files themselves bear the marks.
+const SHOWN_BYTES: usize = 16 * 1024;
+
+/// What stands between a build and the branch that it is to be landed in.
+struct Conflict {
+    other: CommitId,
+    files: Vec<ConflictFile>,
+}
+
+/// Appends the task and lets the build go on; where nothing stands against the landing any more, or no task could
+/// resolve it, the branch is merged, or asked about again.
+pub(super) async fn resolve(
+    shared: &Shared,
+    context: &Context,
+    id: BuildId,
+) -> Result<(), BuilderError> {
+    retry_on_conflict!(id, {
+        let (Some(wish), Some(plan)) = (
+            context::wish(&context.store, id).await?,
+            Plan::load(&context.store, id).await?,
+        ) else {
+            return Ok(Some(()));
+        };
+        let mut changes = ChangeSet::new();
+        if let Some(conflict) = conflict(shared, context, &plan.build).await? {
+            changes.delete(&wish);
+            let context = context.because_of(wish.cause);
+            append(shared, &context, &mut changes, &plan, conflict).await?;
+        } else {
+            let merge = Wish {
+                what: BranchWish::Merge,
+                ..wish.record.clone()
+            };
+            changes.update(&wish, &merge);
+        }
+        context.store.commit(changes).await?;
+        Ok(Some(()))
+    })?;
+    shared.signals.wake_scheduler();
+    Ok(())
+}
+
+/// Finds what a task can resolve.
+async fn conflict(
+    shared: &Shared,
+    context: &Context,
+    build: &Build,
+) -> Result<Option<Conflict>, BuilderError> {
+    let clone = &shared.clone;
+    clone.fetch().await?;
+    let (Some(other), Some(head)) = (clone.user_branch(&build.target).await?, &build.head) else {
+        return Ok(None);
+    };
+    let message = CommitMessage::new("Try to merge");
+    let merge = clone.merge(head, &other, &message, context.now()).await?;
+    Ok(match merge {
+        Merge::Conflict(files) if can_resolve(&files) => Some(Conflict { other, files }),
+        _ => None,
+    })
+}
+
+async fn append(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    plan: &Plan,
+    conflict: Conflict,
+) -> Result<(), BuilderError> {
+    let build = &plan.build;
+    let context = of_build(context, build);
+    let scene = Scene::new(shared, &context, build);
+    let after = match scene.build(changes, Input::Revive { express: true }).await {
+        Ok(after) => after,
+        Err(BuilderError::Illegal(refused)) => {
+            info!(build.id = %build.id, "the wish to resolve conflicts came too late: {refused}");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let number = plan.tasks.iter().map(|task| task.number).max();
+    let task = Task {
+        joins: Some(conflict.other),
+        ..Task::planned(
+            build.id,
+            number.unwrap_or_default() + 1,
+            block(build, free_id(plan)?, &conflict.files)?,
+        )
+    };
+    info!(build.id = %build.id, "task `{}` joins `{}` into `{}`", task.id, build.target, build.branch);
+    changes.update(build, &after);
+    changes.insert(&task);
+    Ok(())
+}
+
+fn free_id(plan: &Plan) -> Result<TaskId, BuilderError> {
+    let taken = |id: &String| plan.tasks.iter().any(|task| task.id.as_str() == id);
+    // One more than there are tasks cannot all be taken.
+    let mut names = (1..=plan.tasks.len() + 1).map(|number| format!("MERGE-{number}"));
+    let free = names.find(|id| !taken(id)).unwrap_or_default();
+    TaskId::parse(&free).map_err(|error| BuilderError::Missing(error.to_string()))
+}
+
+/// Describes the task: the conflicted files are its files, and no mark may stay in them.
+fn block(build: &Build, id: TaskId, files: &[ConflictFile]) -> Result<TaskBlock, BuilderError> {
+    let paths = files.iter().map(|file| RepoPath::parse(&file.path));
+    let paths: Result<Vec<RepoPath>, _> = paths.collect();
+    let mut paths = paths
+        .map_err(|error| BuilderError::Missing(error.to_string()))?
+        .into_iter();
+    let Some(first) = paths.next() else {
+        return Err(BuilderError::Missing("there is no conflict".to_owned()));
+    };
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| format!("'{}'", file.path.replace('\'', "'\\''")))
+        .collect();
+    let (branch, target) = (&build.branch, &build.target);
+    let text = format!(
+        "Join `{target}` into `{branch}`. In your checkout both are joined already but for the places between the marks \
+         `<<<<<<<` (as `{branch}` has it), `=======` and `>>>>>>>` (as `{target}` has it): make of each what both sides \
+         meant, and leave no mark behind."
+    );
+    let shown: Vec<String> = files.iter().map(ConflictFile::shown).collect();
+    Ok(TaskBlock {
+        id,
+        phase: "landing".to_owned(),
+        title: Some(format!("join {target} into {branch}")),
+        action: Action::Update,
+        file: first,
+        more_files: paths.collect(),
+        read_first: Vec::new(),
+        leave_alone: Vec::new(),
+        requirements: vec![RequirementLine { id: None, text }],
+        gotchas: Vec::new(),
+        validation: Validation {
+            command: format!("! grep -nE '^(<<<<<<<|>>>>>>>) ' -- {}", names.join(" ")),
+            expected: Expectation::ExitZero,
+        },
+        preserves: false,
+        code_template: None,
+        depends_on: Vec::new(),
+        priority: None,
+        estimate_minutes: None,
+        notes: Some(bounded(&shown.join("\n"), SHOWN_BYTES)),
+    })
+}

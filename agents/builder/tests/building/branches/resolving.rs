@@ -1,0 +1,160 @@
+//! A task of the build resolves what stands against landing it.
+
+use ropewalk_builder::land::{LandError, LandRequest, wish_to_resolve};
+use ropewalk_schemas::attempt::{FailureClass, Verdict};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::task::{Task, TaskState};
+use serde_json::json;
+
+use crate::world::house::{House, Open, task, writes};
+
+const MARKS: &str = "<<<<<<< ours\ngood\n=======\nmine\n>>>>>>> theirs\n";
+
+/// A house whose builder writes `a.txt`, and `resolved` into it where it is to resolve a conflict.
+fn house(resolved: &str) -> House {
+    let rules = [
+        writes("T-1", "a.txt", "good\n", None),
+        writes("MERGE-1", "a.txt", resolved, None),
+    ];
+    House::new(&rules.concat()).with(|options| options.tries.tries = 1)
+}
+
+/// A build that has succeeded, whose target holds another `a.txt` meanwhile, and a file beside it.
+async fn in_conflict(house: &House) -> (Open, Build) {
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q good a.txt", "expected": "exit 0" },
+        }]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    std::fs::write(house.repo().join("a.txt"), "mine\n").unwrap();
+    std::fs::write(house.repo().join("beside.txt"), "beside\n").unwrap();
+    open.git(&["add", "."]);
+    open.git(&["commit", "-q", "-m", "mine"]);
+    (open, build)
+}
+
+/// Answers that the branch be merged, and that a task resolve what stands against it.
+async fn let_it_be_resolved(open: &Open, build: &Build) {
+    open.answer_about_build("merge").await;
+    open.until(build.spec, |build, _| {
+        let reason = build.reason.as_deref().unwrap_or_default();
+        reason.starts_with("not landed") && build.question.is_some()
+    })
+    .await;
+    open.answer_about_build("resolve").await;
+}
+
+/// Waits until the task that resolves is in a state and the build rests.
+async fn resolved(open: &Open, build: &Build, wanted: TaskState) -> (Build, Task) {
+    let (build, tasks) = open
+        .until(build.spec, |build, tasks| {
+            let rests = matches!(build.state, BuildState::Succeeded | BuildState::Paused);
+            rests
+                && tasks
+                    .iter()
+                    .any(|task| task.joins.is_some() && task.state == wanted)
+        })
+        .await;
+    (build, task(&tasks, "MERGE-1").clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
+    let house = house("good\nmine\n");
+    let (open, build) = in_conflict(&house).await;
+    let (ours, theirs) = (
+        build.head.clone().unwrap(),
+        open.git(&["rev-parse", "main"]),
+    );
+    let_it_be_resolved(&open, &build).await;
+    let (build, merge) = resolved(&open, &build, TaskState::Complete).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let commit = merge.commit.unwrap();
+    let parents = open.git(&["show", "-s", "--format=%P", commit.as_str()]);
+    assert_eq!(parents, format!("{ours} {theirs}"));
+    let seen = open.evidence(build.id).await;
+    let of_merge = seen.iter().find(|seen| seen.commit == commit).unwrap();
+    assert_eq!(of_merge.verdict, Verdict::Passed);
+    let told = house.prompts("MERGE-1").concat();
+    for part in ["<<<<<<<", "good", "mine", "a.txt"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    open.answer_about_build("merge").await;
+    let (build, _) = open
+        .until(build.spec, |build, _| build.merged.is_some())
+        .await;
+    assert_eq!(
+        open.git(&["rev-parse", "main"]),
+        build.merged.unwrap().as_str()
+    );
+    assert_eq!(open.git(&["show", "main:a.txt"]), "good\nmine");
+    assert_eq!(open.git(&["show", "main:beside.txt"]), "beside");
+    assert_eq!(open.git(&["status", "--porcelain"]), "");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflict_marks_that_are_left_behind_never_land() {
+    let house = house(MARKS);
+    let (open, build) = in_conflict(&house).await;
+    let (head, main) = (build.head.clone(), open.git(&["rev-parse", "main"]));
+    let_it_be_resolved(&open, &build).await;
+    let (build, merge) = resolved(&open, &build, TaskState::Failed).await;
+    let failure = merge.failures.last().unwrap();
+    assert_eq!(
+        failure.class,
+        FailureClass::ValidationFailed,
+        "{}",
+        failure.error
+    );
+    assert_eq!((build.head, merge.commit), (head, None));
+    assert_eq!(open.git(&["rev-parse", "main"]), main);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verb_that_meets_a_conflict_offers_the_same() {
+    let house = house("good\nmine\n");
+    let (open, build) = in_conflict(&house).await;
+    let lander = house.lander().await;
+    let request = LandRequest {
+        build: build.id,
+        into: None,
+        push: None,
+        by: "ada".to_owned(),
+    };
+    let refused = lander.land(&open.context, &request).await.unwrap_err();
+    let offer = format!("`ropewalk build land {} --resolve`", build.id);
+    assert!(refused.to_string().contains(&offer), "{refused}");
+    wish_to_resolve(&open.context, build.id, "ada")
+        .await
+        .unwrap();
+    let (build, _) = resolved(&open, &build, TaskState::Complete).await;
+    lander.land(&open.context, &request).await.unwrap();
+    assert_eq!(open.git(&["show", "main:a.txt"]), "good\nmine");
+    let late = wish_to_resolve(&open.context, build.id, "ada").await;
+    assert!(matches!(late, Err(LandError::Already { .. })), "{late:?}");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_marks_can_show_is_not_offered_to_a_task() {
+    let house = house("good\n").with_files(&[("a.txt", "before\n")]);
+    let (open, build) = in_conflict(&house).await;
+    open.git(&["rm", "-q", "a.txt"]);
+    open.git(&["commit", "-q", "-m", "away with it"]);
+    open.answer_about_build("merge").await;
+    open.until(build.spec, |build, _| {
+        let reason = build.reason.as_deref().unwrap_or_default();
+        reason.starts_with("not landed") && build.question.is_some()
+    })
+    .await;
+    let [question] = open.questions("landing_refused").await.try_into().unwrap();
+    let choices = question.choices.iter().map(|choice| choice.id.as_str());
+    assert_eq!(choices.collect::<Vec<_>>(), ["try-again", "leave"]);
+    open.close().await;
+}
