@@ -5,6 +5,7 @@
 
 mod arrows;
 mod callers;
+mod decisions;
 mod dependencies;
 mod forgotten;
 mod house;
@@ -14,6 +15,7 @@ mod rings;
 mod scenarios;
 mod sizes;
 mod sources;
+mod subscribers;
 mod triggers;
 
 use anyhow::{Result, ensure};
@@ -145,6 +147,18 @@ fn every_trigger_has_an_asker_or_awaits_work_that_is_named() -> Result<()> {
 #[test]
 fn every_public_function_has_a_caller_beside_the_tests() -> Result<()> {
     let violations = callers::violations(&House::load()?.members)?;
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn decisions_read_no_words_for_people() -> Result<()> {
+    check_files(decisions::violations)
+}
+
+#[test]
+fn every_event_is_taken_by_those_that_it_is_meant_for() -> Result<()> {
+    let violations = subscribers::violations(&House::load()?.members)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
