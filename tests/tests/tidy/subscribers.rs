@@ -27,7 +27,7 @@ const PERSON: (&str, &str) = ("cli", "src/scripted.rs");
 const MEASURED: (&str, &str) = ("benches", "src/pipeline.rs");
 
 /// The events that agents take. All others are for people alone: they are shown, and nothing follows from them.
-const TAKEN: [(&str, &[&str]); 37] = [
+const TAKEN: [(&str, &[&str]); 38] = [
     ("ideation.message", &["ideation"]),
     ("ideation.completed", &["improvement", "specification"]),
     ("idea.abandoned", &["build"]),
@@ -41,6 +41,7 @@ const TAKEN: [(&str, &[&str]); 37] = [
     ("build.resume", &["build"]),
     ("build.stop", &["build"]),
     ("build.priority", &["build"]),
+    ("build.tell", &["build"]),
     ("task.retry", &["build"]),
     ("work.assigned", &["build"]),
     ("decision.made", &["build"]),

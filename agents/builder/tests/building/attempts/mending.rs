@@ -33,7 +33,7 @@ impl House {
     }
 
     /// Returns every request about a task, in order.
-    fn requests(&self, task: &str) -> Vec<ModelRequest> {
+    pub(crate) fn requests(&self, task: &str) -> Vec<ModelRequest> {
         let told = self.told.lock().unwrap();
         let of_task = |request: &&ModelRequest| {
             let key = request.script.as_ref();
