@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::app::Global;
 use crate::commands::{
     self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
-    knowledge::Knowledge, lock::Lock, question::Question, spec::Spec, wait::Wait,
+    knowledge::Knowledge, lock::Lock, people::People, question::Question, spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
 use crate::output::remark;
@@ -74,6 +74,11 @@ pub enum Command {
     /// Shows who waits for whom.
     #[command(subcommand)]
     Wait(Wait),
+    /// Shows who works on the project.
+    #[command(subcommand)]
+    People(People),
+    /// Shows who you are here, and what you may do.
+    Whoami(commands::whoami::Whoami),
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(Config),

@@ -9,6 +9,8 @@ use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
 use ropewalk_desk::ideas::ChatError;
+use ropewalk_desk::people::Forbidden;
+use ropewalk_desk::questions::RefusedAnswer;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_llm::BuildError;
 use ropewalk_orchestrator::FrameError;
@@ -262,6 +264,7 @@ plain_errors! {
     BusError = "bus",
     ChatError = "idea",
     CommitError = "store",
+    Forbidden = "forbidden",
     FrameError = "agents",
     InstanceLockError = "running",
     InvalidId = "name",
@@ -313,6 +316,7 @@ impl From<ConfigError> for CliError {
 impl From<ApproveError> for CliError {
     fn from(error: ApproveError) -> Self {
         let advice = match &error {
+            ApproveError::Forbidden(forbidden) => return forbidden.clone().into(),
             ApproveError::Already { .. } => "; `ropewalk build list` shows its build",
             _ => "",
         };
@@ -320,10 +324,20 @@ impl From<ApproveError> for CliError {
     }
 }
 
+impl From<RefusedAnswer> for CliError {
+    fn from(error: RefusedAnswer) -> Self {
+        match error {
+            RefusedAnswer::Forbidden(forbidden) => forbidden.into(),
+            RefusedAnswer::Answer(error) => error.into(),
+        }
+    }
+}
+
 impl From<RequestError> for CliError {
     fn from(error: RequestError) -> Self {
         let text = chain(&error);
         let advice = match &error {
+            RequestError::Forbidden(forbidden) => return forbidden.clone().into(),
             RequestError::State { spec, .. } if !text.contains("; ") => {
                 format!("; `ropewalk spec show {spec}` shows what became of it")
             }

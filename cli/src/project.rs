@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 use ropewalk_agents::places::Places;
 use ropewalk_config::settings::VariableName;
 use ropewalk_config::{Config, ConfigError, Environment, Loaded, Locations};
+use ropewalk_desk::people::{People, Person, Stranger};
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::UserSlug;
 
 use crate::error::CliError;
+
+/// The variable with the token of whoever runs a verb as somebody else than the user of the system.
+const TOKEN: &str = "ROPEWALK_TOKEN";
 
 /// The configuration of one project and what follows from it.
 #[derive(Debug)]
@@ -17,8 +21,12 @@ pub struct Project {
     pub loaded: Loaded,
     /// Where repository and state lie.
     pub locations: Locations,
-    /// Who sits at the keyboard.
+    /// Whose ideas those of a rehearsal are.
     pub user: UserSlug,
+    /// Everybody who works on it.
+    pub people: Box<People>,
+    /// Who sits at the keyboard.
+    seated: Box<Result<Person, Stranger>>,
 }
 
 impl Project {
@@ -47,16 +55,29 @@ impl Project {
         refuse_keys(&loaded)?;
         let locations = loaded.locations(environment)?;
         let user = loaded.person(environment)?;
+        let people = People::new(*loaded.config.people.clone(), user.clone());
+        let seated = match environment.get(TOKEN) {
+            Some(token) if people.are_named() => people.with_token(token),
+            _ => people.at_terminal(&system_user()),
+        };
         Ok(Self {
             loaded,
             locations,
             user,
+            people: Box::new(people),
+            seated: Box::new(seated),
         })
     }
 
     /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.loaded.config
+    }
+
+    /// Returns who sits at the keyboard.
+    pub fn person(&self) -> Result<&Person, CliError> {
+        let seated = self.seated.as_ref().as_ref();
+        seated.map_err(|stranger| CliError::refused("stranger", stranger))
     }
 
     /// Returns the state directory.
@@ -76,6 +97,13 @@ impl Project {
     pub fn file(&self, key: &str, path: &Path) -> Result<PathBuf, CliError> {
         Ok(self.loaded.resolve(key, path)?)
     }
+}
+
+/// Returns the user of the operating system that runs this process, by number where it has no name.
+fn system_user() -> String {
+    let id = nix::unistd::getuid();
+    let entry = nix::unistd::User::from_uid(id).ok().flatten();
+    entry.map_or_else(|| id.to_string(), |user| user.name)
 }
 
 /// Refuses to give commands the key of a provider, or the token of a broker.

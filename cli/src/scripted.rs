@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use ropewalk_desk::ideas::{self, ChatError, Opening};
+use ropewalk_desk::people;
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions::{self, AnswerError};
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
@@ -153,7 +154,7 @@ impl Person {
             context,
             generated.spec_id,
             &generated.hash,
-            &self.user,
+            &people::Person::alone(self.user.clone()),
             Priority::DEFAULT,
         )
         .await;

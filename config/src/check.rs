@@ -1,5 +1,7 @@
 //! Checks what the types of the configuration cannot say: bounds, and values that must fit each other.
 
+use std::collections::BTreeMap;
+
 use ropewalk_schemas::agent::HEARTBEAT_SECONDS;
 
 use crate::settings::{Config, CountPatterns, Transport};
@@ -11,6 +13,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
         .or_else(|| gate(config))
         .or_else(|| budget(config))
         .or_else(|| bus(config))
+        .or_else(|| people(config))
         .or_else(|| together(config))
 }
 
@@ -105,6 +108,27 @@ fn bus(config: &Config) -> Option<(String, String)> {
         }
         _ => None,
     }
+}
+
+/// Nobody is known by what is known of somebody else.
+fn people(config: &Config) -> Option<(String, String)> {
+    let (mut users, mut tokens) = (BTreeMap::new(), BTreeMap::new());
+    config.people.iter().find_map(|(name, person)| {
+        let user = person.user.as_ref();
+        let token = person.token_sha256.as_ref();
+        let earlier = [
+            ("user", user.and_then(|user| users.insert(user, name))),
+            (
+                "token_sha256",
+                token.and_then(|token| tokens.insert(token, name)),
+            ),
+        ];
+        let (key, other) = earlier
+            .into_iter()
+            .find_map(|(key, other)| Some((key, other?)))?;
+        let reason = format!("is that of `{other}` too; give each person their own");
+        Some((format!("people.{name}.{key}"), reason))
+    })
 }
 
 fn confidences(config: &Config) -> Option<(String, String)> {

@@ -1,6 +1,7 @@
 //! Holds the question templates of `questions/*.yaml`, checked when they are loaded (seed pipeline §11, design §11).
 
 pub mod choice;
+mod rights;
 mod template;
 mod trigger;
 mod writing;

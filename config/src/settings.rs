@@ -2,11 +2,13 @@
 
 mod agents;
 mod models;
+mod people;
 mod project;
 mod sandbox;
 
 use std::collections::BTreeMap;
 
+use ropewalk_schemas::UserSlug;
 use serde::{Deserialize, Serialize};
 
 pub use agents::{
@@ -17,6 +19,7 @@ pub use agents::{
 pub use models::{
     InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
 };
+pub use people::PersonRecord;
 pub use project::{
     BusSettings, InvalidLocation, LogFormat, LogSettings, PersonSettings, ProjectSettings,
     RehearsalSettings, StoreLocation, StoreSettings, Transport,
@@ -35,6 +38,9 @@ pub struct Config {
     pub project: ProjectSettings,
     /// The person at the keyboard.
     pub person: PersonSettings,
+    /// Everybody who works on the project, by name; nobody is named where one person does it all.
+    #[serde(default)]
+    pub people: Box<BTreeMap<UserSlug, PersonRecord>>,
     /// The bus.
     pub bus: BusSettings,
     /// The store.

@@ -110,7 +110,7 @@ fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
 
 #[test]
 fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
-    let cases: [(&[u8], &[&str]); 20] = [
+    let cases: [(&[u8], &[&str]); 22] = [
         (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
         (b"[build]\npackage_managers = [\"npm\", \"curl\"]\n", &["ropewalk.toml:2", "`build.package_managers", "unknown variant `curl`, expected `npm` or `pip`"]),
         (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
@@ -130,6 +130,8 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"[[gate.commands]]\nname = \"a\"\ncommand = \"true\"\n[[gate.commands]]\nname = \"b\"\ncommand = \"\"\n", &["ropewalk.toml:4", "`gate.commands[1].command`", "empty"]),
         (b"[gate.counts]\npassed = \"(\"\n", &["ropewalk.toml:2", "`gate.counts.passed`", "regular expression"]),
         (b"[gate]\nprotected = [\"a{\"]\n", &["ropewalk.toml:2", "gate.protected", "glob"]),
+        (b"[people.ada]\nrights = [\"merge\"]\n", &["ropewalk.toml:2", "`people.ada.rights", "unknown variant `merge`, expected one of `approve`, `land`"]),
+        (b"[people.ada]\nuser = \"x\"\n[people.bob]\nuser = \"x\"\n", &["ropewalk.toml:4", "`people.bob.user`", "that of `ada` too"]),
         (b"[pm]\nask_minutes = 31\n", &["ropewalk.toml:2", "`pm.ask_minutes`"]),
     ];
     for (text, expected) in cases {
@@ -336,6 +338,10 @@ fn the_defaults_name_every_key() -> anyhow::Result<()> {
         "repo =",
         "state =",
         "person =",
+        "user =",
+        "token_sha256 =",
+        "roles =",
+        "rights =",
         "attempt_tokens =",
         "kind =",
         "base_url =",

@@ -6,11 +6,14 @@ use ropewalk_schemas::idea::{
     Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
 use ropewalk_schemas::payload::{IdeaAbandoned, IdeationMessage};
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::{
     CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
 };
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
+
+use crate::people::{Forbidden, Person};
 
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -243,6 +246,9 @@ pub enum AbandonError {
     /// It was given up before.
     #[error("the idea `{0}` was abandoned already")]
     Already(Slug),
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     /// Everything of it is landed.
     #[error("the idea `{0}` is landed; nothing of it is left to abandon")]
     Landed(Slug),
@@ -267,9 +273,10 @@ pub(crate) fn standing(idea: Idea, builds: &[Build]) -> Idea {
 pub async fn abandon(
     context: &Context,
     slug: &Slug,
-    by: &UserSlug,
+    by: &Person,
     reason: Option<String>,
 ) -> Result<(), AbandonError> {
+    by.demand(Right::Stop)?;
     loop {
         let store = &context.store;
         let found = store.get::<Idea>(slug.as_str()).await?;
@@ -308,7 +315,7 @@ pub async fn abandon(
             Subject::idea(slug),
             Payload::IdeaAbandoned(IdeaAbandoned {
                 idea_slug: slug.clone(),
-                abandoned_by: by.clone(),
+                abandoned_by: by.name.clone(),
                 reason: reason.clone(),
             }),
         ));

@@ -9,5 +9,7 @@
 //! what `--json` prints, and a function that loads it, in the file of its noun below `views/`.
 
 pub mod ideas;
+pub mod people;
+pub mod questions;
 pub mod specifications;
 pub mod views;

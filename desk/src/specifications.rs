@@ -4,12 +4,14 @@ use ropewalk_orchestrator::{Context, questions};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::{Approval, Complexity, Price, SpecState, Specification};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
 use crate::ideas::is_abandoned;
+use crate::people::{Forbidden, Person};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
@@ -48,6 +50,9 @@ pub enum RequestError {
         /// What cannot be done and why.
         what: &'static str,
     },
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     /// There is nothing in the text, or too much.
     #[error("the text is empty or longer than {FEEDBACK_BYTES} bytes; say what to change")]
     Text,
@@ -89,6 +94,9 @@ pub enum ApproveError {
         /// The newest revision.
         revision: u32,
     },
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     /// The idea was given up.
     #[error("the idea `{0}` was abandoned; nothing of it is built any more")]
     Abandoned(Slug),
@@ -284,13 +292,14 @@ async fn build_is_at_rest(context: &Context, spec: SpecId) -> Result<bool, ReadE
         .is_some_and(|build| build.completed_at.is_some()))
 }
 
-/// Puts a specification away.
+/// Puts a specification away, for somebody who may decide about it.
 pub async fn reject(
     context: &Context,
     spec: SpecId,
-    by: &UserSlug,
+    by: &Person,
     reason: &str,
 ) -> Result<(), RequestError> {
+    by.demand(Right::Approve)?;
     let reason = checked(reason)?;
     change(context, spec, async |found, context, changes| {
         let state = found
@@ -313,7 +322,7 @@ pub async fn reject(
             Payload::SpecRejected(SpecRejected {
                 spec_id: spec,
                 idea_slug: found.idea.clone(),
-                rejected_by: by.to_string(),
+                rejected_by: by.name.to_string(),
                 reason: reason.to_owned(),
             }),
         ));
@@ -353,14 +362,15 @@ where
     }
 }
 
-/// Approves one revision by its hash, exactly once.
+/// Approves one revision by its hash, exactly once, for somebody who may.
 pub async fn approve(
     context: &Context,
     spec: SpecId,
     hash: &ContentHash,
-    by: &UserSlug,
+    by: &Person,
     priority: Priority,
 ) -> Result<Approved, ApproveError> {
+    by.demand(Right::Approve)?;
     loop {
         let found = context
             .store
@@ -372,7 +382,8 @@ pub async fn approve(
             .because_of_newest(Subject::specification(spec), "spec.generated")
             .await?;
         let mut changes = ChangeSet::new();
-        let approved = add_approval(&mut changes, &context, &found, hash, (by, priority)).await?;
+        let approved =
+            add_approval(&mut changes, &context, &found, hash, (&by.name, priority)).await?;
         close_questions(
             &mut changes,
             &context,

@@ -6,7 +6,7 @@ mod decide;
 mod reply;
 mod service;
 
-pub use answer::{AnswerError, Answered, answer, answer_defaults, choices_told};
+pub use answer::{AnswerError, Answered, answer, answer_defaults, choices_told, chosen};
 pub use ask::{Asked, Asking, ask, supersede};
 pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank};
 pub use reply::Given;

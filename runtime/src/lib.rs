@@ -19,6 +19,7 @@ pub mod shutdown;
 pub mod supervisor;
 pub mod telemetry;
 pub mod terminal;
+pub mod token;
 
 pub use clock::Clock;
 pub use ids::Ids;

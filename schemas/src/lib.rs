@@ -26,6 +26,7 @@ pub mod model_call;
 pub mod natural;
 pub mod outage;
 pub mod payload;
+pub mod person;
 pub mod question;
 pub mod repo_path;
 pub mod review;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_config::Trigger;
+use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
 use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -133,9 +134,15 @@ async fn failures_of_a_whole_build_are_mended_by_another_revision() {
     let spec = house.specify(&idea).await;
     let hash = house.spec(spec).await.hash.unwrap();
     let (person, ann) = (house.person(), user("ann"));
-    specifications::approve(&person, spec, &hash, &ann, Priority::DEFAULT)
-        .await
-        .unwrap();
+    specifications::approve(
+        &person,
+        spec,
+        &hash,
+        &Person::alone(ann.clone()),
+        Priority::DEFAULT,
+    )
+    .await
+    .unwrap();
     let events = house.payloads().await;
     let approval = events.iter().find_map(|payload| match payload {
         Payload::SpecApproved(approval) => Some(approval.clone()),

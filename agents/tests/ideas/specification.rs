@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions;
 use ropewalk_schemas::document::{spec_md, tasks_md};
@@ -11,7 +12,7 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::{Complexity, SpecState};
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, KnowledgeId, Payload, Priority, RepoPath, SpecId,
+    BuildId, ComponentName, ContentHash, KnowledgeId, Payload, Priority, RepoPath, SpecId, UserSlug,
 };
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
@@ -86,6 +87,10 @@ fn lesson(number: u128, glob: &str, confidence: f64) -> KnowledgeItem {
         created_at: at,
         updated_at: at,
     }
+}
+
+fn alone(user: &UserSlug) -> Person {
+    Person::alone(user.clone())
 }
 
 fn hash(text: &str) -> ContentHash {
@@ -399,8 +404,14 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
     let (ann, bob) = (user("ann"), user("bob"));
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let nothing = SpecId(uuid::Uuid::nil());
-    let unknown =
-        specifications::approve(&person, nothing, &hash("x"), &ann, Priority::DEFAULT).await;
+    let unknown = specifications::approve(
+        &person,
+        nothing,
+        &hash("x"),
+        &alone(&ann),
+        Priority::DEFAULT,
+    )
+    .await;
     assert!(matches!(unknown, Err(ApproveError::Unknown(_))));
     let (one, other) = tokio::join!(
         specifications::request(&person, &idea, &ann, Complexity::Simple),
@@ -411,7 +422,7 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
         both => panic!("exactly one is taken: {both:?}"),
     };
     assert!(matches!(refused, RequestError::OnItsWay { .. }));
-    let early = specifications::approve(&person, spec, &hash("x"), &ann, Priority::DEFAULT)
+    let early = specifications::approve(&person, spec, &hash("x"), &alone(&ann), Priority::DEFAULT)
         .await
         .unwrap_err();
     assert!(
@@ -426,7 +437,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     let person = house.person();
     let (ann, bob) = (user("ann"), user("bob"));
     assert_ne!(first, second);
-    let stale = specifications::approve(&person, spec, &first, &ann, Priority::DEFAULT)
+    let stale = specifications::approve(&person, spec, &first, &alone(&ann), Priority::DEFAULT)
         .await
         .unwrap_err()
         .to_string();
@@ -435,9 +446,10 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
         "{stale}"
     );
 
+    let (first_person, second_person) = (alone(&ann), alone(&bob));
     let (one, other) = tokio::join!(
-        specifications::approve(&person, spec, &second, &ann, Priority::DEFAULT),
-        specifications::approve(&person, spec, &second, &bob, Priority::DEFAULT),
+        specifications::approve(&person, spec, &second, &first_person, Priority::DEFAULT),
+        specifications::approve(&person, spec, &second, &second_person, Priority::DEFAULT),
     );
     let (approved, refused) = match (one, other) {
         (Ok(approved), Err(refused)) | (Err(refused), Ok(approved)) => (approved, refused),
@@ -463,7 +475,7 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
         [Payload::SpecApproved(event)] if event.hash == second && event.price == approved.price
     ));
     assert!(house.open_questions().await.is_empty());
-    let late = specifications::reject(&person, spec, &ann, "changed my mind")
+    let late = specifications::reject(&person, spec, &alone(&ann), "changed my mind")
         .await
         .unwrap_err();
     assert!(late.to_string().contains("cannot be rejected"), "{late}");

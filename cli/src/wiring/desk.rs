@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_bus::{Poker, Services as BusServices};
+use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::{Context, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
-use ropewalk_schemas::{ComponentName, UserSlug};
+use ropewalk_schemas::ComponentName;
 use ropewalk_store::{Location, Store};
 
 use super::{make_state, processes, transport};
@@ -69,8 +70,8 @@ impl Desk {
     }
 
     /// Returns who sits at the keyboard.
-    pub fn user(&self) -> &UserSlug {
-        &self.project.user
+    pub fn person(&self) -> Result<&Person, CliError> {
+        self.project.person()
     }
 
     /// Wakes the process that consumes; answers whether there is one.

@@ -2,11 +2,12 @@
 
 use chrono::TimeDelta;
 use ropewalk_bus::LiveEvents;
+use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::idea::Idea;
-use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject, UserSlug};
+use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject};
 use ropewalk_store::{EventFilter, Query, Store};
 
 use super::desk::{LOOK, SOURCE, awake};
@@ -79,10 +80,10 @@ impl Reach {
     }
 
     /// Returns who sits at the keyboard.
-    pub fn user(&self) -> &UserSlug {
+    pub fn person(&self) -> Result<&Person, CliError> {
         match self {
-            Self::Hosted(host) => &host.project.user,
-            Self::Beside(desk, _) => desk.user(),
+            Self::Hosted(host) => host.project.person(),
+            Self::Beside(desk, _) => desk.person(),
         }
     }
 

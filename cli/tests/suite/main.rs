@@ -19,6 +19,8 @@ mod landing;
 #[cfg(test)]
 mod marks;
 #[cfg(test)]
+mod people;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod questions;

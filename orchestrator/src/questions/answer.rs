@@ -123,6 +123,11 @@ pub async fn answer<'a>(
     }
 }
 
+/// Returns the choice that `given` would be for `question`, if it is one.
+pub fn chosen(question: &Question, given: Given<'_>) -> Option<ChoiceId> {
+    reply::accept(question, given).ok()?.choice
+}
+
 /// Answers every open question that has a default and whose yes has no consequences; returns what was answered.
 pub async fn answer_defaults(
     context: &Context,

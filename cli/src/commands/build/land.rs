@@ -3,6 +3,7 @@
 use clap::Args;
 use ropewalk_builder::land::{self, LandRequest, Landed, Way};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;
 
@@ -47,12 +48,14 @@ impl Land {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
+        let person = desk.person()?;
+        person.demand(Right::Land)?;
         let build = self.id.find::<Build>(&desk, "build", "build list").await?;
         let context = desk
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);
         if self.resolve {
-            land::wish_to_resolve(&context, build.id, desk.user().as_str()).await?;
+            land::wish_to_resolve(&context, build.id, person.name.as_str()).await?;
             desk.poke()?;
             let resolving = Resolving {
                 build: build.id,
@@ -67,7 +70,7 @@ impl Land {
             build: build.id,
             into: self.into,
             push: self.push.clone(),
-            by: desk.user().to_string(),
+            by: person.name.to_string(),
         };
         let worker = wiring::lander(&desk.project, &app.environment).await?;
         let landed = worker.land(&context, &request).await;

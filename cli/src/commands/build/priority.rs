@@ -48,7 +48,7 @@ impl SetPriority {
             Payload::BuildPriority(BuildPriority {
                 build_id: build.id,
                 priority: self.priority,
-                requested_by: desk.user().to_string(),
+                requested_by: desk.person()?.name.to_string(),
             }),
         ));
         desk.store.commit(changes).await?;

@@ -58,7 +58,7 @@ impl Retry {
             Payload::TaskRetry(TaskRetry {
                 build_id: build.id,
                 task_id: task.id.clone(),
-                requested_by: desk.user().to_string(),
+                requested_by: desk.person()?.name.to_string(),
                 guidance: self.guidance,
             }),
         ));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::BuildRequest;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject};
 use ropewalk_store::{ChangeSet, Query};
@@ -74,6 +75,8 @@ pub(super) async fn steer(
     app: &App,
 ) -> Result<(), CliError> {
     let desk = app.desk().await?;
+    let person = desk.person()?;
+    person.demand(Right::Stop)?;
     let build = match id.find::<Build>(&desk, "build", "build list").await {
         Ok(build) => build,
         Err(unknown) => return Err(specification(id, &desk).await?.unwrap_or(unknown)),
@@ -98,7 +101,7 @@ pub(super) async fn steer(
     }
     let request = BuildRequest {
         build_id: build.id,
-        requested_by: desk.user().to_string(),
+        requested_by: person.name.to_string(),
         reason,
     };
     let context = desk

@@ -77,7 +77,7 @@ impl Tell {
                 Payload::BuildTell(BuildTell {
                     build_id: build.id,
                     task_id: task.clone(),
-                    said_by: desk.user().to_string(),
+                    said_by: desk.person()?.name.to_string(),
                     text: text.clone(),
                 }),
             ));

@@ -1,7 +1,7 @@
 //! Verb `idea abandon`: gives an idea up; what of it is not landed ends, and its files are free.
 
 use clap::Args;
-use ropewalk_desk::ideas;
+use ropewalk_desk::ideas::{self, AbandonError};
 use ropewalk_schemas::Slug;
 use serde::Serialize;
 
@@ -27,9 +27,12 @@ impl Abandon {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        ideas::abandon(&desk.context(), &self.slug, desk.user(), self.reason)
+        ideas::abandon(&desk.context(), &self.slug, desk.person()?, self.reason)
             .await
-            .map_err(|refused| CliError::refused("idea-state", refused.to_string()))?;
+            .map_err(|refused| match refused {
+                AbandonError::Forbidden(forbidden) => forbidden.into(),
+                refused => CliError::refused("idea-state", refused),
+            })?;
         desk.poke_or_say(&app.output)?;
         let done = Done { idea: self.slug };
         app.output

@@ -91,7 +91,7 @@ pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), Cli
     let mut conversation = Conversation::open(reach, slug, &app.output).await?;
     conversation.begin().await?;
     let after = reach.store().last_sequence().await?;
-    let said = ideas::finish(&reach.context()?, slug, reach.user()).await?;
+    let said = ideas::finish(&reach.context()?, slug, &reach.person()?.name).await?;
     reach.wake()?;
     conversation.reply(said.message, after).await
 }
@@ -165,7 +165,7 @@ impl<'a> Conversation<'a> {
     /// Says a line and shows the reply.
     async fn say(&mut self, text: &str) -> Result<(), CliError> {
         let after = self.reach.store().last_sequence().await?;
-        let (context, user) = (self.reach.context()?, self.reach.user().clone());
+        let (context, user) = (self.reach.context()?, self.reach.person()?.name.clone());
         let said = ideas::say(&context, self.session, &user, text).await?;
         self.reach.wake()?;
         self.reply(said.message, after).await

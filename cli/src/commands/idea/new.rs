@@ -69,7 +69,7 @@ impl New {
         let title = (words.chars().count() <= LONGEST_TITLE).then(|| words.clone());
         let desk = app.desk().await?;
         let opening = Opening {
-            user: desk.user().clone(),
+            user: desk.person()?.name.clone(),
             title,
             text: self.text.unwrap_or(words),
             slug: self.slug,

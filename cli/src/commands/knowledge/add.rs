@@ -80,7 +80,7 @@ impl Add {
         let desk = app.desk().await?;
         let context = desk.context();
         let id = KnowledgeId(context.ids.next());
-        let user = desk.user().to_string();
+        let user = desk.person()?.name.to_string();
         let draft = self.draft(&user)?;
         let mut recorded =
             ropewalk_knowledge::record(&desk.store, draft, id, context.now()).await?;

@@ -1,6 +1,8 @@
 //! Verb `question answer`: answers one question, or all that have a safe default.
 
 use clap::Args;
+use ropewalk_desk::people::Person;
+use ropewalk_desk::questions as desk_questions;
 use ropewalk_orchestrator::questions::{self, Answered};
 use ropewalk_schemas::question::{Choice, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, QuestionId};
@@ -52,9 +54,10 @@ impl Answer {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let by = desk.user().to_string();
+        let person = desk.person()?;
         let Some(id) = self.id else {
-            let answered = questions::answer_defaults(&desk.context(), &by, CHANNEL).await?;
+            let answered =
+                questions::answer_defaults(&desk.context(), person.name.as_str(), CHANNEL).await?;
             let done: Vec<Done> = answered.into_iter().map(Done::from).collect();
             if !done.is_empty() {
                 desk.poke_or_say(&app.output)?;
@@ -72,7 +75,7 @@ impl Answer {
         } else {
             self.text.join(" ")
         };
-        let done = answer(&desk, question.id, &text, &by).await?;
+        let done = answer(&desk, question.id, &text, person).await?;
         desk.poke_or_say(&app.output)?;
         app.output.show(&done, |done| {
             format!("answered {}: {}", done.id, done.answer)
@@ -80,10 +83,14 @@ impl Answer {
     }
 }
 
-async fn answer(desk: &Desk, id: QuestionId, text: &str, by: &str) -> Result<Done, CliError> {
-    Ok(questions::answer(&desk.context(), id, text, by, CHANNEL)
-        .await?
-        .into())
+async fn answer(
+    desk: &Desk,
+    id: QuestionId,
+    text: &str,
+    person: &Person,
+) -> Result<Done, CliError> {
+    let answered = desk_questions::answer(&desk.context(), id, text, person, CHANNEL).await?;
+    Ok(answered.into())
 }
 
 /// Shows the question on the terminal and asks for the answer.

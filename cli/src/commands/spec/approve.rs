@@ -59,8 +59,14 @@ impl Approve {
             revision,
             hash,
             price,
-        } = specifications::approve(&desk.context(), spec.id, &hash, desk.user(), self.priority)
-            .await?;
+        } = specifications::approve(
+            &desk.context(),
+            spec.id,
+            &hash,
+            desk.person()?,
+            self.priority,
+        )
+        .await?;
         let build = if desk.poke_or_say(&app.output)? {
             build_of(&desk, spec, revision).await?
         } else {

@@ -135,7 +135,7 @@ impl Wanted {
         if let Some(draft) = reach.store().list::<Specification>(of_idea).await?.pop() {
             return Ok(draft.id);
         }
-        let (context, user) = (reach.context()?, reach.user());
+        let (context, user) = (reach.context()?, &reach.person()?.name);
         let complexity = self.complexity.into();
         Ok(specifications::request(&context, &self.slug, user, complexity).await?)
     }

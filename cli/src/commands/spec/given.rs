@@ -22,7 +22,7 @@ pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<
     let text = read(from)?;
     let desk = app.desk().await?;
     let opening = Opening {
-        user: desk.user().clone(),
+        user: desk.person()?.name.clone(),
         title: None,
         text,
         slug: name,

@@ -35,7 +35,7 @@ impl Reject {
             .find::<Specification>(&desk, "specification", "spec list")
             .await?
             .id;
-        specifications::reject(&desk.context(), spec, desk.user(), &self.reason).await?;
+        specifications::reject(&desk.context(), spec, desk.person()?, &self.reason).await?;
         desk.poke()?;
         let done = Done {
             spec,

@@ -36,7 +36,7 @@ impl Revise {
             .await?
             .id;
         let feedback = self.feedback.join(" ");
-        specifications::revise(&desk.context(), spec, desk.user(), &feedback).await?;
+        specifications::revise(&desk.context(), spec, &desk.person()?.name, &feedback).await?;
         desk.poke_or_say(&app.output)?;
         app.output.show(
             &Done {

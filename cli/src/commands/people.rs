@@ -1,0 +1,26 @@
+//! People: who works on the project, and what each of them may do.
+
+pub mod list;
+pub mod token;
+
+use clap::Subcommand;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// The verbs of `people`.
+#[derive(Debug, Subcommand)]
+pub enum People {
+    /// Lists who works on the project.
+    List(list::List),
+    /// Makes a token by which somebody is known elsewhere than on this terminal.
+    Token(token::Token),
+}
+
+/// Runs a verb.
+pub fn run(noun: People, app: &App) -> Result<(), CliError> {
+    match noun {
+        People::List(verb) => verb.run(app),
+        People::Token(verb) => verb.run(app),
+    }
+}

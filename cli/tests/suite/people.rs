@@ -1,0 +1,146 @@
+//! People do what their rights let them, on the terminal too, and are named where they did it.
+
+use serde_json::{Value, json};
+
+use crate::approvals::{specified, text};
+use crate::world::{World, one_line};
+
+const TOKEN_OF_BOB: &str = "the-token-that-only-bob-has";
+
+/// Names ada, who runs these tests and approves, and bob, who has a token and stops.
+fn with_people(world: &World, user: &str) {
+    let hash = ropewalk_schemas::ContentHash::of(TOKEN_OF_BOB.as_bytes());
+    let people = format!(
+        "[people.ada]\nuser = \"{user}\"\nroles = [\"product\"]\nrights = [\"approve\"]\n\
+         [people.bob]\ntoken_sha256 = \"{hash}\"\nrights = [\"stop\"]\n"
+    );
+    let directory = world.home().join(".config/ropewalk");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), people).unwrap();
+}
+
+/// Returns the user that runs these tests.
+fn tester() -> String {
+    let id = nix::unistd::getuid();
+    let entry = nix::unistd::User::from_uid(id).unwrap();
+    entry.map_or_else(|| id.to_string(), |user| user.name)
+}
+
+/// Runs the words of `line` as bob, who must be refused, and returns what is said.
+fn bob_is_refused(world: &World, line: &str) -> String {
+    let mut command = world.ropewalk(line.split_whitespace());
+    command.env("ROPEWALK_TOKEN", TOKEN_OF_BOB);
+    one_line(command, 1)
+}
+
+fn as_bob(world: &World, line: &str) -> Value {
+    let mut command = world.ropewalk(line.split_whitespace());
+    command.env("ROPEWALK_TOKEN", TOKEN_OF_BOB).arg("--json");
+    let output = command.assert().success().get_output().clone();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn where_nobody_is_named_whoever_is_there_may_do_everything() {
+    let world = World::scripted();
+    let everything = json!({
+        "name": "ada",
+        "roles": ["product", "technical", "operations"],
+        "rights": ["approve", "land", "spend", "stop"],
+    });
+    assert_eq!(world.json("whoami"), everything);
+    assert_eq!(world.json("people list"), json!([everything]));
+    // A token names nobody then, and takes nothing away.
+    let mut command = world.ropewalk(["whoami"]);
+    command
+        .env("ROPEWALK_TOKEN", TOKEN_OF_BOB)
+        .assert()
+        .success();
+}
+
+#[test]
+fn a_person_does_what_their_rights_let_them_and_nothing_else() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    with_people(&world, &tester());
+    assert_eq!(world.json("whoami")["rights"], json!(["approve"]));
+    assert_eq!(as_bob(&world, "whoami")["name"], "bob");
+    let approve = format!("spec approve {id} --hash {hash}");
+    let events = || world.json("event list");
+    let before = events();
+    let said = bob_is_refused(&world, &approve);
+    assert!(
+        said.contains("`bob` may not approve; add `approve` to `rights`"),
+        "{said}"
+    );
+    let said = bob_is_refused(&world, &format!("spec reject {id}"));
+    assert!(said.contains("may not approve"), "{said}");
+    let said = world.refused("idea abandon walks", 1);
+    assert!(said.contains("`ada` may not stop"), "{said}");
+    for line in [
+        format!("build stop {id}"),
+        format!("build pause {id}"),
+        format!("build resume {id}"),
+    ] {
+        let said = world.refused(&line, 1);
+        assert!(said.contains("`ada` may not stop"), "{said}");
+    }
+    for line in [
+        format!("build land {id}"),
+        format!("build land {id} --resolve"),
+    ] {
+        let said = world.refused(&line, 1);
+        assert!(said.contains("`ada` may not land"), "{said}");
+    }
+    assert_eq!(events(), before);
+    world.run(&approve);
+    let approved = world.json("event list --type spec.approved");
+    let shown = world.json(&format!("event show {}", text(&approved[0]["id"])));
+    assert!(
+        shown.to_string().contains("\"approved_by\":\"ada\""),
+        "{shown}"
+    );
+    as_bob(&world, "idea abandon walks");
+}
+
+#[test]
+fn a_stranger_looks_and_does_nothing() {
+    let world = World::scripted();
+    world.run("idea new Walks --slug walks");
+    with_people(&world, "somebody-else");
+    for line in [
+        "whoami",
+        "idea new Rivers",
+        "idea abandon walks",
+        "knowledge add Rain",
+    ] {
+        let said = world.refused(line, 1);
+        assert!(
+            said.contains("is nobody in `[people]`; set `user = "),
+            "{said}"
+        );
+    }
+    let mut command = world.ropewalk(["idea", "new", "Rivers"]);
+    command.env("ROPEWALK_TOKEN", "not-a-token-of-anybody");
+    let said = one_line(command, 1);
+    assert!(
+        said.contains("nobody in `[people]` has this token"),
+        "{said}"
+    );
+    assert!(!said.contains("not-a-token-of-anybody"), "{said}");
+    assert_eq!(world.json("idea list").as_array().map(Vec::len), Some(1));
+    assert_eq!(world.json("people list").as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_token_is_made_and_its_hash_is_what_the_configuration_takes() {
+    let world = World::scripted();
+    let made = world.json("people token bob");
+    let token = text(&made["token"]);
+    let hash = ropewalk_schemas::ContentHash::of(token.as_bytes());
+    assert_eq!(made["token_sha256"], hash.as_str());
+    let shown = world.run("people token bob");
+    assert!(shown.contains("[people.bob]\ntoken_sha256 = \""), "{shown}");
+    assert!(!shown.contains(token), "another token");
+}

@@ -1,0 +1,144 @@
+//! Says which choices not everybody may take, and what it takes.
+
+use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::person::Right;
+
+use super::Trigger;
+use super::choice::{
+    BranchMoved, BranchRefused, BudgetExceeded, BuildFinished, ClaudeMdPromotion,
+    CoverageBelowThreshold, DecisionNeeded, LandingRefused, MilestoneReached, ProtectedFiles,
+    SecurityVulnerability, SpecComplete, TaskComplexityExceeded,
+};
+
+/// The choices that not everybody may take.
+const NEEDS: [(Trigger, &str, Right); 19] = [
+    (
+        Trigger::SpecComplete,
+        SpecComplete::Start.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::ProtectedFiles,
+        ProtectedFiles::Allow.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::BranchMoved,
+        BranchMoved::BuildOnTop.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::SecurityVulnerability,
+        SecurityVulnerability::Accept.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::CoverageBelowThreshold,
+        CoverageBelowThreshold::Accept.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::ClaudeMdPromotion,
+        ClaudeMdPromotion::Promote.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::ClaudeMdPromotion,
+        ClaudeMdPromotion::Modify.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::BuildFinished,
+        BuildFinished::Merge.as_str(),
+        Right::Land,
+    ),
+    (
+        Trigger::LandingRefused,
+        LandingRefused::TryAgain.as_str(),
+        Right::Land,
+    ),
+    (
+        Trigger::LandingRefused,
+        LandingRefused::Resolve.as_str(),
+        Right::Land,
+    ),
+    (
+        Trigger::BudgetExceeded,
+        BudgetExceeded::Half.as_str(),
+        Right::Spend,
+    ),
+    (
+        Trigger::BudgetExceeded,
+        BudgetExceeded::Double.as_str(),
+        Right::Spend,
+    ),
+    (
+        Trigger::BudgetExceeded,
+        BudgetExceeded::Stop.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::BranchMoved,
+        BranchMoved::Stop.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::BranchRefused,
+        BranchRefused::Stop.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::MilestoneReached,
+        MilestoneReached::Pause.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::TaskComplexityExceeded,
+        TaskComplexityExceeded::Pause.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::DecisionNeeded,
+        DecisionNeeded::Pause.as_str(),
+        Right::Stop,
+    ),
+    (
+        Trigger::DecisionNeeded,
+        DecisionNeeded::Stop.as_str(),
+        Right::Stop,
+    ),
+];
+
+impl Trigger {
+    /// Returns what it takes to choose this, where not everybody may.
+    pub fn right(self, choice: &ChoiceId) -> Option<Right> {
+        NEEDS
+            .iter()
+            .find(|(of, id, _)| *of == self && *id == choice.as_str())
+            .map(|(_, _, right)| *right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_consequences_for_others_takes_a_right() {
+        let of = |trigger: &str, choice| {
+            let trigger = Trigger::parse(trigger).unwrap();
+            trigger.right(&ChoiceId::parse(choice).unwrap())
+        };
+        for (trigger, choice, expected) in [
+            ("spec_complete", "start", Some(Right::Approve)),
+            ("spec_complete", "revise", None),
+            ("build_finished", "merge", Some(Right::Land)),
+            ("build_finished", "leave", None),
+            ("budget_exceeded", "half", Some(Right::Spend)),
+            ("budget_exceeded", "stop", Some(Right::Stop)),
+            ("idea_created", "start", None),
+        ] {
+            assert_eq!(of(trigger, choice), expected, "{trigger} {choice}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Says who does something, and refuses who may not.
+//!
+//! Where the configuration names nobody, whoever is there may do everything. Who can write the store itself is outside
+//! of this: rights hold among people who use the surfaces.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use ropewalk_config::settings::PersonRecord;
+use ropewalk_schemas::person::{Right, Role};
+use ropewalk_schemas::{ContentHash, UserSlug};
+use serde::Serialize;
+
+/// Somebody who is known, with what they are asked about and what they may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Person {
+    /// The name.
+    pub name: UserSlug,
+    /// What this person is asked about.
+    pub roles: BTreeSet<Role>,
+    /// What this person may do beside what everybody may.
+    pub rights: BTreeSet<Right>,
+}
+
+/// Says that a person may not do this.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{person}` may not {right}; add `{right}` to `rights` of `[people.{person}]`, or let somebody do it who may"
+)]
+pub struct Forbidden {
+    /// Who wanted to.
+    pub person: UserSlug,
+    /// The right that it takes.
+    pub right: Right,
+}
+
+/// Says that nobody knows who this is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stranger {
+    /// No person is this user of the operating system.
+    #[error(
+        "the user `{0}` of this system is nobody in `[people]`; set `user = \"{0}\"` for one of them"
+    )]
+    User(String),
+    /// No person has this token.
+    #[error("nobody in `[people]` has this token; `ropewalk people token NAME` makes another")]
+    Token,
+}
+
+impl Person {
+    /// Returns somebody who does it all, as where nobody is named.
+    pub fn alone(name: UserSlug) -> Self {
+        Self {
+            name,
+            roles: Role::ALL.into(),
+            rights: Right::ALL.into(),
+        }
+    }
+
+    /// Refuses who does not have `right`.
+    pub fn demand(&self, right: Right) -> Result<(), Forbidden> {
+        if self.rights.contains(&right) {
+            return Ok(());
+        }
+        Err(Forbidden {
+            person: self.name.clone(),
+            right,
+        })
+    }
+}
+
+/// Everybody who works on a project.
+#[derive(Debug, Clone)]
+pub struct People {
+    known: BTreeMap<UserSlug, PersonRecord>,
+    /// Who does it all where nobody is named.
+    alone: UserSlug,
+}
+
+impl People {
+    /// Returns the people that a configuration names; where it names none, `alone` does it all.
+    pub fn new(known: BTreeMap<UserSlug, PersonRecord>, alone: UserSlug) -> Self {
+        Self { known, alone }
+    }
+
+    /// Returns whether the configuration names anybody.
+    pub fn are_named(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Lists everybody.
+    pub fn all(&self) -> Vec<Person> {
+        if !self.are_named() {
+            return vec![Person::alone(self.alone.clone())];
+        }
+        self.known.iter().map(person).collect()
+    }
+
+    /// Returns whoever a user of the operating system is.
+    pub fn at_terminal(&self, user: &str) -> Result<Person, Stranger> {
+        if !self.are_named() {
+            return Ok(Person::alone(self.alone.clone()));
+        }
+        let is_user = |(_, record): &(_, &PersonRecord)| record.user.as_deref() == Some(user);
+        let found = self.known.iter().find(is_user);
+        found
+            .map(person)
+            .ok_or_else(|| Stranger::User(user.to_owned()))
+    }
+
+    /// Returns whoever has `token`. Hashes are compared, so that the time it takes tells nothing.
+    pub fn with_token(&self, token: &str) -> Result<Person, Stranger> {
+        let hash = ContentHash::of(token.as_bytes());
+        let is_theirs =
+            |(_, record): &(_, &PersonRecord)| record.token_sha256.as_ref() == Some(&hash);
+        let found = self.known.iter().find(is_theirs);
+        found.map(person).ok_or(Stranger::Token)
+    }
+
+    /// Returns the person of this name.
+    pub fn named(&self, name: &str) -> Option<Person> {
+        self.all()
+            .into_iter()
+            .find(|person| person.name.as_str() == name)
+    }
+}
+
+fn person((name, record): (&UserSlug, &PersonRecord)) -> Person {
+    Person {
+        name: name.clone(),
+        roles: record.roles.clone(),
+        rights: record.rights.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> UserSlug {
+        UserSlug::parse(text).unwrap()
+    }
+
+    fn two() -> People {
+        let ada = PersonRecord {
+            user: Some("ada-login".to_owned()),
+            rights: [Right::Approve].into(),
+            ..PersonRecord::default()
+        };
+        let bob = PersonRecord {
+            token_sha256: Some(ContentHash::of(b"token of bob")),
+            roles: [Role::Technical].into(),
+            ..PersonRecord::default()
+        };
+        let known = [(name("ada"), ada), (name("bob"), bob)].into();
+        People::new(known, name("eve"))
+    }
+
+    #[test]
+    fn where_nobody_is_named_whoever_is_there_may_do_everything() {
+        let people = People::new(BTreeMap::new(), name("eve"));
+        let eve = people.at_terminal("anybody").unwrap();
+        assert_eq!(eve, Person::alone(name("eve")));
+        assert!(Right::ALL.iter().all(|right| eve.demand(*right).is_ok()));
+        assert_eq!(people.all(), [eve]);
+        // There is no token that would name them elsewhere.
+        assert_eq!(people.with_token(""), Err(Stranger::Token));
+    }
+
+    #[test]
+    fn people_are_known_by_their_user_or_token_and_may_do_what_is_said() {
+        let people = two();
+        let ada = people.at_terminal("ada-login").unwrap();
+        assert_eq!(ada.demand(Right::Approve), Ok(()));
+        let refused = ada.demand(Right::Land).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`ada` may not land; add `land` to `rights` of `[people.ada]`, or let somebody do it who may"
+        );
+        let bob = people.with_token("token of bob").unwrap();
+        assert_eq!((bob.name.as_str(), bob.rights.len()), ("bob", 0));
+        assert_eq!(people.with_token("token of ada"), Err(Stranger::Token));
+        for user in ["eve", "ada", ""] {
+            assert_eq!(
+                people.at_terminal(user),
+                Err(Stranger::User(user.to_owned()))
+            );
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What people answer, and what it takes to answer so.
+
+use ropewalk_config::questions::Trigger;
+use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::questions::{self, AnswerError, Answered, Given};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::question::Question;
+use ropewalk_schemas::{ChoiceId, QuestionId};
+use ropewalk_store::ReadError;
+
+use crate::people::{Forbidden, Person};
+
+/// Says why an answer of a person was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum RefusedAnswer {
+    /// The person may not decide so.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// It is no answer, or comes too late.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+impl From<ReadError> for RefusedAnswer {
+    fn from(error: ReadError) -> Self {
+        Self::Answer(error.into())
+    }
+}
+
+/// Records the answer of `person`, who may decide so; the second answer is told who was first.
+pub async fn answer<'a>(
+    context: &Context,
+    id: QuestionId,
+    given: impl Into<Given<'a>>,
+    person: &Person,
+    channel: &str,
+) -> Result<Answered, RefusedAnswer> {
+    let given = given.into();
+    if let Some(question) = context.store.get::<Question>(&id.to_string()).await?
+        && let Some(right) = needed(
+            &question.trigger,
+            questions::chosen(&question, given).as_ref(),
+        )
+    {
+        person.demand(right)?;
+    }
+    let by = person.name.as_str();
+    Ok(questions::answer(context, id, given, by, channel).await?)
+}
+
+/// Returns what it takes to choose this.
+fn needed(trigger: &str, choice: Option<&ChoiceId>) -> Option<Right> {
+    Trigger::parse(trigger)?.right(choice?)
+}
