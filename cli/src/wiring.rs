@@ -9,6 +9,7 @@ mod processes;
 mod reach;
 mod retention;
 mod sandbox;
+mod serving;
 mod transport;
 mod vigil;
 
@@ -32,6 +33,7 @@ pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
+pub(crate) use serving::door;
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};
 

@@ -5,6 +5,7 @@ mod models;
 mod people;
 mod project;
 mod sandbox;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use project::{
     RehearsalSettings, StoreLocation, StoreSettings, Transport,
 };
 pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
+pub use server::ServerSettings;
 
 pub(crate) use project::{credentials, without_password};
 
@@ -45,6 +47,8 @@ pub struct Config {
     pub bus: BusSettings,
     /// The store.
     pub store: StoreSettings,
+    /// The API.
+    pub server: Box<ServerSettings>,
     /// The models by role.
     pub models: ModelSettings,
     /// Changed or added providers by name.

@@ -16,6 +16,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The use of a model that builds.
@@ -31,7 +32,7 @@ pub struct Waits {
 }
 
 /// What is no build and no task, and waits for an answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Asking {
     /// What waits.
     pub waiter: About,

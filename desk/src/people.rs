@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::{ContentHash, UserSlug};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Somebody who is known, with what they are asked about and what they may do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Person {
     /// The name.
     pub name: UserSlug,

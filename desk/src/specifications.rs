@@ -228,10 +228,14 @@ pub async fn revise(
     by: &UserSlug,
     feedback: &str,
 ) -> Result<(), RequestError> {
-    change(context, spec, async |found, context, changes| {
-        add_revision(changes, context, found, by, feedback).await
-    })
-    .await
+    loop {
+        let (found, context) = opened(context, spec).await?;
+        let mut changes = ChangeSet::new();
+        let reason = add_revision(&mut changes, &context, &found, by, feedback).await?;
+        if closed(changes, &context, &found, reason).await? {
+            return Ok(());
+        }
+    }
 }
 
 /// Adds to `changes` that another revision is asked for; returns why what was asked about the last one is closed.
@@ -301,22 +305,22 @@ pub async fn reject(
 ) -> Result<(), RequestError> {
     by.demand(Right::Approve)?;
     let reason = checked(reason)?;
-    change(context, spec, async |found, context, changes| {
-        let state = found
-            .state
-            .to(SpecState::Rejected)
-            .map_err(|_| RequestError::State {
-                spec,
-                state: found.state,
-                what: "it cannot be rejected any more",
-            })?;
+    loop {
+        let (found, context) = opened(context, spec).await?;
+        let rejected = found.state.to(SpecState::Rejected);
+        let state = rejected.map_err(|_| RequestError::State {
+            spec,
+            state: found.state,
+            what: "it cannot be rejected any more",
+        })?;
         let after = Specification {
             state,
             reason: Some(reason.to_owned()),
             updated_at: context.now(),
             ..found.record.clone()
         };
-        changes.update(found, &after);
+        let mut changes = ChangeSet::new();
+        changes.update(&found, &after);
         changes.emit(context.event(
             Subject::specification(spec),
             Payload::SpecRejected(SpecRejected {
@@ -326,39 +330,42 @@ pub async fn reject(
                 reason: reason.to_owned(),
             }),
         ));
-        Ok("the specification was rejected")
-    })
-    .await
+        let reason = "the specification was rejected";
+        if closed(changes, &context, &found, reason).await? {
+            return Ok(());
+        }
+    }
 }
 
-/// Changes a specification on the word of a person, again when somebody else was faster, and closes what was asked
-/// about it for the reason that `decide` returns.
-async fn change<Decide>(context: &Context, spec: SpecId, decide: Decide) -> Result<(), RequestError>
-where
-    Decide: AsyncFn(
-        &Versioned<Specification>,
-        &Context,
-        &mut ChangeSet,
-    ) -> Result<&'static str, RequestError>,
-{
-    loop {
-        let found = context
-            .store
-            .get::<Specification>(&spec.to_string())
-            .await?;
-        let found = found.ok_or(RequestError::UnknownSpecification(spec))?;
-        let context = context
-            .for_claim(found.correlation_id, Priority::URGENT)
-            .because_of_newest(Subject::specification(spec), "spec.generated")
-            .await?;
-        let mut changes = ChangeSet::new();
-        let reason = decide(&found, &context, &mut changes).await?;
-        close_questions(&mut changes, &context, &found, reason).await?;
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(()),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+/// Loads a specification that a person decides about, with a context in which its last revision is the cause.
+async fn opened(
+    context: &Context,
+    spec: SpecId,
+) -> Result<(Versioned<Specification>, Context), RequestError> {
+    let found = context
+        .store
+        .get::<Specification>(&spec.to_string())
+        .await?;
+    let found = found.ok_or(RequestError::UnknownSpecification(spec))?;
+    let context = context
+        .for_claim(found.correlation_id, Priority::URGENT)
+        .because_of_newest(Subject::specification(spec), "spec.generated")
+        .await?;
+    Ok((found, context))
+}
+
+/// Commits what a person decided, and closes what was asked about it for `reason`; somebody else may have been faster.
+async fn closed(
+    mut changes: ChangeSet,
+    context: &Context,
+    found: &Specification,
+    reason: &str,
+) -> Result<bool, RequestError> {
+    close_questions(&mut changes, context, found, reason).await?;
+    match context.store.commit(changes).await {
+        Ok(_) => Ok(true),
+        Err(CommitError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

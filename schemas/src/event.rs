@@ -334,6 +334,15 @@ impl EventPattern {
         }
     }
 
+    /// Selects a type or a family that there is; `None` where nothing is called so.
+    pub fn known(text: &str) -> Option<Self> {
+        let pattern = Self::of(text);
+        let any = ComponentName::parse("any").ok()?;
+        let mut types = crate::Payload::TYPES.iter();
+        let is_known = types.any(|known| pattern.matches(known, &any));
+        is_known.then_some(pattern)
+    }
+
     /// Narrows the pattern to one source.
     pub fn from_source(self, source: ComponentName) -> Self {
         Self {

@@ -42,6 +42,7 @@ pub const TABLES: &[&Table] = &[
     schemas::deaths::Deaths::TABLE,
     schemas::outage::Outage::TABLE,
     schemas::wish::Wish::TABLE,
+    schemas::keyed_request::KeyedRequest::TABLE,
 ];
 
 /// Says how a record becomes a row: `record! { Type in "table" (key expression) { column: kind = value, … } }`.
@@ -81,6 +82,7 @@ mod tests {
                 include_str!("../migrations/sqlite/0004_deaths.sql"),
                 include_str!("../migrations/sqlite/0005_outages.sql"),
                 include_str!("../migrations/sqlite/0006_wishes.sql"),
+                include_str!("../migrations/sqlite/0007_keyed_requests.sql"),
             )
             .to_owned(),
             concat!(
@@ -88,6 +90,7 @@ mod tests {
                 include_str!("../migrations/postgres/0004_deaths.sql"),
                 include_str!("../migrations/postgres/0005_outages.sql"),
                 include_str!("../migrations/postgres/0006_wishes.sql"),
+                include_str!("../migrations/postgres/0007_keyed_requests.sql"),
             )
             .replace(" COLLATE \"C\"", ""),
         ];
@@ -113,6 +116,6 @@ mod tests {
                 .collect();
             assert_eq!(made, described, "{}", table.name);
         }
-        assert_eq!(TABLES.len(), 23);
+        assert_eq!(TABLES.len(), 24);
     }
 }

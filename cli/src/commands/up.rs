@@ -1,5 +1,7 @@
 //! Verb `up`: runs every agent until it is stopped.
 
+use std::net::SocketAddr;
+
 use clap::Args;
 
 use crate::app::App;
@@ -15,6 +17,9 @@ pub struct Up {
     /// The store: `sqlite` or `postgres://USER@HOST:PORT/DATABASE`.
     #[arg(long, value_parser = crate::values::store)]
     store: Option<String>,
+    /// Where the API listens, for example `127.0.0.1:7440`.
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<SocketAddr>,
 }
 
 impl Up {
@@ -25,7 +30,11 @@ impl Up {
 
     /// Runs the agents of `crew` until a signal.
     pub(super) async fn serve(self, crew: Crew, app: &App) -> Result<(), CliError> {
-        let flags = [("bus.transport", self.bus), ("store.location", self.store)];
+        let flags = [
+            ("bus.transport", self.bus),
+            ("store.location", self.store),
+            ("server.address", self.bind.map(|bind| bind.to_string())),
+        ];
         let settings: Vec<String> = flags
             .into_iter()
             .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
@@ -38,7 +47,15 @@ impl Up {
             project.config().bus.transport,
             project.state().display()
         );
+        let door = if crew.serves() {
+            wiring::door(&project).await?
+        } else {
+            None
+        };
         let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
+        if let Some(door) = door {
+            app.output.note(&host.serve(door)?)?;
+        }
         app.output.note(&summary)?;
         host.stopped().await;
         app.output.note("stopping; a second signal stops at once")?;

@@ -45,6 +45,8 @@ pub enum Role {
     Pm,
     /// Asks people, reminds them and takes their answers.
     Questions,
+    /// Serves the API.
+    Server,
 }
 
 /// Which agents a process runs.
@@ -66,6 +68,11 @@ impl Crew {
     /// Returns whether other processes run agents on the same truth.
     pub(super) const fn shares(&self) -> bool {
         matches!(self, Self::Roles(_))
+    }
+
+    /// Returns whether its process serves the API.
+    pub(crate) fn serves(&self) -> bool {
+        self.has(Role::Server)
     }
 
     fn has(&self, role: Role) -> bool {

@@ -9,12 +9,13 @@ use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
+use ropewalk_server::Door;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use tracing::{error, warn};
 
 use super::agents::{self, Crew, Parts};
 use super::processes::{self, Place};
-use super::{backups, desk, make_state, models, retention, sandbox, transport};
+use super::{backups, desk, make_state, models, retention, sandbox, serving, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::project::Project;
@@ -81,6 +82,11 @@ impl Host {
     /// Returns a context in which a person begins a chain of events.
     pub fn context(&self, source: ComponentName) -> Context {
         Context::new(&self.services, source)
+    }
+
+    /// Serves the API behind `door`; returns what people are told of it.
+    pub fn serve(&self, door: Door) -> Result<String, CliError> {
+        serving::serve(door, &self.project, &self.services, &self.supervisor)
     }
 
     /// Waits until a signal, a crash or the loss of the lock asks for the end.

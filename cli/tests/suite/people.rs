@@ -1,5 +1,7 @@
 //! People do what their rights let them, on the terminal too, and are named where they did it.
 
+mod serving;
+
 use serde_json::{Value, json};
 
 use crate::approvals::{specified, text};

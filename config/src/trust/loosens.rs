@@ -13,6 +13,8 @@ enum Rule {
     Unless(&'static str),
     /// When it is true.
     WhenTrue,
+    /// When it is true where false stands below.
+    WhenTurnedOn,
     /// When it is a larger number than the one below; where there is none below, there is no limit to loosen.
     WhenMore,
     /// When it names something that is not named below.
@@ -47,13 +49,16 @@ fn rule(key: &str) -> Rule {
         "sandbox.mode" => Rule::Unless("required"),
         "bus.transport" => Rule::Unless("embedded"),
         "store.location" => Rule::Unless("sqlite"),
+        "server.enabled" => Rule::WhenTurnedOn,
+        "server.address" => Rule::Unless("127.0.0.1:7440"),
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
         "specification.auto_generate" => Rule::WhenTrue,
         "build.package_managers"
         | "sandbox.hosts"
         | "sandbox.package_hosts"
-        | "sandbox.variables" => Rule::WhenMoreNames,
+        | "sandbox.variables"
+        | "server.hosts" => Rule::WhenMoreNames,
         // Commands run on this machine, whatever confines them.
         "gate.commands" => Rule::Always,
         _ if HARMLESS.contains(&key) => Rule::Never,
@@ -79,6 +84,7 @@ pub(super) fn does(key: &str, value: &Value, below: Option<&Value>, base: &Path)
         Rule::Always => true,
         Rule::Unless(tight) => value != tight,
         Rule::WhenTrue => value != &Value::Bool(false),
+        Rule::WhenTurnedOn => value != &Value::Bool(false) && below == Some(&Value::Bool(false)),
         Rule::WhenMore => is_more(value, below),
         Rule::WhenMoreNames => names_more(value, below),
         Rule::WhenOutside => value.as_str().is_none_or(|path| leads_out(path, base)),
@@ -161,6 +167,10 @@ mod tests {
         let generate = "specification.auto_generate";
         check(generate, &json!(true), Some(&json!(false)), true);
         check(generate, &json!(false), Some(&json!(true)), false);
+        let served = "server.enabled";
+        check(served, &json!(true), Some(&json!(false)), true);
+        check(served, &json!(false), Some(&json!(true)), false);
+        check("server.address", &json!("0.0.0.0:80"), None, true);
         let bus = json!("nats://h:1");
         check("bus.transport", &json!("embedded"), Some(&bus), false);
         check("bus.transport", &json!("nats"), None, true);

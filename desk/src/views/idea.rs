@@ -10,13 +10,14 @@ use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_schemas::{QuestionId, Slug};
 use ropewalk_store::{Query, ReadError, Store};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::records;
 use crate::ideas::standing;
 
 /// An idea in the list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct IdeaRow {
     /// Its name.
     pub slug: Slug,
@@ -39,7 +40,7 @@ pub struct IdeaRow {
 }
 
 /// An idea with what was learned and said.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct IdeaView {
     /// The idea.
     #[serde(flatten)]

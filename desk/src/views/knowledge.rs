@@ -2,12 +2,13 @@
 
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
 use ropewalk_store::{Query, ReadError, Store};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::records;
 
 /// An item with where it was used.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct KnowledgeView {
     /// The item.
     #[serde(flatten)]

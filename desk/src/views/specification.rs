@@ -6,11 +6,12 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::{QuestionId, Slug, SpecId};
 use ropewalk_store::{Query, ReadError, Store, revision_key};
+use schemars::JsonSchema;
 use serde::Serialize;
 use similar::TextDiff;
 
 /// A specification in the list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SpecificationRow {
     /// The specification.
     #[serde(flatten)]
@@ -21,7 +22,7 @@ pub struct SpecificationRow {
 }
 
 /// A specification with its newest revision.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SpecificationView {
     /// The specification.
     #[serde(flatten)]
@@ -63,7 +64,7 @@ pub async fn show(
 }
 
 /// What changed between two revisions of a specification.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RevisionDifference {
     /// The specification.
     pub id: SpecId,

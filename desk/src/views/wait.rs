@@ -4,11 +4,12 @@ use chrono::{DateTime, Utc};
 use ropewalk_coordination::graph::{Cycle, WaitGraph};
 use ropewalk_coordination::waits::{self, Asking, Waits};
 use ropewalk_schemas::wait::Wait;
-use ropewalk_store::{ReadError, Store};
+use ropewalk_store::{ReadError, Record, Store};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Somebody who waits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WaitRow {
     /// A task or a build.
@@ -18,6 +19,14 @@ pub enum WaitRow {
 }
 
 impl WaitRow {
+    /// Returns what tells it from all others.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Party(wait) => wait.key(),
+            Self::Other(asking) => asking.name(),
+        }
+    }
+
     /// Returns since when.
     pub const fn since(&self) -> DateTime<Utc> {
         match self {
@@ -28,7 +37,7 @@ impl WaitRow {
 }
 
 /// Everybody who waits, and who waits for each other.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct WaitsView {
     /// Tasks and builds.
     pub waits: Vec<Wait>,

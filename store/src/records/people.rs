@@ -1,6 +1,7 @@
-//! Rows of questions.
+//! Rows of questions, and of what people asked under a key.
 
 use ropewalk_schemas::BuildId;
+use ropewalk_schemas::keyed_request::KeyedRequest;
 use ropewalk_schemas::question::{About, Question};
 
 use super::record;
@@ -24,4 +25,8 @@ record!(Question, "questions", |question| question.id.to_string(), {
     "build": text = build(&question.about),
     "due": integer = question.due_at,
     "asked_at": integer = question.asked_at,
+});
+
+record!(KeyedRequest, "keyed_requests", |request| request.key.clone(), {
+    "at": integer = request.at,
 });

@@ -1,7 +1,7 @@
 //! Selects events by the flags of `list` and `tail`.
 
 use clap::Args;
-use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Payload, Subject};
+use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject};
 use ropewalk_store::EventFilter;
 
 /// Which events.
@@ -35,14 +35,7 @@ impl Filter {
 }
 
 fn pattern(text: &str) -> Result<EventPattern, String> {
-    let pattern = EventPattern::of(text);
-    let any = ComponentName::parse("any").map_err(|error| error.to_string())?;
-    if Payload::TYPES
-        .iter()
-        .any(|known| pattern.matches(known, &any))
-    {
-        Ok(pattern)
-    } else {
-        Err("no event type is called so; write for example `task.failed` or `alert.*`".to_owned())
-    }
+    EventPattern::known(text).ok_or_else(|| {
+        "no event type is called so; write for example `task.failed` or `alert.*`".to_owned()
+    })
 }

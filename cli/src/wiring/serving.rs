@@ -1,0 +1,61 @@
+//! Serves the API in a process that runs agents: its address is taken before they begin, and it may be gone without them.
+
+use std::sync::Arc;
+
+use ropewalk_config::Origin;
+use ropewalk_orchestrator::Services;
+use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::idea::Idea;
+use ropewalk_server::{Address, Door, ListenError, Options, Server};
+use tracing::warn;
+
+use crate::error::CliError;
+use crate::project::Project;
+
+/// The key of the address.
+const ADDRESS: &str = "server.address";
+
+/// Takes the address of the API; `None` where it is switched off, or where the default one cannot be had.
+pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
+    let settings = &project.config().server;
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let address = Address {
+        socket: settings.address,
+        chosen: project.loaded.origin(ADDRESS) != Origin::Default,
+    };
+    match Door::open(address, &project.people).await {
+        Ok(door) => Ok(Some(door)),
+        // Nobody asked for it, so that nothing else is kept from running.
+        Err(error) if !address.chosen => {
+            warn!("the API is not served: {error}");
+            Ok(None)
+        }
+        Err(error @ ListenError::Taken(_)) => Err(CliError::refused("address-taken", error)),
+        Err(error) => Err(CliError::refused("address", error)),
+    }
+}
+
+/// Serves behind `door`; returns what people are told of it.
+pub(super) fn serve(
+    door: Door,
+    project: &Project,
+    services: &Services,
+    supervisor: &Supervisor,
+) -> Result<String, CliError> {
+    let places = project.places();
+    let options = Options {
+        people: (*project.people).clone(),
+        hosts: project.config().server.hosts.clone(),
+        folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
+    };
+    let server = Server::new(door, options, services.clone())?;
+    let told = match project.person() {
+        Ok(person) => format!("the API: {}", server.link(person)),
+        // Whoever runs this is nobody; people come with their tokens.
+        Err(_) => format!("the API listens on http://{}", server.address()),
+    };
+    server.serve(supervisor);
+    Ok(told)
+}

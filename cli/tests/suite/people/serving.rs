@@ -1,0 +1,113 @@
+//! `up` serves the API, and never does less for that.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::approvals::{specified, text, until};
+use crate::world::World;
+
+/// Who asks with a token.
+const TOKEN: &str = "the-token-of-ada-for-tests";
+
+/// Returns what `up` says once it says something with `part`.
+fn said(world: &World, part: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(world.root().join("up.log")).unwrap_or_default();
+        if let Some(line) = log.lines().find(|line| line.contains(part)) {
+            return line.to_owned();
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "{log}");
+    }
+}
+
+/// Returns the address that `up` serves on.
+fn address(world: &World) -> String {
+    let line = said(world, "the API");
+    let rest = line.split_once("http://").unwrap().1;
+    rest.split('/').next().unwrap().to_owned()
+}
+
+/// Sends one request over a connection of its own, and returns the status and the body of the answer.
+fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Value) {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+/// Names ada, who has a token and may everything.
+fn with_token(world: &World) {
+    let hash = ropewalk_schemas::ContentHash::of(TOKEN.as_bytes());
+    let rights = json!(["approve", "land", "spend", "stop"]);
+    let people = format!("[people.ada]\ntoken_sha256 = \"{hash}\"\nrights = {rights}\n");
+    let directory = world.home().join(".config/ropewalk");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), people).unwrap();
+}
+
+#[test]
+fn what_is_approved_over_the_api_is_built() {
+    let world = World::scripted();
+    let spec = specified(&world);
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    with_token(&world);
+    let up = world.up_with(&[]);
+    let address = address(&world);
+    let (status, shown) = ask(&address, &format!("GET /api/specifications/{id}"), None);
+    assert_eq!((status, &shown["hash"]), (200, &json!(hash)));
+    // What the terminal shows, word for word.
+    assert_eq!(shown, world.json(&format!("spec show {id}")));
+    let path = format!("POST /api/specifications/{id}/approve");
+    let (status, approved) = ask(&address, &path, Some(&json!({ "hash": hash })));
+    assert_eq!(
+        (status, &approved["revision"]),
+        (200, &json!(1)),
+        "{approved}"
+    );
+    let builds = until(&world, "build list", |builds| builds[0]["tasks_total"] == 3);
+    assert_eq!(builds[0]["hash"], hash);
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+    let connected = TcpStream::connect(&address);
+    assert!(connected.is_err(), "nobody serves any more");
+}
+
+#[test]
+fn a_taken_default_moves_on_a_chosen_address_is_refused_and_off_is_off() {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
+    let world = World::scripted();
+    let said = world.refused(&format!("up --bind {taken}"), 1);
+    assert!(
+        said.contains("is taken; set another with `--bind`"),
+        "{said}"
+    );
+    let said = world.refused("up --bind 0.0.0.0:0", 1);
+    assert!(
+        said.contains("nobody is named who may log in; add `[people.NAME]`"),
+        "{said}"
+    );
+    world.refused("up --bind somewhere", 3);
+    let (one, other) = (World::scripted(), World::scripted());
+    let (up, second) = (one.up(), other.up());
+    assert_ne!(address(&one), address(&other));
+    drop((up, second));
+    let off = world.up_with(&[("ROPEWALK_SERVER__ENABLED", "false")]);
+    assert_eq!(off.stop(Signal::SIGTERM), Some(0));
+    let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
+    assert!(!log.contains("the API"), "{log}");
+}

@@ -1,0 +1,110 @@
+//! Lists the resources, and what stands before them.
+
+pub(crate) mod events;
+pub(crate) mod ideas;
+pub(crate) mod profile;
+pub(crate) mod questions;
+pub(crate) mod running;
+pub(crate) mod specifications;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::InvalidId;
+use ropewalk_store::{Record, Store, Versioned};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::guard::intake::intake;
+use crate::guard::{here, known, outer};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::{document, health};
+
+/// Returns everything that is served.
+pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router {
+    let (resources, paths) = resources().split_for_parts();
+    let document = Arc::new(document::complete(&paths));
+    let described = get(async move || Json(Value::clone(&document)));
+    let guarded = resources
+        .route("/api/openapi.json", described)
+        .layer(from_fn_with_state((shared.clone(), tasks.clone()), intake))
+        .layer(from_fn_with_state(shared.clone(), known));
+    let open = Router::new()
+        .route("/livez", get(health::livez))
+        .route("/healthz", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .layer(from_fn(here));
+    Router::new()
+        .merge(guarded)
+        .merge(open)
+        .route("/login", get(profile::login))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(from_fn_with_state(shared.clone(), outer))
+        .with_state(shared.clone())
+}
+
+fn resources() -> OpenApiRouter<Shared> {
+    OpenApiRouter::with_openapi(document::base())
+        .routes(routes!(profile::show, profile::leave))
+        .routes(routes!(profile::people))
+        .routes(routes!(ideas::list, ideas::begin))
+        .routes(routes!(ideas::show))
+        .routes(routes!(ideas::say))
+        .routes(routes!(ideas::finish))
+        .routes(routes!(ideas::abandon))
+        .routes(routes!(specifications::list))
+        .routes(routes!(specifications::generate))
+        .routes(routes!(specifications::show))
+        .routes(routes!(specifications::compare))
+        .routes(routes!(specifications::approve))
+        .routes(routes!(specifications::revise))
+        .routes(routes!(specifications::reject))
+        .routes(routes!(questions::list))
+        .routes(routes!(questions::show))
+        .routes(routes!(questions::answer))
+        .routes(routes!(events::list))
+        .routes(routes!(running::waits))
+        .routes(routes!(running::locks))
+        .routes(routes!(running::agents))
+        .routes(routes!(running::alerts))
+}
+
+async fn nowhere() -> Response {
+    let text = "there is nothing here; `GET /api/openapi.json` shows what there is";
+    Problem::new(StatusCode::NOT_FOUND, "unknown-path", text).into_response()
+}
+
+async fn no_such_method() -> Response {
+    let text = "this cannot be done here; `GET /api/openapi.json` shows what can";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "unknown-path", text).into_response()
+}
+
+/// Finds the row that an id of a path names; one that is no id names nothing either.
+async fn find<R: Record>(
+    store: &Store,
+    id: &str,
+    noun: &str,
+    list: &str,
+) -> Result<Versioned<R>, Problem> {
+    let unknown = || Problem::unknown(noun, id, list);
+    let whole = id.parse::<uuid::Uuid>().map_err(|_| unknown())?;
+    let found = store.get::<R>(&whole.to_string()).await?;
+    found.ok_or_else(unknown)
+}
+
+/// Says which field holds a name that is none.
+fn unreadable(field: &str) -> impl FnOnce(InvalidId) -> Problem + '_ {
+    move |error| Problem::usage(format!("`{field}` cannot be understood: {error}"))
+}
+
+/// What every handler takes.
+type Here = State<Shared>;

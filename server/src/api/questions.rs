@@ -1,0 +1,126 @@
+//! Questions: what waits for people, and what they answer.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use ropewalk_desk::questions;
+use ropewalk_orchestrator::questions::{Given as Reply, rank};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
+use ropewalk_store::{Query, Versioned};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Here, find, unreadable};
+use crate::page::{Page, Part};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::{Asker, Json as Taking, Parameters};
+
+/// Where questions are listed.
+const LIST: &str = "/api/questions";
+/// Where the answers of requests come from.
+const CHANNEL: &str = "api";
+
+/// Which questions are wanted.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Closed ones too.
+    all: bool,
+    /// Only those about this idea.
+    idea: Option<String>,
+    /// At most so many entries: 1 to 500, 100 where nothing is said.
+    limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// An answer: a choice by its id, or words where the question takes them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Given {
+    /// The id of a choice.
+    choice: Option<String>,
+    /// The words: beside a choice that takes some, or alone.
+    text: Option<String>,
+}
+
+/// What was accepted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answered {
+    id: QuestionId,
+    /// What was chosen; none where words alone are the answer.
+    choice: Option<ChoiceId>,
+    /// The words, else the label of the choice.
+    answer: String,
+}
+
+/// Lists the questions, the most urgent first.
+#[utoipa::path(get, path = "/api/questions", operation_id = "list_questions", params(Which), responses(
+    (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfQuestion"))
+))]
+pub(crate) async fn list(
+    State(shared): Here,
+    Parameters(which): Parameters<Which>,
+) -> Result<Json<Page<Question>>, Problem> {
+    let mut query = Query::new();
+    if !which.all {
+        query = query.equal("state", QuestionState::Pending.as_str());
+    }
+    if let Some(idea) = &which.idea {
+        let idea = Slug::parse(idea).map_err(unreadable("idea"))?;
+        query = query.equal("idea", idea.as_str());
+    }
+    let rows = shared.services.store.list::<Question>(query).await?;
+    let mut found: Vec<Question> = rows.into_iter().map(Versioned::into_inner).collect();
+    found.sort_by_key(rank);
+    let part = Part {
+        limit: which.limit,
+        cursor: which.cursor,
+    };
+    part.of(found, |question| question.id.to_string()).map(Json)
+}
+
+/// Shows a question with its choices.
+#[utoipa::path(get, path = "/api/questions/{id}", operation_id = "show_question",
+    params(("id" = String, Path, description = "Its id.")), responses(
+    (status = 200, description = "The question.", body = ref("#/components/schemas/Question"))
+))]
+pub(crate) async fn show(
+    State(shared): Here,
+    Path(id): Path<String>,
+) -> Result<Json<Question>, Problem> {
+    Ok(Json(found(&shared, &id).await?.into_inner()))
+}
+
+/// Answers a question, once.
+#[utoipa::path(post, path = "/api/questions/{id}/answer", operation_id = "answer_question",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Given"), content_type = "application/json"), responses(
+    (status = 200, description = "It was accepted.", body = ref("#/components/schemas/Answered"))
+))]
+pub(crate) async fn answer(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(given): Taking<Given>,
+) -> Result<Json<Answered>, Problem> {
+    let id = found(&shared, &id).await?.id;
+    let choice = given.choice.as_deref().map(ChoiceId::parse);
+    let choice = choice.transpose().map_err(unreadable("choice"))?;
+    let reply = match (&choice, given.text.as_deref()) {
+        (Some(choice), words) => Reply::Picked(choice, words),
+        (None, text) => Reply::Typed(text.unwrap_or_default()),
+    };
+    let done = questions::answer(&shared.context(), id, reply, &person, CHANNEL).await?;
+    Ok(Json(Answered {
+        id: done.id,
+        choice: done.choice,
+        answer: done.answer,
+    }))
+}
+
+async fn found(shared: &Shared, id: &str) -> Result<Versioned<Question>, Problem> {
+    find(&shared.services.store, id, "question", LIST).await
+}

@@ -1,0 +1,222 @@
+//! Specifications: asked for, read, compared, approved, revised and put away.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use ropewalk_desk::specifications;
+use ropewalk_desk::views::specification::{
+    self, RevisionDifference, SpecificationRow, SpecificationView,
+};
+use ropewalk_schemas::specification::{Complexity, Price, Specification};
+use ropewalk_schemas::{ContentHash, Priority, Slug, SpecId};
+use ropewalk_store::Versioned;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Here, find, unreadable};
+use crate::page::{Page, Part};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::{Asker, Json as Taking, Parameters};
+
+/// Where specifications are listed.
+const LIST: &str = "/api/specifications";
+
+/// The specification that is wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// The name of the idea.
+    idea: String,
+    /// How large the plan may become; `medium` where nothing is said.
+    complexity: Option<Complexity>,
+}
+
+/// A specification that was asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Asked {
+    spec: SpecId,
+}
+
+/// A yes to one revision.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approval {
+    /// The hash of the revision that was read.
+    hash: String,
+    /// How urgent its build is: 1 (highest) to 10, 5 where nothing is said.
+    priority: Option<u8>,
+}
+
+/// What was approved.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Approved {
+    spec: SpecId,
+    revision: u32,
+    hash: ContentHash,
+    price: Option<Price>,
+}
+
+/// What a person wants to be different, or why it is put away.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Feedback {
+    /// The words.
+    text: String,
+}
+
+/// Which specifications are wanted.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Only those of this idea.
+    idea: Option<String>,
+    /// At most so many entries: 1 to 500, 100 where nothing is said.
+    limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which revisions are compared.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Between {
+    /// The earlier; the one before the later where nothing is said.
+    from: Option<u32>,
+    /// The later; the newest where nothing is said.
+    to: Option<u32>,
+}
+
+/// Lists the specifications, the oldest first.
+#[utoipa::path(get, path = "/api/specifications", operation_id = "list_specifications", params(Which), responses(
+    (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfSpecificationRow"))
+))]
+pub(crate) async fn list(
+    State(shared): Here,
+    Parameters(which): Parameters<Which>,
+) -> Result<Json<Page<SpecificationRow>>, Problem> {
+    let idea = which.idea.as_deref().map(Slug::parse);
+    let idea = idea.transpose().map_err(unreadable("idea"))?;
+    let rows = specification::list(&shared.services.store, idea.as_ref()).await?;
+    let part = Part {
+        limit: which.limit,
+        cursor: which.cursor,
+    };
+    part.of(rows, |row| row.specification.id.to_string())
+        .map(Json)
+}
+
+/// Asks for the specification of an idea.
+#[utoipa::path(post, path = "/api/specifications/generate", operation_id = "generate_specification",
+    request_body(content = ref("#/components/schemas/Wanted"), content_type = "application/json"), responses(
+    (status = 202, description = "It is asked for; `spec.generated` follows.", body = ref("#/components/schemas/Asked"))
+))]
+pub(crate) async fn generate(
+    State(shared): Here,
+    Asker(person): Asker,
+    Taking(wanted): Taking<Wanted>,
+) -> Result<(StatusCode, Json<Asked>), Problem> {
+    let idea = Slug::parse(&wanted.idea).map_err(unreadable("idea"))?;
+    let (context, by) = (shared.context(), &person.name);
+    let complexity = wanted.complexity.unwrap_or(Complexity::Medium);
+    let spec = specifications::request(&context, &idea, by, complexity).await?;
+    Ok((StatusCode::ACCEPTED, Json(Asked { spec })))
+}
+
+/// Shows a specification with its newest revision.
+#[utoipa::path(get, path = "/api/specifications/{id}", operation_id = "show_specification",
+    params(("id" = String, Path, description = "Its id.")), responses(
+    (status = 200, description = "The specification.", body = ref("#/components/schemas/SpecificationView"))
+))]
+pub(crate) async fn show(
+    State(shared): Here,
+    Path(id): Path<String>,
+) -> Result<Json<SpecificationView>, Problem> {
+    let found = found(&shared, &id).await?.into_inner();
+    let view = specification::show(&shared.services.store, found).await?;
+    Ok(Json(view))
+}
+
+/// Compares two revisions of a specification.
+#[utoipa::path(get, path = "/api/specifications/{id}/difference", operation_id = "compare_revisions",
+    params(("id" = String, Path, description = "Its id."), Between), responses(
+    (status = 200, description = "What differs.", body = ref("#/components/schemas/RevisionDifference"))
+))]
+pub(crate) async fn compare(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Parameters(between): Parameters<Between>,
+) -> Result<Json<RevisionDifference>, Problem> {
+    let found = found(&shared, &id).await?;
+    let (store, Between { from, to }) = (&shared.services.store, between);
+    let difference = specification::compare(store, &found, from, to).await?;
+    Ok(Json(difference))
+}
+
+/// Approves exactly the revision of a hash; its build begins.
+#[utoipa::path(post, path = "/api/specifications/{id}/approve", operation_id = "approve_specification",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Approval"), content_type = "application/json"), responses(
+    (status = 200, description = "It is approved; `build.started` follows.", body = ref("#/components/schemas/Approved"))
+))]
+pub(crate) async fn approve(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(approval): Taking<Approval>,
+) -> Result<Json<Approved>, Problem> {
+    let found = found(&shared, &id).await?;
+    let hash = ContentHash::parse(&approval.hash).map_err(unreadable("hash"))?;
+    let priority = match approval.priority {
+        None => Priority::DEFAULT,
+        Some(number) => Priority::new(number).map_err(unreadable("priority"))?,
+    };
+    let context = shared.context();
+    let done = specifications::approve(&context, found.id, &hash, &person, priority).await?;
+    Ok(Json(Approved {
+        spec: done.spec,
+        revision: done.revision,
+        hash: done.hash,
+        price: done.price,
+    }))
+}
+
+/// Asks for another revision.
+#[utoipa::path(post, path = "/api/specifications/{id}/revise", operation_id = "revise_specification",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Feedback"), content_type = "application/json"), responses(
+    (status = 202, description = "It is asked for; `spec.generated` follows.", body = ref("#/components/schemas/Asked"))
+))]
+pub(crate) async fn revise(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(feedback): Taking<Feedback>,
+) -> Result<(StatusCode, Json<Asked>), Problem> {
+    let spec = found(&shared, &id).await?.id;
+    specifications::revise(&shared.context(), spec, &person.name, &feedback.text).await?;
+    Ok((StatusCode::ACCEPTED, Json(Asked { spec })))
+}
+
+/// Puts a specification away.
+#[utoipa::path(post, path = "/api/specifications/{id}/reject", operation_id = "reject_specification",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Feedback"), content_type = "application/json"), responses(
+    (status = 200, description = "It is put away.", body = ref("#/components/schemas/Asked"))
+))]
+pub(crate) async fn reject(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(feedback): Taking<Feedback>,
+) -> Result<Json<Asked>, Problem> {
+    let spec = found(&shared, &id).await?.id;
+    specifications::reject(&shared.context(), spec, &person, &feedback.text).await?;
+    Ok(Json(Asked { spec }))
+}
+
+async fn found(shared: &Shared, id: &str) -> Result<Versioned<Specification>, Problem> {
+    find(&shared.services.store, id, "specification", LIST).await
+}

@@ -1,0 +1,132 @@
+//! Describes the resources as OpenAPI: paths by what stands beside the handlers, schemas by the types themselves.
+
+use ropewalk_desk::people::Person;
+use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
+use ropewalk_desk::views::specification::{
+    RevisionDifference, SpecificationRow, SpecificationView,
+};
+use ropewalk_desk::views::wait::WaitRow;
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::question::Question;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+
+use crate::api::{events, ideas, profile, questions, specifications};
+use crate::page::Page;
+use crate::problem;
+
+/// What may be said to any request.
+const PROBLEMS: [(&str, &str); 12] = [
+    ("400", "What was asked cannot be understood."),
+    ("401", "Nobody is logged in."),
+    ("403", "This person, host, origin or page may not."),
+    ("404", "Nothing has this id."),
+    ("408", "The body did not come in time."),
+    ("409", "What is there now stands against it."),
+    ("413", "The body is too large."),
+    ("415", "The body is not JSON."),
+    ("429", "Too many requests."),
+    ("500", "The program failed."),
+    ("503", "The program is about to stop."),
+    ("504", "The answer takes too long."),
+];
+
+#[derive(utoipa::OpenApi)]
+#[openapi(info(
+    title = "Ropewalk",
+    description = "The verbs and views of Ropewalk. Errors are problem+json with the codes of the terminal.",
+    license(name = "MIT OR Apache-2.0")
+))]
+struct Base;
+
+/// Returns the document without its paths.
+pub(crate) fn base() -> OpenApi {
+    Base::openapi()
+}
+
+/// Completes the document of the paths with schemas, problems and how to log in.
+pub(crate) fn complete(paths: &OpenApi) -> Value {
+    let mut document = serde_json::to_value(paths).unwrap_or_default();
+    let operations = document
+        .get_mut("paths")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(Map::values_mut)
+        .filter_map(Value::as_object_mut)
+        .flat_map(Map::values_mut);
+    for operation in operations {
+        if let Some(responses) = operation
+            .get_mut("responses")
+            .and_then(Value::as_object_mut)
+        {
+            for (status, description) in PROBLEMS {
+                responses.entry(status).or_insert_with(|| told(description));
+            }
+        }
+    }
+    document["components"] = json!({
+        "schemas": schemas(),
+        "securitySchemes": {
+            "token": { "type": "http", "scheme": "bearer" },
+        },
+    });
+    document["security"] = json!([{ "token": [] }]);
+    document
+}
+
+fn told(description: &str) -> Value {
+    json!({
+        "description": description,
+        "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
+    })
+}
+
+/// Returns the schemas of everything that is taken and given.
+fn schemas() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let adds: [fn(&mut SchemaGenerator); 27] = [
+        add::<problem::Body>,
+        add::<Person>,
+        add::<profile::Profile>,
+        add::<Page<Person>>,
+        add::<Page<IdeaRow>>,
+        add::<IdeaView>,
+        add::<ideas::NewIdea>,
+        add::<ideas::Begun>,
+        add::<ideas::Words>,
+        add::<ideas::Taken>,
+        add::<ideas::Reason>,
+        add::<Page<SpecificationRow>>,
+        add::<SpecificationView>,
+        add::<RevisionDifference>,
+        add::<specifications::Wanted>,
+        add::<specifications::Approval>,
+        add::<specifications::Approved>,
+        add::<specifications::Feedback>,
+        add::<specifications::Asked>,
+        add::<Page<Question>>,
+        add::<questions::Given>,
+        add::<questions::Answered>,
+        add::<Page<events::Line>>,
+        add::<Page<WaitRow>>,
+        add::<Page<Lease>>,
+        add::<Page<Component>>,
+        add::<Page<Alert>>,
+    ];
+    for add in adds {
+        add(&mut generator);
+    }
+    Value::Object(generator.take_definitions(true))
+}
+
+fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<T>();
+}

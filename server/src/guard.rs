@@ -1,0 +1,195 @@
+//! Stands before every resource: who is meant, how often, who asks, and whether a page of somebody else made them.
+
+pub(crate) mod hosts;
+pub(crate) mod intake;
+pub(crate) mod rate;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ropewalk_desk::people::Person;
+use ropewalk_runtime::Supervisor;
+
+use crate::problem::Problem;
+use crate::shared::Shared;
+use rate::Kind;
+
+/// The header in which a page proves that it is ours.
+const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
+
+/// What every answer says to browsers: nothing of it is a page, and nobody frames or keeps it.
+const HEADERS: [(HeaderName, HeaderValue); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+    ),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
+    (
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// What a page has to send, where somebody is logged in by a cookie.
+#[derive(Debug, Clone)]
+pub(crate) struct Csrf(pub(crate) Option<String>);
+
+/// Answers nobody who means another server, or asks too often; no crash of a handler is more than an answer.
+pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let outcome = match admitted(&shared, &request) {
+        Ok(()) => Supervisor::guard("api", next.run(request))
+            .await
+            .map_err(|crash| Problem::failed(&crash)),
+        Err((problem, rests)) => Ok(refused(problem, rests)),
+    };
+    let mut response = outcome.unwrap_or_else(IntoResponse::into_response);
+    shared.counters.answered(response.status());
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
+    response
+}
+
+fn admitted(shared: &Shared, request: &Request) -> Result<(), (Problem, Option<Duration>)> {
+    let headers = request.headers();
+    let host = text(headers, &header::HOST).unwrap_or_default();
+    if !shared.hosts.has(host) {
+        let text =
+            "this server is not called so; name its own address, or add the name to `server.hosts`";
+        let problem = Problem::new(StatusCode::FORBIDDEN, "host", text);
+        return Err((problem, None));
+    }
+    if headers.contains_key(header::ORIGIN)
+        && !text(headers, &header::ORIGIN).is_some_and(|origin| shared.hosts.has_origin(origin))
+    {
+        let text = "a page of somebody else may not ask here; open one of this server";
+        let problem = Problem::new(StatusCode::FORBIDDEN, "origin", text);
+        return Err((problem, None));
+    }
+    let peer = peer(request);
+    let now = shared.services.clock.now();
+    let mut rates = shared.rates();
+    let counted = rates.count(Kind::Request, &peer, now);
+    counted.map_err(|rests| (too_many(), Some(rests)))
+}
+
+fn too_many() -> Problem {
+    let text = "too many requests; wait as long as `Retry-After` says";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many", text)
+}
+
+fn refused(problem: Problem, rests: Option<Duration>) -> Response {
+    let mut response = problem.into_response();
+    if let Some(rests) = rests {
+        let seconds = rests.as_secs() + u64::from(rests.subsec_nanos() > 0);
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Lets through who is known, with the person in the request.
+pub(crate) async fn known(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match who(&shared, &request) {
+        Ok((person, csrf)) => {
+            request.extensions_mut().insert(person);
+            request.extensions_mut().insert(csrf);
+            next.run(request).await
+        }
+        Err((problem, rests)) => refused(problem, rests),
+    }
+}
+
+/// Lets through who asks from this machine: what is open to everybody there is nobody else's business.
+pub(crate) async fn here(request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>();
+    if peer.is_some_and(|Peer(address)| address.ip().is_loopback()) {
+        return next.run(request).await;
+    }
+    let text = "this is told on the machine itself alone; ask there";
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", text).into_response()
+}
+
+fn who(shared: &Shared, request: &Request) -> Result<(Person, Csrf), (Problem, Option<Duration>)> {
+    let (headers, now) = (request.headers(), shared.services.clock.now());
+    let peer = peer(request);
+    if let Some(rests) = shared.rates().rests(Kind::Wrong, &peer, now) {
+        return Err((too_many(), Some(rests)));
+    }
+    let wrong = |problem: Problem| {
+        // The count that goes over the bound shows at the next request.
+        shared.rates().count(Kind::Wrong, &peer, now).ok();
+        (problem, None)
+    };
+    if let Some(authorization) = headers.get(header::AUTHORIZATION) {
+        let token = authorization
+            .to_str()
+            .ok()
+            .and_then(|text| text.strip_prefix("Bearer "));
+        let person = token.and_then(|token| shared.people.with_token(token.trim()).ok());
+        let person = person.ok_or_else(|| wrong(unknown("nobody has this token")))?;
+        return Ok((person, Csrf(None)));
+    }
+    let Some(cookie) = cookie(headers, &shared.cookie) else {
+        return Err((unknown("nobody is logged in"), None));
+    };
+    let login = shared.logins().find(cookie, now);
+    let login = login.ok_or_else(|| wrong(unknown("this login has ended")))?;
+    let person = shared.people.named(login.person.as_str());
+    let person = person.ok_or_else(|| wrong(unknown("this login has ended")))?;
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_safe && text(headers, &CSRF) != Some(login.csrf.as_str()) {
+        let text =
+            "the header `X-Csrf-Token` is missing or wrong; send what `GET /api/profile` gives";
+        return Err((Problem::new(StatusCode::FORBIDDEN, "csrf", text), None));
+    }
+    Ok((person, Csrf(Some(login.csrf))))
+}
+
+fn unknown(what: &str) -> Problem {
+    let text = format!(
+        "{what}; open the link that `ropewalk up` shows, or send `Authorization: Bearer TOKEN`"
+    );
+    Problem::new(StatusCode::UNAUTHORIZED, "credentials", text)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Finds a cookie by its name.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).into_iter();
+    let pairs = all.filter_map(|value| value.to_str().ok());
+    pairs
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find_map(|(known, value)| (known == name).then_some(value))
+}
+
+/// Returns whom a request is counted to.
+pub(crate) fn peer(request: &Request) -> String {
+    let peer = request.extensions().get::<Peer>();
+    peer.map_or_else(String::new, |Peer(address)| address.ip().to_string())
+}

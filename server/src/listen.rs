@@ -1,0 +1,240 @@
+//! Listens on an address, and serves each connection within bounds.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ropewalk_desk::people::{People, Person};
+use ropewalk_orchestrator::Services;
+use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::InvalidId;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+use tracing::{debug, warn};
+
+use crate::guard::Peer;
+use crate::shared::{Options, Shared};
+use crate::{api, idempotency};
+
+/// How many connections are served at once; more wait.
+const CONNECTIONS: usize = 4_096;
+/// How long the head of a request may take to come.
+const HEAD: Duration = Duration::from_secs(10);
+/// The most bytes of the head of a request.
+const HEAD_BYTES: usize = 64 * 1024;
+/// How many ports after the default one are tried, before any free one is taken.
+const PORTS: u16 = 20;
+/// How long is rested when no connection can be taken.
+const REST: Duration = Duration::from_millis(200);
+/// How often old keys are forgotten.
+const FORGET: Duration = Duration::from_hours(1);
+
+/// Where to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub socket: SocketAddr,
+    /// Whether somebody chose it; a default that is taken moves on.
+    pub chosen: bool,
+}
+
+/// Says why nothing listens.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody else listens there.
+    #[error("the address `{0}` is taken; set another with `--bind` or `server.address`")]
+    Taken(SocketAddr),
+    /// Others could reach it, and nobody is named who may.
+    #[error(
+        "`{0}` can be reached from other machines, and nobody is named who may log in; add `[people.NAME]` with a token, or bind to 127.0.0.1"
+    )]
+    NobodyNamed(SocketAddr),
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on `{address}`: {source}; set another with `--bind` or `server.address`"
+    )]
+    Unusable {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// An address that was taken, at which nobody is answered yet.
+#[derive(Debug)]
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Door {
+    /// Takes an address; one that others could reach only where `people` are named.
+    pub async fn open(address: Address, people: &People) -> Result<Self, ListenError> {
+        if !address.socket.ip().is_loopback() && !people.are_named() {
+            return Err(ListenError::NobodyNamed(address.socket));
+        }
+        let listener = take(address).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| unusable(address.socket, source))?;
+        Ok(Self { listener, address })
+    }
+
+    /// Returns where it is.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// A server that has its address, and serves once it is told to.
+pub struct Server {
+    door: Door,
+    shared: Shared,
+}
+
+impl Server {
+    /// Puts what is served behind a door.
+    pub fn new(door: Door, options: Options, services: Services) -> Result<Self, InvalidId> {
+        let shared = Shared::new(options, services, door.address.port())?;
+        Ok(Self { door, shared })
+    }
+
+    /// Returns where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.door.address
+    }
+
+    /// Returns a link by which `person` logs in, once.
+    pub fn link(&self, person: &Person) -> String {
+        let now = self.shared.services.clock.now();
+        let code = self.shared.logins().link(person.name.clone(), now);
+        let host = match self.door.address.ip() {
+            ip if ip.is_unspecified() => {
+                SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.door.address.port())
+            }
+            _ => self.door.address,
+        };
+        format!("http://{host}/login?code={code}")
+    }
+
+    /// Serves until the process stops.
+    pub fn serve(self, supervisor: &Supervisor) {
+        let tasks = supervisor.clone();
+        forget(&self.shared, supervisor);
+        supervisor.spawn("api", async move {
+            let router = api::router(&self.shared, &tasks);
+            let places = Arc::new(Semaphore::new(CONNECTIONS));
+            let stop = tasks.shutdown().soft().clone();
+            loop {
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                    return;
+                };
+                let accepted = tokio::select! {
+                    () = stop.cancelled() => return,
+                    accepted = self.door.listener.accept() => accepted,
+                };
+                match accepted {
+                    Ok((stream, peer)) => {
+                        let (router, stop) = (router.clone(), stop.clone());
+                        tasks.spawn("api.connection", async move {
+                            connection(stream, peer, router, stop).await;
+                            drop(place);
+                        });
+                    }
+                    Err(error) => {
+                        warn!("no connection can be taken for now: {error}");
+                        self.shared.services.clock.sleep(REST).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn take(address: Address) -> Result<TcpListener, ListenError> {
+    let mut socket = address.socket;
+    let error = match TcpListener::bind(socket).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    if error.kind() != ErrorKind::AddrInUse {
+        return Err(unusable(socket, error));
+    }
+    if address.chosen {
+        return Err(ListenError::Taken(socket));
+    }
+    let first = socket.port();
+    let next = (1..=PORTS).filter_map(|step| first.checked_add(step));
+    for port in next.chain([0]) {
+        socket.set_port(port);
+        match TcpListener::bind(socket).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => return Err(unusable(socket, error)),
+        }
+    }
+    Err(ListenError::Taken(address.socket))
+}
+
+fn unusable(address: SocketAddr, source: std::io::Error) -> ListenError {
+    ListenError::Unusable { address, source }
+}
+
+/// Serves one connection; a crash in it is the end of that one alone.
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    stop: tokio_util::sync::CancellationToken,
+) {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        router.clone().oneshot(request)
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let served = Supervisor::guard("api.connection", async move {
+        let mut served = std::pin::pin!(served);
+        tokio::select! {
+            outcome = served.as_mut() => outcome,
+            () = stop.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
+        }
+    });
+    match served.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!("a connection broke off: {error}"),
+        Err(crash) => warn!("a connection was dropped: {crash}"),
+    }
+}
+
+/// Forgets old keys now and then.
+fn forget(shared: &Shared, supervisor: &Supervisor) {
+    let (shared, stop) = (shared.clone(), supervisor.shutdown().soft().clone());
+    supervisor.spawn("api.keys", async move {
+        let Services { store, clock, .. } = &shared.services;
+        loop {
+            if idempotency::forget(store, clock.now()).await.is_err() {
+                debug!("old keys stay until the next look");
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(FORGET) => {}
+            }
+        }
+    });
+}

@@ -1,0 +1,236 @@
+//! Says in the words of the terminal why a request was refused, as problem+json.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ropewalk_desk::ideas::{AbandonError, ChatError};
+use ropewalk_desk::people::Forbidden;
+use ropewalk_desk::questions::RefusedAnswer;
+use ropewalk_desk::specifications::{ApproveError, RequestError};
+use ropewalk_desk::views::specification::CompareError;
+use ropewalk_orchestrator::questions::AnswerError;
+use ropewalk_runtime::secrets;
+use ropewalk_store::{CommitError, ReadError};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracing::error;
+
+/// What a problem is sent as.
+const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    next: Option<String>,
+}
+
+/// A problem as it is sent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Body {
+    /// The status of the answer.
+    status: u16,
+    /// A stable word, the same that the terminal gives.
+    code: String,
+    /// What is wrong.
+    message: String,
+    /// How to mend it.
+    next: Option<String>,
+}
+
+impl Problem {
+    /// Returns a problem in words of our own; what follows the first `; ` says how to mend it.
+    pub(crate) fn new(status: StatusCode, code: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let (message, next) = match text.split_once("; ") {
+            Some((message, next)) => (message.to_owned(), Some(next.to_owned())),
+            None => (text, None),
+        };
+        Self {
+            status,
+            code,
+            message,
+            next,
+        }
+    }
+
+    /// Says that the request itself cannot be understood.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "usage", text)
+    }
+
+    /// Says that nothing here has this id; `list` is where to look.
+    pub(crate) fn unknown(noun: &str, id: &str, list: &str) -> Self {
+        let id: String = id.chars().take(80).collect();
+        let text = format!("no {noun} is called `{id}`; `GET {list}` shows what there is");
+        Self::new(StatusCode::NOT_FOUND, "unknown-id", text)
+    }
+
+    /// Says that this program failed; the reason is for its log alone.
+    pub(crate) fn failed(reason: &dyn std::fmt::Display) -> Self {
+        error!("a request failed: {reason}");
+        let text = "the request failed, and the log says why; try again";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = Body {
+            status: self.status.as_u16(),
+            code: self.code.to_owned(),
+            message: one_line(&self.message),
+            next: self.next.as_deref().map(one_line),
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, CONTENT_TYPE);
+        response
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    secrets::strike(&words.join(" ")).into_owned()
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        Self::failed(&error)
+    }
+}
+
+impl From<CommitError> for Problem {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Conflict { .. } => Self::new(
+                StatusCode::CONFLICT,
+                "store",
+                "somebody changed this in the same moment; look at it again",
+            ),
+            CommitError::Closing => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store",
+                "the program is about to stop; try again once it runs",
+            ),
+            error => Self::failed(&error),
+        }
+    }
+}
+
+impl From<Forbidden> for Problem {
+    fn from(error: Forbidden) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())
+    }
+}
+
+impl From<ChatError> for Problem {
+    fn from(error: ChatError) -> Self {
+        let status = match error {
+            ChatError::Read(error) => return error.into(),
+            ChatError::Commit(error) => return error.into(),
+            ChatError::Empty | ChatError::TooLong(_) | ChatError::NoName(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            ChatError::Unknown(_) | ChatError::UnknownSession(_) => StatusCode::NOT_FOUND,
+            ChatError::Taken(_) | ChatError::Abandoned(_) | ChatError::Complete(_) => {
+                StatusCode::CONFLICT
+            }
+        };
+        Self::new(status, "idea", error.to_string())
+    }
+}
+
+impl From<AbandonError> for Problem {
+    fn from(error: AbandonError) -> Self {
+        let status = match error {
+            AbandonError::Read(error) => return error.into(),
+            AbandonError::Commit(error) => return error.into(),
+            AbandonError::Forbidden(error) => return error.into(),
+            AbandonError::Unknown(_) => StatusCode::NOT_FOUND,
+            AbandonError::Already(_) | AbandonError::Landed(_) => StatusCode::CONFLICT,
+        };
+        Self::new(status, "idea-state", error.to_string())
+    }
+}
+
+impl From<RequestError> for Problem {
+    fn from(error: RequestError) -> Self {
+        let status = match error {
+            RequestError::Read(error) => return error.into(),
+            RequestError::Commit(error) => return error.into(),
+            RequestError::Forbidden(error) => return error.into(),
+            RequestError::UnknownIdea(_) | RequestError::UnknownSpecification(_) => {
+                StatusCode::NOT_FOUND
+            }
+            RequestError::Text => StatusCode::BAD_REQUEST,
+            RequestError::Abandoned(_)
+            | RequestError::OnItsWay { .. }
+            | RequestError::State { .. } => StatusCode::CONFLICT,
+        };
+        Self::new(status, "specification", error.to_string())
+    }
+}
+
+impl From<ApproveError> for Problem {
+    fn from(error: ApproveError) -> Self {
+        let status = match error {
+            ApproveError::Read(error) => return error.into(),
+            ApproveError::Commit(error) => return error.into(),
+            ApproveError::Forbidden(error) => return error.into(),
+            ApproveError::Unknown(_) => StatusCode::NOT_FOUND,
+            ApproveError::Already { .. }
+            | ApproveError::Stale { .. }
+            | ApproveError::Abandoned(_)
+            | ApproveError::NotReady { .. } => StatusCode::CONFLICT,
+        };
+        Self::new(status, "approval", error.to_string())
+    }
+}
+
+impl From<CompareError> for Problem {
+    fn from(error: CompareError) -> Self {
+        match error {
+            CompareError::Read(error) => error.into(),
+            error => Self::new(StatusCode::NOT_FOUND, "unknown-id", error.to_string()),
+        }
+    }
+}
+
+impl From<RefusedAnswer> for Problem {
+    fn from(error: RefusedAnswer) -> Self {
+        let error = match error {
+            RefusedAnswer::Forbidden(error) => return error.into(),
+            RefusedAnswer::Answer(error) => error,
+        };
+        let status = match error {
+            AnswerError::Read(error) => return error.into(),
+            AnswerError::Commit(error) => return error.into(),
+            AnswerError::Unknown(_) => StatusCode::NOT_FOUND,
+            AnswerError::Closed { .. } => StatusCode::CONFLICT,
+            AnswerError::Empty { .. }
+            | AnswerError::NotAChoice { .. }
+            | AnswerError::WordsMissing { .. } => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, "question", error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_is_told_from_what_is_wrong() {
+        let problem = Problem::new(StatusCode::CONFLICT, "idea", "it is\nthere; take another");
+        assert_eq!(
+            (problem.message.as_str(), problem.next.as_deref()),
+            ("it is\nthere", Some("take another"))
+        );
+        assert_eq!(one_line(&problem.message), "it is there");
+    }
+}

@@ -1,0 +1,88 @@
+//! Holds what every request may use.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ropewalk_desk::people::People;
+use ropewalk_orchestrator::{Context, Services};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::{ComponentName, InvalidId};
+
+use crate::counters::Counters;
+use crate::guard::hosts::Hosts;
+use crate::guard::rate::Rates;
+use crate::login::Logins;
+
+/// Who the events of requests come from.
+const SOURCE: &str = "api";
+
+/// Says where the documents of an idea lie.
+pub type Folder = Arc<dyn Fn(&Idea) -> PathBuf + Send + Sync>;
+
+/// What a server serves, and to whom.
+pub struct Options {
+    /// Everybody who works on the project.
+    pub people: People,
+    /// Names by which the server is reached beside its own address, each with its port.
+    pub hosts: Vec<String>,
+    /// Where the documents of an idea lie.
+    pub folder: Folder,
+}
+
+/// What every request may use; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) services: Services,
+    pub(crate) people: People,
+    pub(crate) folder: Folder,
+    pub(crate) hosts: Hosts,
+    pub(crate) counters: Counters,
+    /// How the cookie of a login is called: another port is another program.
+    pub(crate) cookie: String,
+    source: ComponentName,
+    logins: Mutex<Logins>,
+    rates: Mutex<Rates>,
+}
+
+impl Shared {
+    pub(crate) fn new(options: Options, services: Services, port: u16) -> Result<Self, InvalidId> {
+        Ok(Self(Arc::new(Inner {
+            hosts: Hosts::new(port, options.hosts),
+            people: options.people,
+            folder: options.folder,
+            counters: Counters::default(),
+            cookie: format!("ropewalk-{port}"),
+            source: ComponentName::parse(SOURCE)?,
+            logins: Mutex::default(),
+            rates: Mutex::default(),
+            services,
+        })))
+    }
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Inner {
+    /// Returns a context in which a person begins a chain of events.
+    pub(crate) fn context(&self) -> Context {
+        Context::new(&self.services, self.source.clone())
+    }
+
+    /// Returns who is logged in; never held over a wait.
+    pub(crate) fn logins(&self) -> MutexGuard<'_, Logins> {
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how much everybody has asked; never held over a wait.
+    pub(crate) fn rates(&self) -> MutexGuard<'_, Rates> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

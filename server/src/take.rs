@@ -1,0 +1,117 @@
+//! Takes what a request says: its JSON, its parameters, its ids. What cannot be understood is one line that says why.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use ropewalk_desk::people::Person;
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// The body of a request.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let text = "the body must be JSON; send `Content-Type: application/json`";
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(Problem::new(status, "usage", text));
+        }
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|error| Problem::usage(error.body_text()))?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// Reads JSON; the field that is wrong is named.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let (place, error) = match path.as_str() {
+            "." => ("the body".to_owned(), error.into_inner()),
+            path => (format!("`{path}`"), error.into_inner()),
+        };
+        Problem::usage(format!("{place} cannot be understood: {error}"))
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| Problem::usage(format!("the body cannot be understood: {error}")))?;
+    Ok(parsed)
+}
+
+/// The parameters of a request.
+pub(crate) struct Parameters<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Query::try_from_uri(&parts.uri)
+            .map(|Query(parameters)| Self(parameters))
+            .map_err(|error| Problem::usage(error.body_text()))
+    }
+}
+
+/// Who asks.
+pub(crate) struct Asker(pub(crate) Person);
+
+impl<S: Send + Sync> FromRequestParts<S> for Asker {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let person = parts.extensions.get::<Person>().cloned();
+        let text = "nobody is logged in; open the link that `ropewalk up` shows";
+        person
+            .map(Self)
+            .ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "credentials", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Words {
+        text: String,
+        count: Option<f64>,
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused_whole() {
+        let good = parse::<Words>(br#"{"text":"a"}"#);
+        assert!(good.is_ok());
+        for bad in [
+            &b""[..],
+            b"{",
+            b"[]",
+            br#"{"text":1}"#,
+            br#"{"text":"a","text":"b"}"#,
+            br#"{"text":"a","more":1}"#,
+            br#"{"text":"a","count":1e400}"#,
+            br#"{"text":"\ud800"}"#,
+            b"{\"text\":\"\xff\"}",
+            b"{\"text\":\"a\x00\"}",
+            br#"{"text":"a"} trailing"#,
+        ] {
+            let refused = parse::<Words>(bad).unwrap_err();
+            let status = refused.into_response().status();
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{bad:?}");
+        }
+        let deep = format!("{{\"text\":{}", "[".repeat(100_000));
+        assert!(parse::<Words>(deep.as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! Who gets in and where: addresses, links, cookies, and what is open to the machine itself.
+
+use ropewalk_desk::people::People;
+use ropewalk_server::{Address, Door, ListenError};
+use serde_json::{Value, json};
+
+use crate::house::{House, answered, anywhere, name, people};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_logs_in_once_and_a_page_proves_itself_before_it_changes_anything() {
+    let house = House::new().await;
+    let open = || answered(house.client.get(&house.link));
+    let entered = open().await;
+    assert_eq!(
+        (entered.status, &entered.body["name"]),
+        (200, &json!("ada")),
+        "{}",
+        entered.text
+    );
+    let set = entered.headers["set-cookie"].to_str().unwrap();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=604800"] {
+        assert!(set.contains(part), "{set}");
+    }
+    assert_eq!(open().await.status, 401);
+    let cookie = set.split(';').next().unwrap().to_owned();
+    let csrf = entered.body["csrf"].as_str().unwrap().to_owned();
+    let shown = answered(house.bare("GET", "/api/profile").header("Cookie", &cookie)).await;
+    assert_eq!((shown.status, &shown.body["csrf"]), (200, &json!(csrf)));
+    let before = house.rows().await;
+    let begin = |proof: Option<&str>| {
+        let request = house.bare("POST", "/api/ideation/sessions");
+        let request = request
+            .header("Cookie", &cookie)
+            .json(&json!({ "text": "Walks" }));
+        match proof {
+            Some(proof) => request.header("X-Csrf-Token", proof),
+            None => request,
+        }
+    };
+    for proof in [None, Some(""), Some("another")] {
+        let refused = answered(begin(proof)).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (403, &json!("csrf"))
+        );
+    }
+    assert_eq!(house.rows().await, before);
+    assert_eq!(answered(begin(Some(&csrf))).await.status, 201);
+    let leave = house
+        .bare("DELETE", "/api/profile")
+        .header("Cookie", &cookie);
+    assert_eq!(
+        answered(leave.header("X-Csrf-Token", &csrf)).await.status,
+        204
+    );
+    let gone = answered(house.bare("GET", "/api/profile").header("Cookie", &cookie)).await;
+    assert_eq!(gone.status, 401);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_the_program_does_is_told_to_the_machine_itself() {
+    let house = House::new().await;
+    for path in ["/livez", "/healthz", "/readyz"] {
+        let told = answered(house.bare("GET", path)).await;
+        assert_eq!(
+            (told.status, &told.body["status"]),
+            (200, &json!("ok")),
+            "{path}"
+        );
+    }
+    let refused = answered(house.bare("GET", "/api/profile")).await;
+    assert_eq!(refused.status, 401);
+    let metrics = answered(house.bare("GET", "/metrics")).await;
+    for line in [
+        "ropewalk_events 0",
+        "ropewalk_http_requests_total{class=\"4xx\"} 1",
+    ] {
+        assert!(metrics.text.contains(line), "{}", metrics.text);
+    }
+    let rebound = answered(house.bare("GET", "/metrics").header("Host", "evil.example")).await;
+    assert_eq!(
+        (rebound.status, rebound.body["code"].as_str()),
+        (403, Some("host"))
+    );
+    assert_eq!(rebound.body["events"], Value::Null);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_default_address_that_is_taken_moves_on_and_a_chosen_one_is_refused() {
+    let people = people();
+    let first = Door::open(anywhere(), &people).await.unwrap();
+    let taken = Address {
+        socket: first.address(),
+        chosen: true,
+    };
+    let refused = Door::open(taken, &people).await.unwrap_err();
+    assert!(matches!(refused, ListenError::Taken(_)), "{refused}");
+    assert!(
+        refused.to_string().contains("; set another with `--bind`"),
+        "{refused}"
+    );
+    let default = Address {
+        chosen: false,
+        ..taken
+    };
+    let next = Door::open(default, &people).await.unwrap();
+    assert_ne!(next.address(), first.address());
+    assert!(next.address().ip().is_loopback());
+}
+
+#[tokio::test]
+async fn beyond_this_machine_nobody_is_served_unless_people_are_named() {
+    let everywhere = Address {
+        socket: "0.0.0.0:0".parse().unwrap(),
+        chosen: true,
+    };
+    let nobody = People::new(std::collections::BTreeMap::new(), name("ada"));
+    let refused = Door::open(everywhere, &nobody).await.unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("add `[people.NAME]` with a token"),
+        "{refused}"
+    );
+    Door::open(everywhere, &people()).await.unwrap();
+}

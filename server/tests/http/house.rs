@@ -1,0 +1,236 @@
+//! A served store, and whoever asks it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ropewalk_bus::{Bus, BusOptions, TransportOptions};
+use ropewalk_config::settings::PersonRecord;
+use ropewalk_desk::people::{People, Person};
+use ropewalk_orchestrator::{Registry, Services};
+use ropewalk_runtime::http::{self, ClientOptions};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::idea::{Idea, Message};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
+use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
+use ropewalk_schemas::{ContentHash, QuestionId, Slug, SpecId, UserSlug};
+use ropewalk_server::{Address, Door, Options, Server};
+use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The tokens of two people: ada may everything, bob nothing beside what everybody may.
+pub(crate) const ADA: &str = "token-of-ada";
+pub(crate) const BOB: &str = "token-of-bob";
+
+/// An answer: its status, its headers and its body, `null` where that is no JSON.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) body: Value,
+    pub(crate) text: String,
+}
+
+/// A served store.
+pub(crate) struct House {
+    _directory: TempDir,
+    pub(crate) services: Services,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) address: SocketAddr,
+    pub(crate) client: reqwest::Client,
+    /// A link by which ada logs in.
+    pub(crate) link: String,
+}
+
+/// Returns the name of a person.
+pub(crate) fn name(text: &str) -> UserSlug {
+    UserSlug::parse(text).unwrap()
+}
+
+/// Returns ada and bob.
+pub(crate) fn people() -> People {
+    let record = |token: &str, rights: &[Right]| PersonRecord {
+        token_sha256: Some(ContentHash::of(token.as_bytes())),
+        rights: rights.iter().copied().collect(),
+        ..PersonRecord::default()
+    };
+    let known: BTreeMap<UserSlug, PersonRecord> = [
+        (name("ada"), record(ADA, &Right::ALL)),
+        (name("bob"), record(BOB, &[])),
+    ]
+    .into();
+    People::new(known, name("ada"))
+}
+
+/// Returns an address at which nobody listens yet.
+pub(crate) fn anywhere() -> Address {
+    Address {
+        socket: "127.0.0.1:0".parse().unwrap(),
+        chosen: true,
+    }
+}
+
+impl House {
+    /// Serves an empty store.
+    pub(crate) async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::system();
+        let ids = Ids::system(clock.clone());
+        let location = Location::Sqlite(directory.path().join("ropewalk.db"));
+        let store = Store::open(&location, clock.clone()).await.unwrap();
+        let supervisor = Supervisor::new(Shutdown::new());
+        let bus = ropewalk_bus::Services {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            supervisor: supervisor.clone(),
+        };
+        let bus = Bus::start(
+            store.clone(),
+            TransportOptions::Embedded,
+            bus,
+            BusOptions::default(),
+        )
+        .await
+        .unwrap();
+        let services = Services {
+            store,
+            bus,
+            registry: Registry::new(clock.clone(), "test"),
+            clock,
+            ids,
+        };
+        let options = Options {
+            people: people(),
+            hosts: Vec::new(),
+            folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
+        };
+        let door = Door::open(anywhere(), &options.people).await.unwrap();
+        let server = Server::new(door, options, services.clone()).unwrap();
+        let link = server.link(&Person::alone(name("ada")));
+        let address = server.address();
+        server.serve(&supervisor);
+        Self {
+            _directory: directory,
+            services,
+            supervisor,
+            address,
+            client: http::client(ClientOptions::default()).unwrap(),
+            link,
+        }
+    }
+
+    /// Begins a request to a path, as whoever has `token`.
+    pub(crate) fn ask(&self, method: &str, path: &str, token: &str) -> reqwest::RequestBuilder {
+        self.bare(method, path).bearer_auth(token)
+    }
+
+    /// Begins a request of nobody.
+    pub(crate) fn bare(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let url = format!("http://{}{path}", self.address);
+        self.client.request(method, url)
+    }
+
+    /// Returns what ada reads at a path.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        let answer = answered(self.ask("GET", path, ADA)).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        answer.body
+    }
+
+    /// Returns what ada is answered who sends `body` to a path.
+    pub(crate) async fn send(&self, path: &str, body: &Value) -> Answer {
+        answered(self.ask("POST", path, ADA).json(body)).await
+    }
+
+    /// Returns everything that a request could have changed.
+    pub(crate) async fn rows(&self) -> (Vec<Value>, u64) {
+        let store = &self.services.store;
+        let mut rows = Vec::new();
+        rows.extend(all(store.list::<Idea>(Query::new()).await.unwrap()));
+        rows.extend(all(store.list::<Message>(Query::new()).await.unwrap()));
+        rows.extend(all(store
+            .list::<Specification>(Query::new())
+            .await
+            .unwrap()));
+        rows.extend(all(store.list::<Question>(Query::new()).await.unwrap()));
+        let events = store.events(&EventFilter::default()).await.unwrap();
+        (rows, events.len().try_into().unwrap())
+    }
+
+    /// Stores an idea with a specification to approve, whose hash is that of `b"new"`, and a question about merging.
+    pub(crate) async fn specified(&self) -> (SpecId, QuestionId) {
+        let begun = self
+            .send(
+                "/api/ideation/sessions",
+                &serde_json::json!({ "text": "Walks" }),
+            )
+            .await;
+        assert_eq!(begun.status, 201, "{}", begun.text);
+        let ids = &self.services.ids;
+        let now = self.services.clock.now();
+        let idea = Slug::parse("walks").unwrap();
+        let specification = Specification {
+            id: SpecId(ids.next()),
+            idea: idea.clone(),
+            user: name("ada"),
+            state: SpecState::Generated,
+            revision: 2,
+            hash: Some(ContentHash::of(b"new")),
+            complexity: Complexity::Simple,
+            approval: None,
+            price: None,
+            feedback: Vec::new(),
+            reason: None,
+            requested_by: name("ada"),
+            correlation_id: ids.next().into(),
+            created_at: now,
+            updated_at: now,
+        };
+        let choice = |id: &str| serde_json::json!({ "id": id, "label": id, "recommended": false, "with_words": false });
+        let question: Question = serde_json::from_value(serde_json::json!({
+            "id": ids.next(), "kind": QuestionKind::Blocking, "trigger": "build_finished", "agent": "build",
+            "text": "What now?", "context": "", "choices": [choice("merge"), choice("leave")],
+            "free_text": false, "consequential": true, "about": About::Nothing, "idea": idea,
+            "state": QuestionState::Pending, "correlation_id": ids.next(), "asked_at": now,
+        }))
+        .unwrap();
+        let mut changes = ChangeSet::new();
+        changes.insert(&specification).insert(&question);
+        self.services.store.commit(changes).await.unwrap();
+        (specification.id, question.id)
+    }
+
+    /// Stops what is served, as the program does.
+    pub(crate) async fn stop(self) {
+        self.supervisor.shutdown().begin();
+        self.supervisor.drain(Duration::from_secs(5)).await.unwrap();
+    }
+
+    /// Returns who speaks in an event of this type.
+    pub(crate) async fn events(&self, event_type: &str) -> Vec<Value> {
+        let page = self.read(&format!("/api/events?type={event_type}")).await;
+        page["items"].as_array().unwrap().clone()
+    }
+}
+
+fn all<R: serde::Serialize>(rows: Vec<Versioned<R>>) -> impl Iterator<Item = Value> {
+    rows.into_iter()
+        .map(|row| serde_json::json!({ "version": row.version, "record": row.record }))
+}
+
+/// Sends a request and reads the answer.
+pub(crate) async fn answered(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let text = response.text().await.unwrap();
+    Answer {
+        status,
+        headers,
+        body: serde_json::from_str(&text).unwrap_or_default(),
+        text,
+    }
+}

@@ -1,0 +1,12 @@
+//! Asks a served store over real connections, as programs and pages do, and looks at what that leaves behind.
+
+#[cfg(test)]
+mod doors;
+#[cfg(test)]
+mod house;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod resources;

@@ -1,0 +1,164 @@
+//! Whatever is refused says why in one line, and changes nothing.
+
+use ropewalk_schemas::ContentHash;
+use serde_json::json;
+
+use crate::house::{ADA, Answer, BOB, House, answered};
+
+/// Asserts that an answer is a problem of this kind that says what to do.
+fn assert_problem(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(answer.status, status, "{}", answer.text);
+    assert_eq!(answer.headers["content-type"], "application/problem+json");
+    assert_eq!(
+        (answer.body["code"].as_str(), answer.body["status"].as_u64()),
+        (Some(code), Some(status.into()))
+    );
+    let message = answer.body["message"].as_str().unwrap();
+    assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+    assert!(answer.headers.contains_key("content-security-policy"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_known_or_speaks_for_another_page_is_refused_and_changes_nothing() {
+    let house = House::new().await;
+    let (spec, _) = house.specified().await;
+    let before = house.rows().await;
+    let path = format!("/api/specifications/{spec}/approve");
+    let body = json!({ "hash": ContentHash::of(b"new") });
+    let post = |token| house.ask("POST", &path, token).json(&body);
+    let nobody = answered(house.bare("POST", &path).json(&body)).await;
+    assert_problem(&nobody, 401, "credentials");
+    assert!(
+        nobody.body["next"]
+            .as_str()
+            .unwrap()
+            .contains("ropewalk up")
+    );
+    assert_problem(&answered(post("token-of-eve")).await, 401, "credentials");
+    let basic = house
+        .bare("POST", &path)
+        .basic_auth("ada", Some(ADA))
+        .json(&body);
+    assert_problem(&answered(basic).await, 401, "credentials");
+    for host in [
+        "evil.example",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost.evil.example",
+    ] {
+        let other = answered(post(ADA).header("Host", host)).await;
+        assert_problem(&other, 403, "host");
+    }
+    for origin in ["https://evil.example", "null", "http://localhost:1"] {
+        let foreign = answered(post(ADA).header("Origin", origin)).await;
+        assert_problem(&foreign, 403, "origin");
+    }
+    assert_problem(&answered(post(BOB)).await, 403, "forbidden");
+    assert_eq!(house.rows().await, before);
+    let own = format!("http://localhost:{}", house.address.port());
+    let welcome = answered(post(ADA).header("Origin", own)).await;
+    assert_eq!(welcome.status, 200, "{}", welcome.text);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothing() {
+    let (house, elsewhere) = (House::new().await, House::new().await);
+    let (spec, question) = house.specified().await;
+    let (foreign, _) = elsewhere.specified().await;
+    let before = house.rows().await;
+    let approve = |id: &str| format!("/api/specifications/{id}/approve");
+    let hash = |text: &[u8]| json!({ "hash": ContentHash::of(text) });
+    let raw = |path: &str, body: &str| {
+        house
+            .ask("POST", path, ADA)
+            .header("Content-Type", "application/json")
+            .body(body.to_owned())
+    };
+    let ideas = "/api/ideation/sessions";
+    for bad in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"text\":1}",
+        "{\"text\":\"a\",\"text\":\"b\"}",
+        "{\"words\":\"a\"}",
+        "{\"text\":\"\\ud800\"}",
+        "{\"text\":\" \"}",
+        "{\"text\":\"a\",\"slug\":\"../x\"}",
+    ] {
+        let refused = answered(raw(ideas, bad)).await;
+        assert_eq!(refused.status, 400, "{bad}: {}", refused.text);
+        assert!(refused.body["message"].is_string(), "{bad}");
+    }
+    let plain = house.ask("POST", ideas, ADA).body("{\"text\":\"a\"}");
+    assert_problem(&answered(plain).await, 415, "usage");
+    let large = format!("{{\"text\":\"{}\"}}", "a".repeat(2_000_000));
+    assert_problem(&answered(raw(ideas, &large)).await, 413, "too-large");
+    let (none, foreign) = (uuid::Uuid::nil().to_string(), foreign.to_string());
+    for id in [none.as_str(), foreign.as_str(), "x", "%2Fx"] {
+        let refused = answered(house.ask("POST", &approve(id), ADA).json(&hash(b"new"))).await;
+        assert_problem(&refused, 404, "unknown-id");
+        assert!(
+            refused.body["next"]
+                .as_str()
+                .unwrap()
+                .contains("GET /api/specifications")
+        );
+    }
+    let spec = spec.to_string();
+    let old = answered(house.ask("POST", &approve(&spec), ADA).json(&hash(b"old"))).await;
+    assert_problem(&old, 409, "approval");
+    let newest = ContentHash::of(b"new");
+    assert!(old.body["next"].as_str().unwrap().contains(newest.as_str()));
+    let no_hash = json!({ "hash": "abc" });
+    assert_problem(&house.send(&approve(&spec), &no_hash).await, 400, "usage");
+    let answer = format!("/api/questions/{question}/answer");
+    let words = json!({ "text": "do as you like" });
+    assert_problem(&house.send(&answer, &words).await, 400, "question");
+    let merge = json!({ "choice": "merge" });
+    let bob = answered(house.ask("POST", &answer, BOB).json(&merge)).await;
+    assert_problem(&bob, 403, "forbidden");
+    for (path, status) in [
+        ("/api/events?limit=-1", 400),
+        ("/api/events?limit=501", 400),
+        ("/api/events?cursor=x", 400),
+        ("/api/events?type=no.such", 400),
+        ("/api/events?colour=red", 400),
+        ("/api/ideation/sessions?cursor=nobody", 400),
+        ("/api/questions/x", 404),
+        ("/api/ideation/sessions/rivers", 404),
+        ("/api/nothing", 404),
+        ("/../../etc/passwd", 404),
+    ] {
+        let refused = answered(house.ask("GET", path, ADA)).await;
+        assert_eq!(refused.status, status, "{path}: {}", refused.text);
+        assert!(refused.body["code"].is_string(), "{path}");
+    }
+    let put = answered(house.ask("PUT", ideas, ADA)).await;
+    assert_problem(&put, 405, "unknown-path");
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_guesses_tokens_has_to_wait() {
+    let house = House::new().await;
+    let mut statuses = Vec::new();
+    for guess in 0..25 {
+        let token = format!("guess-{guess}");
+        let answer = answered(house.ask("GET", "/api/profile", &token)).await;
+        if answer.status == 429 {
+            let rests = answer.headers["retry-after"].to_str().unwrap();
+            assert!((1..=5).contains(&rests.parse::<u64>().unwrap()), "{rests}");
+        }
+        statuses.push(answer.status);
+    }
+    assert!(
+        statuses[..20].iter().all(|status| *status == 401),
+        "{statuses:?}"
+    );
+    assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+    house.stop().await;
+}

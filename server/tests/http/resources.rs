@@ -1,0 +1,211 @@
+//! What the terminal shows and does, requests show and do.
+
+use ropewalk_schemas::ContentHash;
+use serde_json::{Value, json};
+
+use crate::house::{ADA, BOB, House, answered};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idea_is_begun_talked_about_and_given_up_by_who_may() {
+    let house = House::new().await;
+    let begun = house
+        .send(
+            "/api/ideation/sessions",
+            &json!({ "text": "Walks of mine", "slug": "walks", "kind": "tool" }),
+        )
+        .await;
+    assert_eq!((begun.status, &begun.body["slug"]), (201, &json!("walks")));
+    let taken = house
+        .send(
+            "/api/ideation/sessions",
+            &json!({ "text": "Other walks", "slug": "walks" }),
+        )
+        .await;
+    assert_eq!((taken.status, &taken.body["code"]), (409, &json!("idea")));
+    let said = house
+        .send(
+            "/api/ideation/sessions/walks/messages",
+            &json!({ "text": "And rests." }),
+        )
+        .await;
+    assert_eq!(said.status, 201, "{}", said.text);
+    let shown = house.read("/api/ideation/sessions/walks").await;
+    assert_eq!(shown["folder"], "/ideas/walks");
+    assert_eq!(shown["messages"][1]["text"], "And rests.");
+    let heard = house.events("ideation.message").await;
+    assert_eq!(heard.len(), 2);
+    assert_eq!(
+        (&heard[1]["source"], &heard[1]["data"]["user_slug"]),
+        (&json!("api"), &json!("ada"))
+    );
+    let abandon = "/api/ideation/sessions/walks/abandon";
+    let bob = answered(house.ask("POST", abandon, BOB).json(&json!({}))).await;
+    assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
+    let ada = house.send(abandon, &json!({ "reason": "done" })).await;
+    assert_eq!(ada.status, 204, "{}", ada.text);
+    let list = house.read("/api/ideation/sessions").await;
+    assert_eq!(list["items"][0]["state"], "abandoned");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_the_shown_hash_is_approved_once_and_by_name() {
+    let house = House::new().await;
+    let (spec, _) = house.specified().await;
+    let path = format!("/api/specifications/{spec}");
+    let shown = house.read(&path).await;
+    let hash = ContentHash::of(b"new");
+    assert_eq!(shown["hash"], json!(hash));
+    let approve = format!("{path}/approve");
+    let body = json!({ "hash": hash, "priority": 2 });
+    let (one, other) = tokio::join!(house.send(&approve, &body), house.send(&approve, &body));
+    let mut statuses = [one.status, other.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "{} {}", one.text, other.text);
+    let second = if one.status == 409 { one } else { other };
+    assert!(
+        second.body["message"]
+            .as_str()
+            .unwrap()
+            .contains("already approved by ada")
+    );
+    let approvals = house.events("spec.approved").await;
+    assert_eq!(approvals.len(), 1);
+    assert_eq!(
+        (
+            &approvals[0]["data"]["approved_by"],
+            &approvals[0]["data"]["priority"]
+        ),
+        (&json!("ada"), &json!(2))
+    );
+    assert_eq!(
+        house.read("/api/specifications").await["items"][0]["state"],
+        "approved"
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
+    let house = House::new().await;
+    let (_, question) = house.specified().await;
+    let open = house.read("/api/questions").await;
+    assert_eq!(open["items"][0]["id"], json!(question));
+    let waits = house.read("/api/waits").await;
+    assert_eq!(waits["items"].as_array().unwrap().len(), 1, "{waits}");
+    let answer = format!("/api/questions/{question}/answer");
+    let first = answered(
+        house
+            .ask("POST", &answer, BOB)
+            .json(&json!({ "choice": "leave" })),
+    )
+    .await;
+    assert_eq!(
+        (first.status, &first.body["choice"]),
+        (200, &json!("leave")),
+        "{}",
+        first.text
+    );
+    let second = house.send(&answer, &json!({ "choice": "merge" })).await;
+    assert_eq!(second.status, 409);
+    assert!(
+        second.body["message"]
+            .as_str()
+            .unwrap()
+            .contains("by bob over api")
+    );
+    assert_eq!(house.read("/api/questions").await["items"], json!([]));
+    let kept = house.read(&format!("/api/questions/{question}")).await;
+    assert_eq!(
+        (&kept["answer"]["by"], &kept["late"][0]["by"]),
+        (&json!("bob"), &json!("ada"))
+    );
+    assert_eq!(house.events("question.answered").await.len(), 1);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_events_together_are_the_timeline() {
+    let house = House::new().await;
+    for number in 0..5 {
+        let text = json!({ "text": format!("Idea {number}") });
+        assert_eq!(
+            house.send("/api/ideation/sessions", &text).await.status,
+            201
+        );
+    }
+    let (mut sequences, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = house.read(&format!("/api/events?limit=2{cursor}")).await;
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 2);
+        sequences.extend(items.iter().map(|line| line["sequence"].as_i64().unwrap()));
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(sequences, (1..=5).collect::<Vec<i64>>());
+    for path in [
+        "agents",
+        "alerts",
+        "locks",
+        "people",
+        "waits",
+        "questions",
+        "specifications",
+    ] {
+        assert!(
+            house.read(&format!("/api/{path}")).await["items"].is_array(),
+            "{path}"
+        );
+    }
+    house.stop().await;
+}
+
+/// Collects every `$ref` of a document.
+fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str));
+            fields.values().for_each(|field| references(field, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_describes_every_resource_and_every_schema_that_it_names() {
+    let house = House::new().await;
+    let document = house.read("/api/openapi.json").await;
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 100, "{}", found.len());
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    let paths = document["paths"].as_object().unwrap();
+    for (path, operations) in paths {
+        for (method, operation) in operations.as_object().unwrap() {
+            let place = format!("{method} {path}");
+            assert!(operation["operationId"].is_string(), "{place}");
+            assert!(operation["responses"]["401"].is_object(), "{place}");
+            let is_taken =
+                method != "post" || operation["requestBody"].is_object() || path.ends_with("/done");
+            assert!(is_taken, "{place}");
+        }
+    }
+    assert_eq!(
+        answered(house.ask("GET", "/api/openapi.json", ""))
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        answered(house.ask("GET", "/api/profile", ADA)).await.body["csrf"],
+        Value::Null
+    );
+    house.stop().await;
+}
