@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ropewalk_runtime::{Backoff, Clock, Ids, Supervisor};
 use ropewalk_store::{Store, Subscription};
+use tokio::sync::Notify;
 use tracing::debug;
 
 use crate::error::BusError;
@@ -76,6 +77,7 @@ pub struct Consumer {
 pub struct Bus {
     context: Arc<Context>,
     live: Live,
+    poked: Arc<Notify>,
 }
 
 impl Bus {
@@ -119,7 +121,11 @@ impl Bus {
             tries: options.tries.max(1),
             shares,
         });
-        let bus = Self { context, live };
+        let bus = Self {
+            context,
+            live,
+            poked: Arc::default(),
+        };
         bus.sweep_every(options.sweep_every, &supervisor);
         Ok(bus)
     }
@@ -158,6 +164,12 @@ impl Bus {
     pub fn poke(&self) {
         self.context.hub.want(Wanted::All);
         self.context.transport.poke();
+        self.poked.notify_one();
+    }
+
+    /// Returns what is notified when another process has committed something.
+    pub(crate) fn poked(&self) -> Arc<Notify> {
+        Arc::clone(&self.poked)
     }
 
     /// Waits until the broker, if there is one, has everything that is committed by now.

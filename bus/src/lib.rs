@@ -21,6 +21,7 @@ pub mod inbox;
 pub mod live;
 pub mod poke;
 pub mod supervise;
+pub mod tail;
 
 pub use bus::{Bus, BusOptions, Consumer, Services};
 pub use dead_letters::{DeadLetters, alert_cause};
@@ -29,6 +30,7 @@ pub use inbox::{Delivery, Failure, Inbox};
 pub use live::{Live, LiveEvent, LiveEvents};
 pub use poke::Poker;
 pub use sharing::Sharing;
+pub use tail::{Tail, TailError, TailEvents};
 pub use transport::jetstream::{
     Auth, FirstConnection, JetStreamOptions, Notice, NoticeKind, StreamOptions,
 };

@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::api::{events, ideas, profile, questions, specifications};
+use crate::api::{ideas, profile, questions, specifications};
+use crate::line::Line;
 use crate::page::Page;
 use crate::problem;
 
@@ -115,7 +116,7 @@ fn schemas() -> Value {
         add::<Page<Question>>,
         add::<questions::Given>,
         add::<questions::Answered>,
-        add::<Page<events::Line>>,
+        add::<Page<Line>>,
         add::<Page<WaitRow>>,
         add::<Page<Lease>>,
         add::<Page<Component>>,

@@ -12,11 +12,13 @@ mod document;
 mod guard;
 mod health;
 mod idempotency;
+mod line;
 mod listen;
 mod login;
 mod page;
 mod problem;
 mod shared;
+mod stream;
 mod take;
 
 pub use listen::{Address, Door, ListenError, Server};

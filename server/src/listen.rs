@@ -99,13 +99,24 @@ impl Door {
 pub struct Server {
     door: Door,
     shared: Shared,
+    tasks: Supervisor,
 }
 
 impl Server {
     /// Puts what is served behind a door.
-    pub fn new(door: Door, options: Options, services: Services) -> Result<Self, InvalidId> {
-        let shared = Shared::new(options, services, door.address.port())?;
-        Ok(Self { door, shared })
+    pub fn new(
+        door: Door,
+        options: Options,
+        services: Services,
+        supervisor: &Supervisor,
+    ) -> Result<Self, InvalidId> {
+        let shared = Shared::new(options, services, door.address.port(), supervisor)?;
+        let tasks = supervisor.clone();
+        Ok(Self {
+            door,
+            shared,
+            tasks,
+        })
     }
 
     /// Returns where it listens.
@@ -127,10 +138,10 @@ impl Server {
     }
 
     /// Serves until the process stops.
-    pub fn serve(self, supervisor: &Supervisor) {
-        let tasks = supervisor.clone();
-        forget(&self.shared, supervisor);
-        supervisor.spawn("api", async move {
+    pub fn serve(self) {
+        let tasks = self.tasks.clone();
+        forget(&self.shared, &tasks);
+        self.tasks.spawn("api", async move {
             let router = api::router(&self.shared, &tasks);
             let places = Arc::new(Semaphore::new(CONNECTIONS));
             let stop = tasks.shutdown().soft().clone();

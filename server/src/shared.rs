@@ -3,10 +3,15 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ropewalk_bus::Tail;
 use ropewalk_desk::people::People;
 use ropewalk_orchestrator::{Context, Services};
+use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{ComponentName, InvalidId};
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::counters::Counters;
 use crate::guard::hosts::Hosts;
@@ -15,6 +20,8 @@ use crate::login::Logins;
 
 /// Who the events of requests come from.
 const SOURCE: &str = "api";
+/// How many listen at once.
+const STREAMS: usize = 2_048;
 
 /// Says where the documents of an idea lie.
 pub type Folder = Arc<dyn Fn(&Idea) -> PathBuf + Send + Sync>;
@@ -42,12 +49,23 @@ pub(crate) struct Inner {
     /// How the cookie of a login is called: another port is another program.
     pub(crate) cookie: String,
     source: ComponentName,
+    /// What happens, for whoever listens.
+    pub(crate) tail: Tail,
+    /// How many may listen beside those who do.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Ends when the process is about to.
+    pub(crate) stop: CancellationToken,
     logins: Mutex<Logins>,
     rates: Mutex<Rates>,
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options, services: Services, port: u16) -> Result<Self, InvalidId> {
+    pub(crate) fn new(
+        options: Options,
+        services: Services,
+        port: u16,
+        supervisor: &Supervisor,
+    ) -> Result<Self, InvalidId> {
         Ok(Self(Arc::new(Inner {
             hosts: Hosts::new(port, options.hosts),
             people: options.people,
@@ -55,6 +73,9 @@ impl Shared {
             counters: Counters::default(),
             cookie: format!("ropewalk-{port}"),
             source: ComponentName::parse(SOURCE)?,
+            tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            stop: supervisor.shutdown().soft().clone(),
             logins: Mutex::default(),
             rates: Mutex::default(),
             services,

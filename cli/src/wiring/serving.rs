@@ -50,12 +50,12 @@ pub(super) fn serve(
         hosts: project.config().server.hosts.clone(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };
-    let server = Server::new(door, options, services.clone())?;
+    let server = Server::new(door, options, services.clone(), supervisor)?;
     let told = match project.person() {
         Ok(person) => format!("the API: {}", server.link(person)),
         // Whoever runs this is nobody; people come with their tokens.
         Err(_) => format!("the API listens on http://{}", server.address()),
     };
-    server.serve(supervisor);
+    server.serve();
     Ok(told)
 }

@@ -1,36 +1,20 @@
-//! Events: what happened, page by page.
+//! Events: what happened, page by page or as it comes.
 
 use axum::Json;
 use axum::extract::State;
-use ropewalk_schemas::{CloudEvent, CorrelationId, EventPattern, Subject};
-use ropewalk_store::{EventFilter, StoredEvent};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject};
+use ropewalk_store::EventFilter;
+use serde::Deserialize;
 
 use super::{Here, unreadable};
+use crate::line::Line;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::stream;
 use crate::take::Parameters;
-
-/// An event with its position.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "TimelineEvent")]
-pub(crate) struct Line {
-    /// Its position in commit order.
-    pub(crate) sequence: i64,
-    /// The event.
-    #[serde(flatten)]
-    pub(crate) event: CloudEvent,
-}
-
-impl From<&StoredEvent> for Line {
-    fn from(stored: &StoredEvent) -> Self {
-        Self {
-            sequence: stored.sequence,
-            event: CloudEvent::clone(&stored.event),
-        }
-    }
-}
 
 /// Which events are wanted.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -41,6 +25,8 @@ pub(crate) struct Which {
     #[serde(rename = "type")]
     #[param(rename = "type")]
     event_type: Option<String>,
+    /// Only those of this component, for example `build`.
+    source: Option<String>,
     /// Only those about this entity, for example `idea/habits`.
     subject: Option<String>,
     /// Only those that one request set in motion.
@@ -52,12 +38,25 @@ pub(crate) struct Which {
 }
 
 impl Which {
+    /// Returns the position to go on after.
+    fn position(&self) -> Result<Option<i64>, Problem> {
+        let position = self.cursor.as_deref().map(|cursor| {
+            let text = "`cursor` is no position; begin again without it";
+            cursor.parse::<i64>().map_err(|_| Problem::usage(text))
+        });
+        position.transpose()
+    }
+
     /// Returns the filter for this.
     pub(crate) fn filter(&self) -> Result<EventFilter, Problem> {
         let pattern = self.event_type.as_deref().map(|text| {
             let none = "no event type is called so; write for example `task.failed` or `alert.*`";
             EventPattern::known(text).ok_or_else(|| Problem::usage(none))
         });
+        let source = self
+            .source
+            .as_deref()
+            .map(|text| ComponentName::parse(text).map_err(unreadable("source")));
         let subject = self
             .subject
             .as_deref()
@@ -68,6 +67,7 @@ impl Which {
         });
         Ok(EventFilter {
             pattern: pattern.transpose()?,
+            source: source.transpose()?,
             subject: subject.transpose()?,
             correlation: correlation.transpose()?,
             ..EventFilter::default()
@@ -75,25 +75,35 @@ impl Which {
     }
 }
 
-/// Lists the events, the oldest first.
-#[utoipa::path(get, path = "/api/events", operation_id = "list_events", params(Which), responses(
-    (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfTimelineEvent"))
+/// Lists the events, the oldest first; or streams them, where `Accept` asks for `text/event-stream`.
+#[utoipa::path(get, path = "/api/events", operation_id = "list_events", params(
+    Which, ("Last-Event-ID" = Option<i64>, Header, description = "The position that a stream goes on after.")), responses(
+    (status = 200, description = "A part of them, or the stream.", content(
+        (ref("#/components/schemas/PageOfTimelineEvent") = "application/json"), (String = "text/event-stream")))
 ))]
 pub(crate) async fn list(
     State(shared): Here,
     Parameters(which): Parameters<Which>,
-) -> Result<Json<Page<Line>>, Problem> {
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if stream::is_wanted(&headers) {
+        // Who comes again names the old cursor as well.
+        let after = stream::last_seen(&headers)?.or(which.position()?);
+        return stream::open(&shared, which.filter()?, after).await;
+    }
+    page(&shared, &which)
+        .await
+        .map(|page| Json(page).into_response())
+}
+
+async fn page(shared: &Shared, which: &Which) -> Result<Page<Line>, Problem> {
     let part = Part {
         limit: which.limit,
         cursor: None,
     };
     let limit = part.limit()?;
-    let after = which.cursor.as_deref().map(|cursor| {
-        let text = "`cursor` is no position; begin again without it";
-        cursor.parse::<i64>().map_err(|_| Problem::usage(text))
-    });
     let filter = EventFilter {
-        after_sequence: after.transpose()?,
+        after_sequence: which.position()?,
         limit: u32::try_from(limit + 1).ok(),
         ..which.filter()?
     };
@@ -102,5 +112,5 @@ pub(crate) async fn list(
     let items: Vec<Line> = events.iter().take(limit).map(Line::from).collect();
     let next = items.last().filter(|_| is_more);
     let next = next.map(|line| line.sequence.to_string());
-    Ok(Json(Page { items, next }))
+    Ok(Page { items, next })
 }

@@ -13,10 +13,14 @@ use ropewalk_orchestrator::{Registry, Services};
 use ropewalk_runtime::http::{self, ClientOptions};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::idea::{Idea, Message};
+use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
-use ropewalk_schemas::{ContentHash, QuestionId, Slug, SpecId, UserSlug};
+use ropewalk_schemas::{
+    ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Slug, SpecId, Subject,
+    UserSlug,
+};
 use ropewalk_server::{Address, Door, Options, Server};
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
 use serde_json::Value;
@@ -36,7 +40,7 @@ pub(crate) struct Answer {
 
 /// A served store.
 pub(crate) struct House {
-    _directory: TempDir,
+    directory: TempDir,
     pub(crate) services: Services,
     pub(crate) supervisor: Supervisor,
     pub(crate) address: SocketAddr,
@@ -108,12 +112,12 @@ impl House {
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
         };
         let door = Door::open(anywhere(), &options.people).await.unwrap();
-        let server = Server::new(door, options, services.clone()).unwrap();
+        let server = Server::new(door, options, services.clone(), &supervisor).unwrap();
         let link = server.link(&Person::alone(name("ada")));
         let address = server.address();
-        server.serve(&supervisor);
+        server.serve();
         Self {
-            _directory: directory,
+            directory,
             services,
             supervisor,
             address,
@@ -202,6 +206,59 @@ impl House {
         changes.insert(&specification).insert(&question);
         self.services.store.commit(changes).await.unwrap();
         (specification.id, question.id)
+    }
+
+    /// Begins an idea as another process does, of whose commits nobody tells.
+    pub(crate) async fn elsewhere(&self, slug: &str) {
+        let clock = self.services.clock.clone();
+        let store = Store::open(&self.location(), clock).await.unwrap();
+        let mut changes = ChangeSet::new();
+        changes.emit(self.message(slug, 0));
+        store.commit(changes).await.unwrap();
+        store.close().await.unwrap();
+    }
+
+    /// Stores so many events with `text`; returns the position of the last.
+    pub(crate) async fn many(&self, count: u32, text: &str) -> i64 {
+        let mut last = 0;
+        for chunk in 0..count / 500 {
+            let mut changes = ChangeSet::new();
+            for number in 0..500 {
+                let mut event = self.message("walks", chunk * 500 + number);
+                event.traceparent = Some(text.to_owned());
+                changes.emit(event);
+            }
+            let committed = self.services.store.commit(changes).await.unwrap();
+            last = committed.events.last().unwrap().sequence;
+        }
+        last
+    }
+
+    fn message(&self, slug: &str, number: u32) -> Event {
+        let ids = &self.services.ids;
+        let idea = Slug::parse(slug).unwrap();
+        Event {
+            id: ids.next().into(),
+            source: ComponentName::parse("elsewhere").unwrap(),
+            subject: Subject::idea(&idea),
+            time: self.services.clock.now(),
+            correlation_id: ids.next().into(),
+            causation_id: None,
+            hop: number % 2,
+            traceparent: None,
+            priority: Priority::DEFAULT,
+            payload: Payload::IdeationMessage(IdeationMessage {
+                session_id: ids.next().into(),
+                idea_slug: idea,
+                message_id: ids.next().into(),
+                user_slug: name("ada"),
+                ends: false,
+            }),
+        }
+    }
+
+    fn location(&self) -> Location {
+        Location::Sqlite(self.directory.path().join("ropewalk.db"))
     }
 
     /// Stops what is served, as the program does.

@@ -10,3 +10,5 @@ mod keys;
 mod refusals;
 #[cfg(test)]
 mod resources;
+#[cfg(test)]
+mod streams;

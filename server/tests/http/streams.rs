@@ -1,0 +1,206 @@
+//! Whoever listens hears everything once and in order, also over a break.
+
+use std::time::Duration;
+
+use ropewalk_bus::LiveEvent;
+use ropewalk_schemas::Subject;
+use serde_json::{Value, json};
+
+use crate::house::{ADA, House, answered};
+
+/// How long a test waits for what should come at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A stream that is read event by event.
+struct Stream {
+    response: reqwest::Response,
+    read: String,
+}
+
+/// What came: its id, its name and its data.
+type Came = (Option<i64>, String, Value);
+
+impl Stream {
+    async fn open(house: &House, path: &str, last: Option<i64>) -> Self {
+        let mut request = house
+            .ask("GET", path, ADA)
+            .header("Accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self {
+            response,
+            read: String::new(),
+        }
+    }
+
+    /// Waits for the next event; `None` at the end.
+    async fn next(&mut self) -> Option<Came> {
+        loop {
+            if let Some((block, rest)) = self.read.split_once("\n\n") {
+                let came = parse(block);
+                self.read = rest.to_owned();
+                match came {
+                    Some(came) => return Some(came),
+                    None => continue,
+                }
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk());
+            let chunk = chunk.await.unwrap().ok().flatten()?;
+            self.read.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    async fn take(&mut self, count: usize) -> Vec<Came> {
+        let mut came = Vec::new();
+        while came.len() < count {
+            came.push(self.next().await.unwrap());
+        }
+        came
+    }
+}
+
+/// Reads an event; a comment is none.
+fn parse(block: &str) -> Option<Came> {
+    let field = |name: &str| {
+        let mut lines = block.lines();
+        lines.find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(':')
+                .map(str::trim_start)
+        })
+    };
+    let data = serde_json::from_str(field("data")?).unwrap();
+    let id = field("id").map(|id| id.parse().unwrap());
+    Some((id, field("event").unwrap_or("message").to_owned(), data))
+}
+
+fn ids(came: &[Came]) -> Vec<i64> {
+    came.iter().filter_map(|(id, ..)| *id).collect()
+}
+
+async fn begin(house: &House, name: &str) {
+    let begun = house
+        .send(
+            "/api/ideation/sessions",
+            &json!({ "text": name, "slug": name }),
+        )
+        .await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_goes_on_after_what_was_seen_last_and_misses_nothing() {
+    let house = House::new().await;
+    begin(&house, "before").await;
+    let mut stream = Stream::open(&house, "/api/events", None).await;
+    begin(&house, "one").await;
+    begin(&house, "two").await;
+    let came = stream.take(2).await;
+    assert_eq!(ids(&came), [2, 3]);
+    assert_eq!(came[0].2["type"], "ideation.message");
+    drop(stream);
+    for name in ["three", "four"] {
+        begin(&house, name).await;
+    }
+    let mut again = Stream::open(&house, "/api/events", Some(2)).await;
+    assert_eq!(ids(&again.take(3).await), [3, 4, 5]);
+    begin(&house, "five").await;
+    assert_eq!(ids(&again.take(1).await), [6]);
+    let mut whole = Stream::open(&house, "/api/events?cursor=0", None).await;
+    assert_eq!(ids(&whole.take(6).await), [1, 2, 3, 4, 5, 6]);
+    house.supervisor.shutdown().begin();
+    assert!(
+        whole.next().await.is_none(),
+        "the end of the program is the end of the stream"
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_writer_commits_and_what_is_ephemeral_comes_too_where_it_fits() {
+    let house = House::new().await;
+    let mut all = Stream::open(&house, "/api/events", None).await;
+    let mut walks = Stream::open(&house, "/api/events?subject=idea/walks", None).await;
+    let mut tasks = Stream::open(&house, "/api/events?type=task.*", None).await;
+    let mut others = Stream::open(&house, "/api/events?source=elsewhere", None).await;
+    begin(&house, "rivers").await;
+    begin(&house, "walks").await;
+    assert_eq!(ids(&all.take(2).await), [1, 2]);
+    assert_eq!(ids(&walks.take(1).await), [2]);
+    let live = |subject: &str, event_type: &str| LiveEvent {
+        event_type: event_type.to_owned(),
+        subject: Subject::parse(subject).unwrap(),
+        data: json!({ "text": "a word" }),
+    };
+    house
+        .services
+        .bus
+        .live()
+        .publish(live("idea/walks", "ideation.delta"));
+    house
+        .services
+        .bus
+        .live()
+        .publish(live("task/1", "task.progress"));
+    let (id, name, data) = walks.next().await.unwrap();
+    assert_eq!(
+        (id, name.as_str(), &data["data"]["text"]),
+        (None, "live", &json!("a word"))
+    );
+    let (_, _, data) = tasks.next().await.unwrap();
+    assert_eq!(data["type"], "task.progress");
+    house.elsewhere("lakes").await;
+    let came = loop {
+        let (id, _, data) = all.next().await.unwrap();
+        if id.is_some() {
+            break data;
+        }
+    };
+    assert_eq!(
+        (&came["sequence"], &came["subject"]),
+        (&json!(3), &json!("idea/lakes"))
+    );
+    assert_eq!(ids(&others.take(1).await), [3]);
+    let listed = house.read("/api/events?source=elsewhere").await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    for (header, value) in [("Last-Event-ID", "x"), ("Last-Event-ID", "")] {
+        let request = house
+            .ask("GET", "/api/events", ADA)
+            .header("Accept", "text/event-stream");
+        assert_eq!(answered(request.header(header, value)).await.status, 400);
+    }
+    let nobody = house
+        .bare("GET", "/api/events")
+        .header("Accept", "text/event-stream");
+    assert_eq!(answered(nobody).await.status, 401);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_too_slowly_is_told_and_loses_nothing() {
+    let house = House::new().await;
+    let mut slow = Stream::open(&house, "/api/events", None).await;
+    // More than the tail keeps, and more than fits into what lies between two sockets.
+    let text = "word ".repeat(400);
+    let total = house.many(12_000, &text).await;
+    let (mut seen, mut told) = (Vec::new(), false);
+    let mut rounds = 0;
+    while seen.last() != Some(&total) {
+        match slow.next().await {
+            Some((Some(id), ..)) => seen.push(id),
+            Some((None, name, _)) => told |= name == "reload",
+            None => {
+                rounds += 1;
+                assert!(rounds < 20, "{} of {total}", seen.len());
+                slow = Stream::open(&house, "/api/events", seen.last().copied().or(Some(0))).await;
+            }
+        }
+    }
+    assert!(told, "nobody was slow enough");
+    assert_eq!(seen, (1..=total).collect::<Vec<i64>>());
+    house.stop().await;
+}
