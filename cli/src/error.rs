@@ -8,6 +8,7 @@ use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
+use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::people::Forbidden;
 use ropewalk_desk::questions::RefusedAnswer;
@@ -321,6 +322,16 @@ impl From<ApproveError> for CliError {
             _ => "",
         };
         Self::refused("approval", format!("{}{advice}", chain(&error)))
+    }
+}
+
+impl From<SteerError> for CliError {
+    fn from(error: SteerError) -> Self {
+        match error {
+            SteerError::Forbidden(forbidden) => forbidden.into(),
+            SteerError::Commit(error) => error.into(),
+            refused => Self::refused("build-state", refused),
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! What each `list` and `show` gives: a view's fields are exactly what `--json` prints.
 
+pub mod build;
 pub mod idea;
 pub mod knowledge;
 pub mod specification;
+pub mod trace;
 pub mod wait;
 
 use ropewalk_store::Versioned;

@@ -1,5 +1,6 @@
 //! Lists the resources, and what stands before them.
 
+pub(crate) mod builds;
 pub(crate) mod events;
 pub(crate) mod ideas;
 pub(crate) mod profile;
@@ -68,6 +69,11 @@ fn resources() -> OpenApiRouter<Shared> {
         .routes(routes!(specifications::approve))
         .routes(routes!(specifications::revise))
         .routes(routes!(specifications::reject))
+        .routes(routes!(builds::list))
+        .routes(routes!(builds::show))
+        .routes(routes!(builds::pause))
+        .routes(routes!(builds::resume))
+        .routes(routes!(builds::stop))
         .routes(routes!(questions::list))
         .routes(routes!(questions::show))
         .routes(routes!(questions::answer))

@@ -1,6 +1,7 @@
 //! Describes the resources as OpenAPI: paths by what stands beside the handlers, schemas by the types themselves.
 
 use ropewalk_desk::people::Person;
+use ropewalk_desk::views::build::{BuildRow, BuildView};
 use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::api::{ideas, profile, questions, specifications};
+use crate::api::{builds, ideas, profile, questions, specifications};
 use crate::line::Line;
 use crate::page::Page;
 use crate::problem;
@@ -93,7 +94,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 27] = [
+    let adds: [fn(&mut SchemaGenerator); 31] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -113,6 +114,10 @@ fn schemas() -> Value {
         add::<specifications::Approved>,
         add::<specifications::Feedback>,
         add::<specifications::Asked>,
+        add::<Page<BuildRow>>,
+        add::<BuildView>,
+        add::<builds::Why>,
+        add::<builds::Wished>,
         add::<Page<Question>>,
         add::<questions::Given>,
         add::<questions::Answered>,

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::people::Forbidden;
 use ropewalk_desk::questions::RefusedAnswer;
@@ -155,6 +156,16 @@ impl From<AbandonError> for Problem {
             AbandonError::Already(_) | AbandonError::Landed(_) => StatusCode::CONFLICT,
         };
         Self::new(status, "idea-state", error.to_string())
+    }
+}
+
+impl From<SteerError> for Problem {
+    fn from(error: SteerError) -> Self {
+        match error {
+            SteerError::Commit(error) => error.into(),
+            SteerError::Forbidden(error) => error.into(),
+            error => Self::new(StatusCode::CONFLICT, "build-state", error.to_string()),
+        }
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Where the documents of an idea lie.
     pub folder: Folder,
+    /// The provider of the model that builds.
+    pub builds_with: String,
 }
 
 /// What every request may use; cheap to clone.
@@ -44,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) people: People,
     pub(crate) folder: Folder,
+    pub(crate) builds_with: String,
     pub(crate) hosts: Hosts,
     pub(crate) counters: Counters,
     /// How the cookie of a login is called: another port is another program.
@@ -70,6 +73,7 @@ impl Shared {
             hosts: Hosts::new(port, options.hosts),
             people: options.people,
             folder: options.folder,
+            builds_with: options.builds_with,
             counters: Counters::default(),
             cookie: format!("ropewalk-{port}"),
             source: ComponentName::parse(SOURCE)?,

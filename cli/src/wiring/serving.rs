@@ -48,6 +48,7 @@ pub(super) fn serve(
     let options = Options {
         people: (*project.people).clone(),
         hosts: project.config().server.hosts.clone(),
+        builds_with: project.config().models.build.provider.clone(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };
     let server = Server::new(door, options, services.clone(), supervisor)?;

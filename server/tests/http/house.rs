@@ -12,14 +12,15 @@ use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::{Registry, Services};
 use ropewalk_runtime::http::{self, ClientOptions};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Idea, Message};
 use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{
-    ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Slug, SpecId, Subject,
-    UserSlug,
+    BuildId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Slug, SpecId,
+    Subject, UserSlug,
 };
 use ropewalk_server::{Address, Door, Options, Server};
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
@@ -109,6 +110,7 @@ impl House {
         let options = Options {
             people: people(),
             hosts: Vec::new(),
+            builds_with: "scripted".to_owned(),
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
         };
         let door = Door::open(anywhere(), &options.people).await.unwrap();
@@ -160,6 +162,7 @@ impl House {
             .list::<Specification>(Query::new())
             .await
             .unwrap()));
+        rows.extend(all(store.list::<Build>(Query::new()).await.unwrap()));
         rows.extend(all(store.list::<Question>(Query::new()).await.unwrap()));
         let events = store.events(&EventFilter::default()).await.unwrap();
         (rows, events.len().try_into().unwrap())
@@ -206,6 +209,34 @@ impl House {
         changes.insert(&specification).insert(&question);
         self.services.store.commit(changes).await.unwrap();
         (specification.id, question.id)
+    }
+
+    /// Stores a running build of `walks`.
+    pub(crate) async fn built(&self) -> BuildId {
+        let ids = &self.services.ids;
+        let build: Build = serde_json::from_value(serde_json::json!({
+            "id": ids.next(), "spec": ids.next(), "revision": 1, "hash": ContentHash::of(b"new"),
+            "idea": "walks", "user": "ada", "state": "running", "pause_requested": false,
+            "branch": "build/walks", "target": "main", "priority": 5, "working_ms": 0,
+            "correlation_id": ids.next(), "created_at": self.services.clock.now(),
+        }))
+        .unwrap();
+        let mut changes = ChangeSet::new();
+        changes.insert(&build);
+        self.services.store.commit(changes).await.unwrap();
+        build.id
+    }
+
+    /// Ends a build.
+    pub(crate) async fn end(&self, build: BuildId) {
+        let store = &self.services.store;
+        let found = store.get::<Build>(&build.to_string()).await.unwrap();
+        let found = found.unwrap();
+        let mut after = found.record.clone();
+        after.state = BuildState::Stopped;
+        let mut changes = ChangeSet::new();
+        changes.update(&found, &after);
+        store.commit(changes).await.unwrap();
     }
 
     /// Begins an idea as another process does, of whose commits nobody tells.

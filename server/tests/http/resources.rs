@@ -125,6 +125,63 @@ async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let path = format!("/api/builds/{build}");
+    let shown = house.read(&path).await;
+    assert_eq!((&shown["id"], &shown["tasks"]), (&json!(build), &json!([])));
+    assert_eq!(
+        house.read("/api/builds?idea=walks").await["items"][0]["tasks_total"],
+        0
+    );
+    assert_eq!(
+        house.read("/api/builds?idea=rivers").await["items"],
+        json!([])
+    );
+    let before = house.rows().await;
+    for verb in ["pause", "resume", "stop"] {
+        let bob = house
+            .ask("POST", &format!("{path}/{verb}"), BOB)
+            .json(&json!({}));
+        let bob = answered(bob).await;
+        assert_eq!(
+            (bob.status, &bob.body["code"]),
+            (403, &json!("forbidden")),
+            "{verb}"
+        );
+    }
+    assert_eq!(house.rows().await, before);
+    let stop = house
+        .send(&format!("{path}/stop"), &json!({ "reason": "enough" }))
+        .await;
+    assert_eq!((stop.status, &stop.body["state"]), (202, &json!("running")));
+    let stops = house.events("build.stop").await;
+    assert_eq!(
+        (
+            &stops[0]["data"]["requested_by"],
+            &stops[0]["data"]["reason"]
+        ),
+        (&json!("ada"), &json!("enough"))
+    );
+    house.end(build).await;
+    let before = house.rows().await;
+    let late = house.send(&format!("{path}/pause"), &json!({})).await;
+    assert_eq!(
+        (late.status, &late.body["code"]),
+        (409, &json!("build-state"))
+    );
+    assert_eq!(
+        late.body["message"]
+            .as_str()
+            .map(|text| text.contains("it has ended")),
+        Some(true)
+    );
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_of_events_together_are_the_timeline() {
     let house = House::new().await;
     for number in 0..5 {

@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::steer::{Wish, steer};
+use ropewalk_desk::builds::Wish;
+
+use super::steer::steer;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;

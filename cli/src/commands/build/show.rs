@@ -3,15 +3,13 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use ropewalk_desk::views::build::{self, BuildView};
+use ropewalk_desk::views::trace::FindError;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
-use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_store::Query;
-use serde::Serialize;
 
-use super::outage;
-use super::trace::{self, Trace, Traced};
+use super::{outage, trace};
 use crate::app::App;
 use crate::commands::spec::show::price;
 use crate::error::CliError;
@@ -31,19 +29,6 @@ pub struct Show {
     commit: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    build: Build,
-    tasks: Vec<Task>,
-    /// What it has used so far.
-    spending: Spending,
-    requirements: Vec<Traced>,
-    /// The outage that it stands still for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outage: Option<Outage>,
-}
-
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
@@ -53,37 +38,30 @@ impl Show {
             .find::<Build>(&desk, "build", "build list")
             .await?
             .record;
-        let of_build = Query::new()
-            .equal("build", build.id.to_string())
-            .order_by("number");
-        let tasks = desk.store.list::<Task>(of_build).await?;
-        let tasks: Vec<Task> = tasks.into_iter().map(|task| task.record).collect();
-        let trace = Trace::load(&desk.store, &build, &tasks).await?;
+        if self.requirement.is_none() && self.commit.is_none() {
+            let provider = &desk.project.config().models.build.provider;
+            let shown = build::show(&desk.store, build, provider).await?;
+            return app.output.show(&shown, human);
+        }
+        let (_, trace) = build::trace(&desk.store, &build).await?;
         if let Some(wanted) = &self.requirement {
             let traced = trace.requirement(wanted);
             let list = format!("build show {}", build.id);
             let traced = traced.ok_or_else(|| CliError::unknown("requirement", wanted, &list))?;
             return app.output.show(&traced, trace::requirement);
         }
-        if let Some(wanted) = &self.commit {
-            let origin = trace.commit(wanted)?;
-            let list = format!("build show {}", build.id);
-            let origin = origin.ok_or_else(|| CliError::unknown("commit", wanted, &list))?;
-            return app.output.show(&origin, trace::origin);
-        }
-        let calls = Query::new().equal("build", build.id.to_string());
-        let shown = Shown {
-            spending: desk.store.spending(calls).await?,
-            requirements: trace.all(),
-            outage: outage::holding(&build, outage::of_builds(&desk).await?.as_ref()).cloned(),
-            build,
-            tasks,
-        };
-        app.output.show(&shown, human)
+        let wanted = self.commit.as_deref().unwrap_or_default();
+        let origin = trace.commit(wanted).map_err(|error| match error {
+            FindError::Ambiguous { .. } => CliError::refused("ambiguous-id", error),
+            FindError::Name(error) => error.into(),
+        })?;
+        let list = format!("build show {}", build.id);
+        let origin = origin.ok_or_else(|| CliError::unknown("commit", wanted, &list))?;
+        app.output.show(&origin, trace::origin)
     }
 }
 
-fn human(shown: &Shown) -> String {
+fn human(shown: &BuildView) -> String {
     let build = &shown.build;
     let mut text = format!(
         "build {} of `{}` is {}\n",

@@ -81,6 +81,12 @@ fn what_is_approved_over_the_api_is_built() {
     );
     let builds = until(&world, "build list", |builds| builds[0]["tasks_total"] == 3);
     assert_eq!(builds[0]["hash"], hash);
+    let build = text(&builds[0]["id"]);
+    let (status, shown) = ask(&address, &format!("GET /api/builds/{build}"), None);
+    assert_eq!(
+        (status, shown["tasks"].as_array().map(Vec::len)),
+        (200, Some(3))
+    );
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
     let connected = TcpStream::connect(&address);
     assert!(connected.is_err(), "nobody serves any more");

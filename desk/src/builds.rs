@@ -1,0 +1,159 @@
+//! What people want of builds: that they pause, go on, or stop.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
+use ropewalk_schemas::payload::BuildRequest;
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::{BuildId, Payload, Priority, Slug, Subject};
+use ropewalk_store::{ChangeSet, CommitError};
+
+use crate::people::{Forbidden, Person};
+
+/// A wish about a whole build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Running tasks end, and no others begin.
+    Pause,
+    /// A paused, stopped or failed build goes on.
+    Resume,
+    /// It ends; what landed stays.
+    Stop,
+}
+
+/// Says why a wish was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SteerError {
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// Another build goes on with its work.
+    #[error("build `{build}` was amended; build `{next}` goes on with its work")]
+    Continued {
+        /// The build.
+        build: BuildId,
+        /// The one that goes on.
+        next: BuildId,
+    },
+    /// Its idea was given up.
+    #[error("build `{build}` has ended for good: the idea `{idea}` was abandoned")]
+    Abandoned {
+        /// The build.
+        build: BuildId,
+        /// The idea.
+        idea: Slug,
+    },
+    /// The wish makes no sense in its state.
+    #[error("build `{build}` is {state}: {why}")]
+    State {
+        /// The build.
+        build: BuildId,
+        /// Its state.
+        state: BuildState,
+        /// Why it makes no sense.
+        why: &'static str,
+    },
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl Wish {
+    /// Says why the wish makes no sense, if so.
+    fn refusal(self, state: BuildState) -> Option<&'static str> {
+        use BuildState::{Failed, Paused, Priming, Queued, Running, Stopped, Succeeded, Verifying};
+        match (self, state) {
+            (Self::Pause, Queued | Priming | Running | Verifying)
+            | (Self::Resume, Paused | Stopped | Failed | Running)
+            | (Self::Stop, Queued | Priming | Running | Paused | Verifying) => None,
+            (Self::Pause, Paused) => Some("it stands still already"),
+            (Self::Pause | Self::Stop, Succeeded | Failed | Stopped) => Some("it has ended"),
+            (Self::Resume, Queued | Priming | Verifying) => Some("it goes on by itself"),
+            (Self::Resume, Succeeded) => Some("it has reached its goal"),
+        }
+    }
+
+    /// Returns whether the build has done what was wished.
+    pub fn is_fulfilled(self, build: &Build) -> bool {
+        match self {
+            Self::Pause => build.pause_requested || build.state == BuildState::Paused,
+            Self::Resume => build.state == BuildState::Running && !build.pause_requested,
+            Self::Stop => build.state == BuildState::Stopped,
+        }
+    }
+
+    fn payload(self, request: BuildRequest) -> Payload {
+        match self {
+            Self::Pause => Payload::BuildPause(request),
+            Self::Resume => Payload::BuildResume(request),
+            Self::Stop => Payload::BuildStop(request),
+        }
+    }
+}
+
+/// Records what `person` wants of a build, for the build agent to do.
+pub async fn steer(
+    context: &Context,
+    build: &Build,
+    wish: Wish,
+    person: &Person,
+    reason: Option<String>,
+) -> Result<(), SteerError> {
+    person.demand(Right::Stop)?;
+    if let Some(next) = build.continued_by {
+        return Err(SteerError::Continued {
+            build: build.id,
+            next,
+        });
+    }
+    if build.stop == Some(StopCause::Abandoned) {
+        return Err(SteerError::Abandoned {
+            build: build.id,
+            idea: build.idea.clone(),
+        });
+    }
+    if let Some(why) = wish.refusal(build.state) {
+        return Err(SteerError::State {
+            build: build.id,
+            state: build.state,
+            why,
+        });
+    }
+    let request = BuildRequest {
+        build_id: build.id,
+        requested_by: person.name.to_string(),
+        reason,
+    };
+    let context = context.for_claim(build.correlation_id, Priority::URGENT);
+    let mut changes = ChangeSet::new();
+    changes.emit(context.event(Subject::build(build.id), wish.payload(request)));
+    context.store.commit(changes).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_refused_where_it_makes_no_sense() {
+        let sensible = |wish: Wish| -> Vec<&str> {
+            BuildState::ALL
+                .iter()
+                .filter(|state| wish.refusal(**state).is_none())
+                .map(|state| state.as_str())
+                .collect()
+        };
+        assert_eq!(
+            sensible(Wish::Pause),
+            ["queued", "priming", "running", "verifying"]
+        );
+        assert_eq!(
+            sensible(Wish::Resume),
+            ["running", "paused", "failed", "stopped"]
+        );
+        assert_eq!(
+            sensible(Wish::Stop),
+            ["queued", "priming", "running", "paused", "verifying"]
+        );
+    }
+}
