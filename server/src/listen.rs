@@ -110,7 +110,7 @@ impl Server {
         services: Services,
         supervisor: &Supervisor,
     ) -> Result<Self, InvalidId> {
-        let shared = Shared::new(options, services, door.address.port(), supervisor)?;
+        let shared = Shared::new(options, services, door.address, supervisor)?;
         let tasks = supervisor.clone();
         Ok(Self {
             door,

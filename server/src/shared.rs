@@ -1,5 +1,6 @@
 //! Holds what every request may use.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -66,16 +67,16 @@ impl Shared {
     pub(crate) fn new(
         options: Options,
         services: Services,
-        port: u16,
+        address: SocketAddr,
         supervisor: &Supervisor,
     ) -> Result<Self, InvalidId> {
         Ok(Self(Arc::new(Inner {
-            hosts: Hosts::new(port, options.hosts),
+            hosts: Hosts::new(address, options.hosts),
             people: options.people,
             folder: options.folder,
             builds_with: options.builds_with,
             counters: Counters::default(),
-            cookie: format!("ropewalk-{port}"),
+            cookie: format!("ropewalk-{}", address.port()),
             source: ComponentName::parse(SOURCE)?,
             tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
             streams: Arc::new(Semaphore::new(STREAMS)),

@@ -1,16 +1,19 @@
 //! Knows the names by which this server is reached: a page of another name speaks to somebody else.
 
+use std::net::SocketAddr;
+
 /// The names by which this server is reached.
 #[derive(Debug)]
 pub(crate) struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Returns the names of the machine itself with `port`, and those that were added.
-    pub(crate) fn new(port: u16, added: Vec<String>) -> Self {
+    /// Returns the address itself, the names of the machine for itself, and those that were added.
+    pub(crate) fn new(address: SocketAddr, added: Vec<String>) -> Self {
+        let port = address.port();
         let own = ["127.0.0.1", "localhost", "[::1]"];
         let own = own.map(|name| format!("{name}:{port}"));
-        let added = added.into_iter().map(|name| name.to_ascii_lowercase());
-        Self(own.into_iter().chain(added).collect())
+        let itself = (!address.ip().is_unspecified()).then(|| address.to_string());
+        Self(own.into_iter().chain(itself).chain(added).collect())
     }
 
     /// Returns whether a request with this `Host` is meant for this server.
@@ -33,12 +36,15 @@ mod tests {
 
     #[test]
     fn only_names_of_this_server_are_answered() {
-        let hosts = Hosts::new(7440, vec!["Ropes.example.org".to_owned()]);
+        let address = "192.0.2.7:7440".parse().unwrap();
+        let hosts = Hosts::new(address, vec!["Ropes.example.org".to_owned()]);
         for (host, expected) in [
             ("127.0.0.1:7440", true),
             ("LOCALHOST:7440", true),
             ("[::1]:7440", true),
             ("ropes.example.org", true),
+            ("192.0.2.7:7440", true),
+            ("192.0.2.8:7440", false),
             ("127.0.0.1", false),
             ("127.0.0.1:7441", false),
             ("evil.example:7440", false),

@@ -1,7 +1,11 @@
 //! Whatever is refused says why in one line, and changes nothing.
 
+use std::time::Duration;
+
 use ropewalk_schemas::ContentHash;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::house::{ADA, Answer, BOB, House, answered};
 
@@ -139,6 +143,48 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
     let put = answered(house.ask("PUT", ideas, ADA)).await;
     assert_problem(&put, 405, "unknown-path");
     assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+/// Writes to a connection of its own and returns everything that is answered until that is closed.
+async fn drip(house: &House, first: &str, each: &str) -> String {
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    stream.write_all(first.as_bytes()).await.unwrap();
+    let (mut read, mut write) = stream.into_split();
+    let mut answer = Vec::new();
+    let dripping = async {
+        // Ends with the connection, which the server closes.
+        while write.write_all(each.as_bytes()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let answered = tokio::time::timeout(Duration::from_secs(40), read.read_to_end(&mut answer));
+    tokio::select! {
+        ended = answered => drop(ended.unwrap()),
+        () = dripping => {}
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_never_ends_what_was_begun_is_not_waited_for() {
+    let house = House::new().await;
+    let before = house.rows().await;
+    let head = format!(
+        "POST /api/ideation/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {ADA}\r\n",
+        house.address
+    );
+    let endless =
+        format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let (body, slow) = tokio::join!(
+        drip(&house, &endless, "1\r\n \r\n"),
+        drip(&house, &head, "X-A: b\r\n")
+    );
+    assert!(body.starts_with("HTTP/1.1 408"), "{body}");
+    assert!(!slow.contains("HTTP/1.1 2"), "{slow}");
+    assert_eq!(house.rows().await, before);
+    assert_eq!(house.read("/api/profile").await["name"], "ada");
     house.stop().await;
 }
 
