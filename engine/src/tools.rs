@@ -1,6 +1,7 @@
 //! Holds the built-in tools: they work in one slot, read anywhere in it and write only where the work may.
 
 mod ask;
+mod asker;
 mod bash;
 mod code_outline;
 mod edit;
@@ -25,7 +26,7 @@ use serde_json::Value;
 
 use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError, plain_schema_of};
 
-pub use ask::{AskReply, Asker, TaskOption, TaskQuestion};
+pub use asker::{AskReply, Asker, TaskOption, TaskQuestion};
 pub use file_grants::{FileGrants, GrantReply};
 pub use workbench::{Workbench, WorkbenchOptions};
 

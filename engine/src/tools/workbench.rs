@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
 
-use super::ask::Asker;
+use super::asker::Asker;
 use super::file_grants::FileGrants;
 use crate::tool::ToolFailure;
 

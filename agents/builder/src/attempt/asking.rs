@@ -1,7 +1,7 @@
 //! Brings the questions of a building model to a person: the attempt ends, and the one that follows finds the answer in the
 //! place where the question was put.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use ropewalk_engine::{AskReply, Asker, TaskQuestion};
@@ -11,16 +11,13 @@ use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, TaskId};
 use ropewalk_store::Query;
 
-use super::work::Work;
+use super::work::{Waiting, Work};
 use crate::Shared;
 use crate::error::BuilderError;
 use crate::machine::Put;
 
 /// So many files that others changed meanwhile are named.
 const CHANGED: usize = 40;
-
-/// What the tool of an attempt and its end share: the question that has no answer yet.
-pub(super) type Waiting = Arc<OnceLock<Put>>;
 
 /// Brings questions of one attempt.
 pub(super) struct Questions {

@@ -10,14 +10,17 @@ use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_workspace::PreserveKey;
 use tokio_util::sync::CancellationToken;
 
-use super::asking::Waiting;
 use super::rows::Rows;
 use crate::Shared;
 use crate::claim::Claim;
 use crate::error::BuilderError;
+use crate::machine::Put;
 
 /// The locks of an attempt with their tokens, shared with whoever renews or extends them.
 pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
+
+/// What the tool of an attempt and its end share: the question that has no answer yet.
+pub(super) type Waiting = Arc<OnceLock<Put>>;
 
 /// Copies the locks as they are now.
 pub(crate) fn held_now(locks: &Locks) -> BTreeMap<RepoPath, i64> {
