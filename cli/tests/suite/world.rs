@@ -233,12 +233,17 @@ script = "../script.yaml"
 
     /// Starts `ropewalk up` with these variables and waits until it runs; what it says is added to `up.log`.
     pub(crate) fn up_with(&self, variables: &[(&str, &str)]) -> Up {
+        self.start(&["up"], variables)
+    }
+
+    /// Starts a verb that runs until it is stopped, with these variables; what it says is added to `up.log`.
+    pub(crate) fn start(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Up {
         let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
             .env_clear()
             .envs(self.environment())
             .envs(variables.iter().copied())
             .current_dir(self.repository())
-            .arg("up")
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use ropewalk_tests::servers::{NatsServer, PostgresServer};
 use serde_json::{Value, json};
 
 use crate::approvals::{specified, text, until};
@@ -116,4 +117,29 @@ fn a_taken_default_moves_on_a_chosen_address_is_refused_and_off_is_off() {
     assert_eq!(off.stop(Signal::SIGTERM), Some(0));
     let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
     assert!(!log.contains("the API"), "{log}");
+}
+
+#[test]
+fn a_process_of_a_team_serves_and_runs_no_agent() {
+    let (postgres, nats) = (
+        PostgresServer::start().unwrap(),
+        NatsServer::start().unwrap(),
+    );
+    let world = World::scripted();
+    with_token(&world);
+    let (store, bus) = (postgres.url(), nats.url());
+    let variables = [
+        ("ROPEWALK_STORE__LOCATION", store.as_str()),
+        ("ROPEWALK_BUS__TRANSPORT", bus.as_str()),
+    ];
+    let server = world.start(&["agent", "server"], &variables);
+    let address = address(&world);
+    let idea = json!({ "text": "Walks" });
+    let (status, begun) = ask(&address, "POST /api/ideation/sessions", Some(&idea));
+    assert_eq!((status, &begun["slug"]), (201, &json!("walks")), "{begun}");
+    let (status, ready) = ask(&address, "GET /readyz", None);
+    assert_eq!((status, &ready["store"]), (200, &json!("up")), "{ready}");
+    let (_, agents) = ask(&address, "GET /api/agents", None);
+    assert_eq!(agents["items"], json!([]));
+    assert_eq!(server.stop(Signal::SIGTERM), Some(0));
 }
