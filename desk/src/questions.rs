@@ -48,6 +48,15 @@ pub async fn answer<'a>(
     Ok(questions::answer(context, id, given, by, channel).await?)
 }
 
+/// Records for `person` the default of every question that has one without consequences.
+pub async fn answer_defaults(
+    context: &Context,
+    person: &Person,
+    channel: &str,
+) -> Result<Vec<Answered>, AnswerError> {
+    questions::answer_defaults(context, person.name.as_str(), channel).await
+}
+
 /// Returns what it takes to choose this.
 fn needed(trigger: &str, choice: Option<&ChoiceId>) -> Option<Right> {
     Trigger::parse(trigger)?.right(choice?)

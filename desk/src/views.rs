@@ -1,8 +1,12 @@
 //! What each `list` and `show` gives: a view's fields are exactly what `--json` prints.
 
+pub mod agent;
+pub mod alert;
 pub mod build;
 pub mod idea;
 pub mod knowledge;
+pub mod lock;
+pub mod question;
 pub mod specification;
 pub mod trace;
 pub mod wait;

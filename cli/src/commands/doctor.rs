@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use ropewalk_config::Loaded;
+use ropewalk_desk::views::{agent, alert};
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::alert::Alert;
-use ropewalk_store::{Health, Query, Store};
+use ropewalk_store::{Health, Store};
 use ropewalk_workspace::UserRepository;
 use serde::Serialize;
 
-use super::agent::list;
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::Project;
@@ -173,7 +172,7 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
 
 /// Looks for parts that were not stopped and give no sign of life.
 async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
-    let parts = match list::parts(store).await {
+    let parts = match agent::list(store, true).await {
         Ok(parts) => parts,
         Err(problem) => return Finding::new("agents", Verdict::Fail, problem),
     };
@@ -181,7 +180,7 @@ async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
     let limit = Duration::from_secs(limit.into());
     let silent: Vec<String> = parts
         .iter()
-        .filter(|part| list::is_silent(part, limit, clock.now()))
+        .filter(|part| agent::is_silent(part, limit, clock.now()))
         .map(|part| format!("`{}` of {}", part.name, part.process))
         .collect();
     if silent.is_empty() {
@@ -197,10 +196,10 @@ async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
 
 /// Shows the alerts that stand.
 async fn alerts(store: &Store) -> Finding {
-    match store.list::<Alert>(Query::new().equal("cleared", 0)).await {
+    match alert::list(store, false).await {
         Ok(alerts) if alerts.is_empty() => Finding::new("alerts", Verdict::Ok, "none stands"),
         Ok(alerts) => {
-            let lines: Vec<&str> = alerts.iter().map(|row| row.message.as_str()).collect();
+            let lines: Vec<&str> = alerts.iter().map(|alert| alert.message.as_str()).collect();
             Finding::new("alerts", Verdict::Warn, lines.join("; "))
         }
         Err(problem) => Finding::new("alerts", Verdict::Fail, problem),

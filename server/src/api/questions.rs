@@ -3,10 +3,11 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use ropewalk_desk::questions;
-use ropewalk_orchestrator::questions::{Given as Reply, rank};
-use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_desk::views::question;
+use ropewalk_orchestrator::questions::Given as Reply;
+use ropewalk_schemas::question::Question;
 use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
-use ropewalk_store::{Query, Versioned};
+use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,17 +65,9 @@ pub(crate) async fn list(
     State(shared): Here,
     Parameters(which): Parameters<Which>,
 ) -> Result<Json<Page<Question>>, Problem> {
-    let mut query = Query::new();
-    if !which.all {
-        query = query.equal("state", QuestionState::Pending.as_str());
-    }
-    if let Some(idea) = &which.idea {
-        let idea = Slug::parse(idea).map_err(unreadable("idea"))?;
-        query = query.equal("idea", idea.as_str());
-    }
-    let rows = shared.services.store.list::<Question>(query).await?;
-    let mut found: Vec<Question> = rows.into_iter().map(Versioned::into_inner).collect();
-    found.sort_by_key(rank);
+    let idea = which.idea.as_deref().map(Slug::parse);
+    let idea = idea.transpose().map_err(unreadable("idea"))?;
+    let found = question::list(&shared.services.store, idea.as_ref(), which.all).await?;
     let part = Part {
         limit: which.limit,
         cursor: which.cursor,

@@ -3,15 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use ropewalk_desk::views::wait::{self, WaitRow};
+use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
-use ropewalk_schemas::lease::{Lease, LeaseState};
-use ropewalk_store::{Query, Record, Versioned};
+use ropewalk_schemas::lease::Lease;
+use ropewalk_store::Record;
 
 use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::shared::Shared;
 use crate::take::Parameters;
 
 /// Lists who waits for what, the longest first.
@@ -34,8 +34,8 @@ pub(crate) async fn locks(
     State(shared): Here,
     Parameters(part): Parameters<Part>,
 ) -> Result<Json<Page<Lease>>, Problem> {
-    let held = Query::new().equal("state", LeaseState::Granted.as_str());
-    records(&shared, &part, held).await
+    let held = lock::list(&shared.services.store, false).await?;
+    part.of(held, Record::key).map(Json)
 }
 
 /// Lists what every part of every process does.
@@ -46,7 +46,8 @@ pub(crate) async fn agents(
     State(shared): Here,
     Parameters(part): Parameters<Part>,
 ) -> Result<Json<Page<Component>>, Problem> {
-    records(&shared, &part, Query::new().order_by("role")).await
+    let parts = agent::list(&shared.services.store, true).await?;
+    part.of(parts, Record::key).map(Json)
 }
 
 /// Lists what is wrong now.
@@ -57,16 +58,6 @@ pub(crate) async fn alerts(
     State(shared): Here,
     Parameters(part): Parameters<Part>,
 ) -> Result<Json<Page<Alert>>, Problem> {
-    let open = Query::new().equal("cleared", 0).order_by("raised_at");
-    records(&shared, &part, open).await
-}
-
-async fn records<R: Record>(
-    shared: &Shared,
-    part: &Part,
-    query: Query,
-) -> Result<Json<Page<R>>, Problem> {
-    let rows = shared.services.store.list::<R>(query).await?;
-    let all = rows.into_iter().map(Versioned::into_inner).collect();
-    part.of(all, Record::key).map(Json)
+    let open = alert::list(&shared.services.store, false).await?;
+    part.of(open, Record::key).map(Json)
 }

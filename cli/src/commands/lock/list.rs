@@ -1,8 +1,7 @@
 //! Verb `lock list`: the file locks and who holds them.
 
 use clap::Args;
-use ropewalk_schemas::lease::{Lease, LeaseState};
-use ropewalk_store::Query;
+use ropewalk_desk::views::lock;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -20,12 +19,7 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let mut query = Query::new();
-        if !self.all {
-            query = query.equal("state", LeaseState::Granted.as_str());
-        }
-        let rows = desk.store.list::<Lease>(query).await?;
-        let leases: Vec<Lease> = rows.into_iter().map(|row| row.record).collect();
+        let leases = lock::list(&desk.store, self.all).await?;
         app.output.list(
             &leases,
             [

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use ropewalk_desk::people::Person;
-use ropewalk_desk::questions as desk_questions;
-use ropewalk_orchestrator::questions::{self, Answered};
+use ropewalk_desk::questions;
+use ropewalk_orchestrator::questions::{Answered, choices_told};
 use ropewalk_schemas::question::{Choice, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
@@ -56,8 +56,7 @@ impl Answer {
         let desk = app.desk().await?;
         let person = desk.person()?;
         let Some(id) = self.id else {
-            let answered =
-                questions::answer_defaults(&desk.context(), person.name.as_str(), CHANNEL).await?;
+            let answered = questions::answer_defaults(&desk.context(), person, CHANNEL).await?;
             let done: Vec<Done> = answered.into_iter().map(Done::from).collect();
             if !done.is_empty() {
                 desk.poke_or_say(&app.output)?;
@@ -89,7 +88,7 @@ async fn answer(
     text: &str,
     person: &Person,
 ) -> Result<Done, CliError> {
-    let answered = desk_questions::answer(&desk.context(), id, text, person, CHANNEL).await?;
+    let answered = questions::answer(&desk.context(), id, text, person, CHANNEL).await?;
     Ok(answered.into())
 }
 
@@ -100,7 +99,7 @@ fn ask(app: &App, question: &Question) -> Result<String, CliError> {
         return Err(CliError::refused("question", text));
     }
     if !app.can_ask() {
-        let choices = questions::choices_told(question);
+        let choices = choices_told(question);
         let text = format!("an answer is missing; add {choices}");
         return Err(CliError::Usage(text));
     }

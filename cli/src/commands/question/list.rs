@@ -1,10 +1,9 @@
 //! Verb `question list`: the questions, the most urgent first.
 
 use clap::Args;
-use ropewalk_orchestrator::questions;
+use ropewalk_desk::views::question;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_store::Query;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -25,16 +24,7 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let mut query = Query::new();
-        if !self.all {
-            query = query.equal("state", QuestionState::Pending.as_str());
-        }
-        if let Some(idea) = &self.idea {
-            query = query.equal("idea", idea.as_str());
-        }
-        let rows = desk.store.list::<Question>(query).await?;
-        let mut found: Vec<Question> = rows.into_iter().map(|row| row.record).collect();
-        found.sort_by_key(questions::rank);
+        let found = question::list(&desk.store, self.idea.as_ref(), self.all).await?;
         app.output.list(
             &found,
             ["id", "kind", "idea", "question", "asked", "state"],
