@@ -3,6 +3,8 @@
 pub mod agent;
 pub mod alert;
 pub mod build;
+pub mod dead_letter;
+pub mod event;
 pub mod idea;
 pub mod knowledge;
 pub mod lock;

@@ -2,6 +2,7 @@
 
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{BuildRow, BuildView};
+use ropewalk_desk::views::event::TimelineEvent;
 use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
@@ -18,7 +19,6 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
 use crate::api::{builds, ideas, profile, questions, specifications};
-use crate::line::Line;
 use crate::page::Page;
 use crate::problem;
 
@@ -121,7 +121,7 @@ fn schemas() -> Value {
         add::<Page<Question>>,
         add::<questions::Given>,
         add::<questions::Answered>,
-        add::<Page<Line>>,
+        add::<Page<TimelineEvent>>,
         add::<Page<WaitRow>>,
         add::<Page<Lease>>,
         add::<Page<Component>>,

@@ -12,7 +12,6 @@ mod document;
 mod guard;
 mod health;
 mod idempotency;
-mod line;
 mod listen;
 mod login;
 mod page;

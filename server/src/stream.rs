@@ -13,12 +13,12 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
 use ropewalk_bus::{LiveEvent, LiveEvents, TailError, TailEvents};
+use ropewalk_desk::views::event::TimelineEvent;
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{EventFilter, ReadError, Store, StoredEvent};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::line::Line;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
@@ -148,7 +148,7 @@ impl Reader {
 
     fn stored(&mut self, event: &StoredEvent) -> Event {
         self.last = self.last.max(event.sequence);
-        let line = serde_json::to_string(&Line::from(event)).unwrap_or_default();
+        let line = serde_json::to_string(&TimelineEvent::from(event)).unwrap_or_default();
         Event::default().id(event.sequence.to_string()).data(line)
     }
 

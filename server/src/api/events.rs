@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use ropewalk_desk::views::event::{self, TimelineEvent};
 use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
 
 use super::{Here, unreadable};
-use crate::line::Line;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -96,7 +96,7 @@ pub(crate) async fn list(
         .map(|page| Json(page).into_response())
 }
 
-async fn page(shared: &Shared, which: &Which) -> Result<Page<Line>, Problem> {
+async fn page(shared: &Shared, which: &Which) -> Result<Page<TimelineEvent>, Problem> {
     let part = Part {
         limit: which.limit,
         cursor: None,
@@ -107,10 +107,10 @@ async fn page(shared: &Shared, which: &Which) -> Result<Page<Line>, Problem> {
         limit: u32::try_from(limit + 1).ok(),
         ..which.filter()?
     };
-    let events = shared.services.store.events(&filter).await?;
-    let is_more = events.len() > limit;
-    let items: Vec<Line> = events.iter().take(limit).map(Line::from).collect();
+    let mut items = event::list(&shared.services.store, &filter).await?;
+    let is_more = items.len() > limit;
+    items.truncate(limit);
     let next = items.last().filter(|_| is_more);
-    let next = next.map(|line| line.sequence.to_string());
+    let next = next.map(|event| event.sequence.to_string());
     Ok(Page { items, next })
 }

@@ -1,12 +1,13 @@
 //! Verb `build log`: what happened in a build, event by event, with the output of what failed.
 
 use clap::Args;
+use ropewalk_desk::views::event::TimelineEvent;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_store::{EventFilter, StoredEvent};
 
 use crate::app::App;
-use crate::commands::event::line::{Line, human};
+use crate::commands::event::line::human;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring::Desk;
@@ -33,7 +34,7 @@ impl Log {
         let mut shown = 0;
         if !self.follow {
             let events = events(&desk, &build, shown).await?;
-            let lines: Vec<Line> = events.iter().map(Line::from).collect();
+            let lines: Vec<TimelineEvent> = events.iter().map(TimelineEvent::from).collect();
             if app.output.is_json() {
                 return app.output.object(&lines);
             }
@@ -46,7 +47,7 @@ impl Log {
             let now = desk.store.get::<Build>(&build.id.to_string()).await?;
             for event in events(&desk, &build, shown).await? {
                 shown = event.sequence;
-                app.output.stream(&Line::from(&event), human)?;
+                app.output.stream(&TimelineEvent::from(&event), human)?;
             }
             if now.is_none_or(|build| has_ended(build.state)) {
                 return Ok(());

@@ -1,10 +1,9 @@
 //! Verb `dead-letter discard`: gives one up for good; it stays in the record.
 
 use clap::Args;
-use ropewalk_bus::DeadLetters;
+use ropewalk_desk::dead_letters::{self, DeadLetterName};
 use serde::Serialize;
 
-use super::Which;
 use crate::app::App;
 use crate::error::CliError;
 
@@ -12,7 +11,7 @@ use crate::error::CliError;
 #[derive(Debug, Args)]
 pub struct Discard {
     /// Its id, as `dead-letter list` shows it, for example `12/build`.
-    id: Which,
+    id: DeadLetterName,
 }
 
 #[derive(Debug, Serialize)]
@@ -25,13 +24,11 @@ impl Discard {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let letters = DeadLetters::new(desk.store.clone());
-        let found = self.id.find(&letters).await?;
-        letters.discard(&found.delivery.key).await?;
+        dead_letters::discard(&desk.store, &self.id).await?;
         // What came after it on the same entity may go on.
         desk.poke()?;
         let done = Done {
-            id: found.delivery.key.to_string(),
+            id: self.id.to_string(),
             discarded: true,
         };
         app.output

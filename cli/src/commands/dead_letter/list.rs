@@ -1,9 +1,8 @@
 //! Verb `dead-letter list`: what could not be handled, the newest first.
 
 use clap::Args;
-use ropewalk_bus::DeadLetters;
+use ropewalk_desk::views::dead_letter;
 
-use super::Letter;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::short;
@@ -20,10 +19,7 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let rows = DeadLetters::new(desk.store.clone())
-            .list(self.limit)
-            .await?;
-        let letters: Vec<Letter> = rows.into_iter().map(Letter::from).collect();
+        let letters = dead_letter::list(&desk.store, self.limit).await?;
         app.output.list(
             &letters,
             ["id", "event", "subject", "state", "tries", "error"],

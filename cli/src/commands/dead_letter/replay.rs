@@ -1,10 +1,9 @@
 //! Verb `dead-letter replay`: has one handled again, with a fresh count of tries.
 
 use clap::Args;
-use ropewalk_bus::DeadLetters;
+use ropewalk_desk::dead_letters::{self, DeadLetterName};
 use serde::Serialize;
 
-use super::Which;
 use crate::app::App;
 use crate::error::CliError;
 
@@ -12,7 +11,7 @@ use crate::error::CliError;
 #[derive(Debug, Args)]
 pub struct Replay {
     /// Its id, as `dead-letter list` shows it, for example `12/build`.
-    id: Which,
+    id: DeadLetterName,
 }
 
 #[derive(Debug, Serialize)]
@@ -25,12 +24,10 @@ impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let letters = DeadLetters::new(desk.store.clone());
-        let found = self.id.find(&letters).await?;
-        letters.replay(&found.delivery.key).await?;
+        dead_letters::replay(&desk.store, &self.id).await?;
         desk.poke_or_say(&app.output)?;
         let done = Done {
-            id: found.delivery.key.to_string(),
+            id: self.id.to_string(),
             replayed: true,
         };
         app.output

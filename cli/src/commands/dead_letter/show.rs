@@ -1,11 +1,10 @@
 //! Verb `dead-letter show`: one dead letter with its event.
 
 use clap::Args;
-use ropewalk_bus::DeadLetters;
-use ropewalk_schemas::CloudEvent;
-use serde::Serialize;
+use ropewalk_desk::dead_letters::DeadLetterName;
+use ropewalk_desk::views::dead_letter;
 
-use super::{Letter, Which};
+use super::unknown;
 use crate::app::App;
 use crate::error::CliError;
 
@@ -13,25 +12,15 @@ use crate::error::CliError;
 #[derive(Debug, Args)]
 pub struct Show {
     /// Its id, as `dead-letter list` shows it, for example `12/build`.
-    id: Which,
-}
-
-#[derive(Debug, Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    letter: Letter,
-    content: CloudEvent,
+    id: DeadLetterName,
 }
 
 impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let found = self.id.find(&DeadLetters::new(desk.store.clone())).await?;
-        let shown = Shown {
-            letter: found.delivery.into(),
-            content: found.event,
-        };
+        let shown = dead_letter::show(&desk.store, &self.id).await?;
+        let shown = shown.ok_or_else(|| unknown(&self.id))?;
         app.output.show(&shown, |shown| {
             let letter = &shown.letter;
             format!(

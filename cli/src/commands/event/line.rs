@@ -1,9 +1,7 @@
 //! Shows an event as one line.
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::CloudEvent;
-use ropewalk_store::StoredEvent;
-use serde::Serialize;
+use ropewalk_desk::views::event::TimelineEvent;
 use serde_json::Value;
 
 use crate::output::short;
@@ -28,27 +26,8 @@ const TELLING: [&str; 16] = [
     "name",
 ];
 
-/// An event with its position.
-#[derive(Debug, Serialize)]
-pub struct Line {
-    /// Its position in commit order.
-    pub sequence: i64,
-    /// The event.
-    #[serde(flatten)]
-    pub event: CloudEvent,
-}
-
-impl From<&StoredEvent> for Line {
-    fn from(stored: &StoredEvent) -> Self {
-        Self {
-            sequence: stored.sequence,
-            event: CloudEvent::clone(&stored.event),
-        }
-    }
-}
-
 /// Returns the line for people.
-pub fn human(line: &Line) -> String {
+pub fn human(line: &TimelineEvent) -> String {
     let event = &line.event;
     let gist = gist(&event.data);
     let text = format!(

@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
+use ropewalk_desk::views::event;
 
 use super::filter::Filter;
-use super::line::{Line, human};
+use super::line::human;
 use crate::app::App;
 use crate::error::CliError;
 
@@ -32,9 +33,8 @@ impl List {
         (filter.from, filter.until) = (self.since, self.until);
         filter.newest_first = true;
         filter.limit = Some(self.limit);
-        let mut events = desk.store.events(&filter).await?;
-        events.reverse();
-        let lines: Vec<Line> = events.iter().map(Line::from).collect();
+        let mut lines = event::list(&desk.store, &filter).await?;
+        lines.reverse();
         if app.output.is_json() {
             return app.output.object(&lines);
         }

@@ -1,9 +1,10 @@
 //! Verb `event tail`: events as they come, until Ctrl-C.
 
 use clap::Args;
+use ropewalk_desk::views::event;
 
 use super::filter::Filter;
-use super::line::{Line, human};
+use super::line::human;
 use crate::app::App;
 use crate::error::CliError;
 
@@ -33,11 +34,11 @@ impl Tail {
         while left > 0 {
             filter.after_sequence = Some(last);
             filter.limit = Some(u32::try_from(left.min(500)).unwrap_or(500));
-            let events = desk.store.events(&filter).await?;
+            let events = event::list(&desk.store, &filter).await?;
             for event in &events {
                 last = event.sequence;
                 left -= 1;
-                app.output.stream(&Line::from(event), human)?;
+                app.output.stream(event, human)?;
             }
             if events.is_empty() {
                 desk.pause().await;

@@ -1,0 +1,74 @@
+//! What people decide about events that could not be handled.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ropewalk_bus::DeadLetters;
+use ropewalk_schemas::ComponentName;
+use ropewalk_store::{CommitError, DeliveryKey, ReadError, Store};
+
+/// Names a dead letter, as the list shows it: `12/build`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterName(pub(crate) DeliveryKey);
+
+/// Says that a text names no dead letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "write POSITION/SUBSCRIBER as `ropewalk dead-letter list` shows it, for example `12/build`"
+)]
+pub struct NoDeadLetterName;
+
+/// Says why nothing became of a decision about a dead letter.
+#[derive(Debug, thiserror::Error)]
+pub enum DeadLetterError {
+    /// None is called so.
+    #[error("no dead letter is called `{0}`")]
+    Unknown(DeadLetterName),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl FromStr for DeadLetterName {
+    type Err = NoDeadLetterName;
+
+    fn from_str(text: &str) -> Result<Self, NoDeadLetterName> {
+        let key = text.split_once('/').and_then(|(sequence, subscriber)| {
+            Some(DeliveryKey {
+                sequence: sequence.parse().ok()?,
+                subscriber: ComponentName::parse(subscriber).ok()?,
+            })
+        });
+        key.map(Self).ok_or(NoDeadLetterName)
+    }
+}
+
+impl fmt::Display for DeadLetterName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Has an event handled again, with a fresh count of tries; poke whoever consumes.
+pub async fn replay(store: &Store, name: &DeadLetterName) -> Result<(), DeadLetterError> {
+    let letters = DeadLetters::new(store.clone());
+    exists(&letters, name).await?;
+    Ok(letters.replay(&name.0).await?)
+}
+
+/// Gives an event up for good; it stays in the record, and what came after it on the same entity may go on.
+pub async fn discard(store: &Store, name: &DeadLetterName) -> Result<(), DeadLetterError> {
+    let letters = DeadLetters::new(store.clone());
+    exists(&letters, name).await?;
+    Ok(letters.discard(&name.0).await?)
+}
+
+async fn exists(letters: &DeadLetters, name: &DeadLetterName) -> Result<(), DeadLetterError> {
+    match letters.show(&name.0).await? {
+        Some(_) => Ok(()),
+        None => Err(DeadLetterError::Unknown(name.clone())),
+    }
+}
