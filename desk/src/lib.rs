@@ -11,6 +11,7 @@
 pub mod builds;
 pub mod dead_letters;
 pub mod ideas;
+pub mod knowledge;
 pub mod people;
 pub mod questions;
 pub mod specifications;

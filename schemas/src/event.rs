@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{
-    BuildId, ComponentName, ContentHash, CorrelationId, EventId, InvalidId, QuestionId, Slug,
-    SpecId, TaskId,
+    BuildId, ComponentName, ContentHash, CorrelationId, EventId, InvalidId, KnowledgeId,
+    QuestionId, Slug, SpecId, TaskId,
 };
 use crate::payload::{Payload, PayloadError};
 
@@ -109,6 +109,11 @@ impl Subject {
     /// Names a question.
     pub fn question(question: QuestionId) -> Self {
         Self(format!("question/{question}"))
+    }
+
+    /// Names what was learned.
+    pub fn knowledge(item: KnowledgeId) -> Self {
+        Self(format!("knowledge/{item}"))
     }
 
     /// Names a component, such as an agent or a loop.

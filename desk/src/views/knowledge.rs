@@ -17,6 +17,17 @@ pub struct KnowledgeView {
     pub uses: Vec<Injection>,
 }
 
+/// Searches what was learned for words, the best match first, at most `limit` of it.
+pub async fn search(
+    store: &Store,
+    words: &str,
+    limit: u32,
+) -> Result<Vec<KnowledgeItem>, ReadError> {
+    Ok(records(
+        ropewalk_knowledge::search(store, words, limit).await?,
+    ))
+}
+
 /// Loads where an item was used.
 pub async fn show(store: &Store, item: KnowledgeItem) -> Result<KnowledgeView, ReadError> {
     let of_item = Query::new()

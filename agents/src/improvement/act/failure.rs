@@ -37,7 +37,7 @@ pub(super) async fn ended(
         let id = KnowledgeId(context.ids.next());
         ledger.record(record(&context.store, draft, id, context.now()).await?);
     }
-    ledger.close(&mut changes, context)?;
+    ledger.close(&mut changes, context);
     Ok(changes)
 }
 

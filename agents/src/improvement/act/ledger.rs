@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_knowledge::{Change, Recorded};
-use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_orchestrator::Context;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::{KnowledgeId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
@@ -63,11 +63,7 @@ impl Ledger {
     }
 
     /// Writes what the steps came to, and returns how many items changed.
-    pub(super) fn close(
-        self,
-        changes: &mut ChangeSet,
-        context: &Context,
-    ) -> Result<usize, AgentError> {
+    pub(super) fn close(self, changes: &mut ChangeSet, context: &Context) -> usize {
         let mut count = self.new;
         for (id, before) in &self.before {
             if let Some(after) = self.after.get(id)
@@ -86,10 +82,8 @@ impl Ledger {
                 Payload::KnowledgePromoted(promoted) => promoted.item_id,
                 _ => continue,
             };
-            let subject =
-                Subject::parse(&format!("knowledge/{id}")).map_err(AgentError::permanent)?;
-            changes.emit(context.event(subject, payload));
+            changes.emit(context.event(Subject::knowledge(id), payload));
         }
-        Ok(count)
+        count
     }
 }

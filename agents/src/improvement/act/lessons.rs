@@ -125,7 +125,7 @@ pub(super) async fn answered(
         }
         None => return Ok(changes),
     }
-    ledger.close(&mut changes, context)?;
+    ledger.close(&mut changes, context);
     Ok(changes)
 }
 

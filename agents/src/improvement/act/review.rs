@@ -60,7 +60,7 @@ pub(super) async fn build(
     };
     learn(&mut ledger, &mut review, &reviewed, findings, context).await?;
     compare(&mut review, &reviewed);
-    let improvements = ledger.close(&mut changes, context)?;
+    let improvements = ledger.close(&mut changes, context);
     completed(
         &mut changes,
         context,

@@ -1,10 +1,10 @@
 //! Verb `knowledge add`: adds something worth remembering, on a person's word.
 
 use clap::{Args, ValueEnum};
-use ropewalk_knowledge::{Draft, RecordOutcome};
+use ropewalk_desk::knowledge::{self, Remark, RemarkError, Remembered};
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::task::Action;
-use ropewalk_schemas::{ComponentName, KnowledgeId, Payload, Slug, Subject};
+use ropewalk_schemas::{KnowledgeId, Slug};
 use serde::Serialize;
 
 use crate::app::App;
@@ -70,7 +70,7 @@ pub enum Does {
 
 #[derive(Debug, Serialize)]
 struct Done {
-    id: Option<KnowledgeId>,
+    id: KnowledgeId,
     outcome: &'static str,
 }
 
@@ -78,33 +78,20 @@ impl Add {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let context = desk.context();
-        let id = KnowledgeId(context.ids.next());
-        let user = desk.person()?.name.to_string();
-        let draft = self.draft(&user)?;
-        let mut recorded =
-            ropewalk_knowledge::record(&desk.store, draft, id, context.now()).await?;
-        if let RecordOutcome::Refused(refusal) = &recorded.outcome {
-            return Err(CliError::refused("knowledge", refusal));
-        }
-        let item = recorded.outcome.item();
-        let subject = Subject::parse(&format!("knowledge/{}", item.unwrap_or(id)))?;
-        for payload in recorded.payloads {
-            let payload: Payload = payload;
-            recorded
-                .changes
-                .emit(context.event(subject.clone(), payload));
-        }
-        desk.store.commit(recorded.changes).await?;
+        let person = desk.person()?;
+        let remembered = knowledge::remember(&desk.context(), self.remark(), person).await?;
         desk.poke()?;
-        let outcome = match recorded.outcome {
-            RecordOutcome::Added(_) => "added",
-            RecordOutcome::SeenAgain(_) => "seen-again",
-            RecordOutcome::Superseded { .. } => "superseded",
-            RecordOutcome::Refused(_) => "refused",
+        let outcome = match remembered {
+            Remembered::Added(_) => "added",
+            Remembered::SeenAgain(_) => "seen-again",
+            Remembered::Superseded(_) => "superseded",
         };
-        app.output.show(&Done { id: item, outcome }, |done| {
-            let id = done.id.map(|id| id.to_string()).unwrap_or_default();
+        let done = Done {
+            id: remembered.item(),
+            outcome,
+        };
+        app.output.show(&done, |done| {
+            let id = done.id;
             match done.outcome {
                 "added" => format!("remembered as {id}"),
                 "seen-again" => format!("known already as {id}; counted once more"),
@@ -113,8 +100,8 @@ impl Add {
         })
     }
 
-    fn draft(self, user: &str) -> Result<Draft, CliError> {
-        Ok(Draft {
+    fn remark(self) -> Remark {
+        Remark {
             kind: match self.kind {
                 Kind::Gotcha => KnowledgeKind::Gotcha,
                 Kind::Pattern => KnowledgeKind::Pattern,
@@ -134,12 +121,18 @@ impl Add {
             }),
             topics: self.topics,
             confidence: self.confidence,
-            execution: format!("person/{user}"),
             idea: self.idea,
-            evidence: vec![format!("person/{user}")],
-            discovered_by: ComponentName::parse("cli")?,
-            from_person: true,
-        })
+        }
+    }
+}
+
+impl From<RemarkError> for CliError {
+    fn from(error: RemarkError) -> Self {
+        match error {
+            RemarkError::Refused(refusal) => Self::refused("knowledge", refusal),
+            RemarkError::Read(error) => error.into(),
+            RemarkError::Commit(error) => error.into(),
+        }
     }
 }
 

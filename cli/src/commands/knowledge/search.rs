@@ -1,7 +1,7 @@
 //! Verb `knowledge search`: finds what was learned.
 
 use clap::Args;
-use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_desk::views::knowledge;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -23,8 +23,7 @@ impl Search {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let words = self.words.join(" ");
-        let rows = ropewalk_knowledge::search(&desk.store, &words, self.limit).await?;
-        let items: Vec<KnowledgeItem> = rows.into_iter().map(|row| row.record).collect();
+        let items = knowledge::search(&desk.store, &words, self.limit).await?;
         app.output.list(
             &items,
             ["id", "kind", "state", "confidence", "files", "says"],
