@@ -107,7 +107,15 @@ impl Repository {
             .default_branch_head()
             .await
             .map_err(AgentError::transient)?;
-        let commit = head.commit;
+        self.look_at(head.commit, head.branch).await
+    }
+
+    /// Looks at `commit`, the head of `branch`.
+    pub(crate) async fn look_at(
+        &self,
+        commit: CommitId,
+        branch: Option<String>,
+    ) -> Result<Look, AgentError> {
         let checkout = self
             .pool
             .acquire(&commit)
@@ -124,7 +132,7 @@ impl Repository {
         let tools = reading_tools(&workbench, self.clone.clone(), commit.clone());
         Ok(Look {
             tools: tools.map_err(AgentError::permanent)?,
-            branch: head.branch,
+            branch,
             recent: recent.map_err(AgentError::transient)?,
             commit,
             tree,

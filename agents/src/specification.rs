@@ -12,6 +12,7 @@ mod migrations;
 mod order;
 mod price;
 mod prompt;
+mod standing;
 
 pub mod sources;
 pub mod submission;
@@ -34,6 +35,7 @@ use crate::places::Places;
 use crate::repository::Repository;
 
 pub use price::{TaskCost, estimate};
+pub use standing::Standing;
 
 /// How many specifications are written at the same time.
 const IN_FLIGHT: usize = 2;

@@ -14,4 +14,6 @@ mod reading;
 #[cfg(test)]
 mod specification;
 #[cfg(test)]
+mod standing;
+#[cfg(test)]
 mod waiting;

@@ -16,8 +16,9 @@ pub(super) fn check(
     facts: &Facts,
     findings: &mut Findings,
 ) {
-    check_created(tasks, facts, findings);
-    check_presence(tasks, facts, findings);
+    let kept = facts.kept(document, tasks);
+    check_created(tasks, &kept, facts, findings);
+    check_presence(tasks, &kept, facts, findings);
     let touched: BTreeSet<String> = tasks
         .iter()
         .flat_map(TaskBlock::files)
@@ -42,11 +43,18 @@ pub(super) fn check(
     check_shared(tasks, &touched, facts, findings);
 }
 
-fn check_created(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
+/// What is kept has made its files already: they are there, and so is the number of its migration.
+fn check_created(
+    tasks: &[TaskBlock],
+    kept: &BTreeSet<TaskId>,
+    facts: &Facts,
+    findings: &mut Findings,
+) {
     let mut creators: BTreeMap<String, &TaskId> = BTreeMap::new();
     for task in created(tasks) {
         let key = task.file.key();
-        if facts.existing.contains(&key) {
+        let is_new = !kept.contains(&task.id);
+        if is_new && facts.existing.contains(&key) {
             findings.fault(format!(
                 "task `{}` creates `{}`, which is there already; make it an UPDATE",
                 task.id, task.file
@@ -58,7 +66,7 @@ fn check_created(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
                 task.id, task.file
             ));
         }
-        if let Some(number) = taken_migration(&task.file, facts) {
+        if let Some(number) = taken_migration(&task.file, facts).filter(|_| is_new) {
             findings.fault(format!(
                 "task `{}` creates `{}`, but the migration number {number} is taken; take the next free one",
                 task.id, task.file
@@ -81,9 +89,14 @@ fn taken_migration(file: &RepoPath, facts: &Facts) -> Option<u32> {
 }
 
 /// Finds files that are changed, removed or to be read, but that are neither there nor made in time.
-fn check_presence(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
+fn check_presence(
+    tasks: &[TaskBlock],
+    kept: &BTreeSet<TaskId>,
+    facts: &Facts,
+    findings: &mut Findings,
+) {
     let needs = order::needs(tasks);
-    for task in tasks {
+    for task in tasks.iter().filter(|task| !kept.contains(&task.id)) {
         let made_before = |file: &RepoPath| {
             let before = needs.get(&task.id);
             let mut makers = tasks.iter().filter(|other| {

@@ -1,0 +1,85 @@
+//! What was built of an earlier revision: the next one goes on from there, so that is the tree it is planned on.
+
+use std::collections::BTreeSet;
+
+use ropewalk_schemas::amendment::{carried, touched};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::specification::{Document, Revision};
+use ropewalk_schemas::task::{Task, TaskBlock};
+use ropewalk_schemas::{CommitId, SpecId, TaskId};
+use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key};
+
+/// The build that the next revision goes on from.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    build: Build,
+    document: Document,
+    tasks: Vec<Task>,
+}
+
+impl Standing {
+    /// Loads the newest build of the specification `spec`; nothing where none was begun.
+    pub(super) async fn load(store: &Store, spec: SpecId) -> Result<Option<Self>, ReadError> {
+        let newest = Query::new()
+            .equal("spec", spec.to_string())
+            .order_by("created_at")
+            .descending()
+            .limit(1);
+        let Some(build) = store.list::<Build>(newest).await?.into_iter().next() else {
+            return Ok(None);
+        };
+        let key = revision_key(spec, build.revision);
+        let Some(revision) = store.get::<Revision>(&key).await? else {
+            return Ok(None);
+        };
+        let tasks = Query::new()
+            .equal("build", build.id.to_string())
+            .order_by("number");
+        let tasks = store.list::<Task>(tasks).await?;
+        Ok(Some(Self {
+            build: build.into_inner(),
+            document: revision.into_inner().document,
+            tasks: tasks.into_iter().map(Versioned::into_inner).collect(),
+        }))
+    }
+
+    /// Returns the head that it left, with its branch, while no other branch holds it.
+    pub(super) fn head(&self) -> Option<(CommitId, String)> {
+        let head = self.build.head.clone()?;
+        let merged = self.build.merged.is_some();
+        (!merged).then(|| (head, self.build.branch.clone()))
+    }
+
+    /// Lists those of `tasks` whose work has landed and is asked for as before: nothing is done about them.
+    pub fn kept(&self, document: &Document, tasks: &[TaskBlock]) -> BTreeSet<TaskId> {
+        let touched = touched(&self.document, document);
+        tasks
+            .iter()
+            .filter(|block| carried(block, &self.tasks, &touched).is_some())
+            .map(|block| block.id.clone())
+            .collect()
+    }
+
+    /// Says in words for a model what stands, and what becomes of it.
+    pub(super) fn told(&self) -> String {
+        let (revision, branch) = (self.build.revision, &self.build.branch);
+        let place = if self.head().is_some() {
+            format!(
+                "You see the repository at the head of `{branch}`, its branch; what you plan goes on from there."
+            )
+        } else {
+            format!("`{branch}`, its branch, is part of what you see.")
+        };
+        let line =
+            |task: &Task| format!("- `{}` {}: {}", task.id, task.state, task.block.in_words());
+        let tasks: Vec<String> = self.tasks.iter().map(line).collect();
+        format!(
+            "## What Was Built of Revision {revision}\n\n{place} The build is {}:\n\n{}\n\n\
+             A complete task that you hand in word for word, with its requirements unchanged, is kept as it landed. One that you \
+             change, or whose requirement you change, is done again on top of what stands, and its check has to fail there before. \
+             For a change to what is finished, rather add a task that depends on it, with a requirement of its own.",
+            self.build.state,
+            tasks.join("\n")
+        )
+    }
+}

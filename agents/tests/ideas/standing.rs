@@ -1,0 +1,103 @@
+//! A revision is planned on what the build of the one before has left, not on a tree that lacks it.
+
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::payload::SpecApproved;
+use ropewalk_schemas::specification::SpecState;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, CommitId, CorrelationId, Priority, SpecId};
+use ropewalk_store::ChangeSet;
+use serde_json::{Value, json};
+
+use super::house::{House, user};
+use super::specification::{BRIEF, README, rule, small_plan};
+use ropewalk_desk::specifications;
+
+/// Plays the build of the first revision: each task made its file, and the last one is not done.
+async fn built(house: &House, spec: SpecId, head: CommitId, merged: Option<CommitId>) {
+    let revision = house.revision(spec, 1).await;
+    let approval = SpecApproved {
+        spec_id: spec,
+        idea_slug: house.spec(spec).await.idea.clone(),
+        user_slug: user("ann"),
+        revision: 1,
+        hash: revision.hash.clone(),
+        approved_by: user("ann"),
+        priority: Priority::DEFAULT,
+        price: None,
+    };
+    let id = BuildId(house.services.ids.next());
+    let now = house.clock.now();
+    let build = Build {
+        state: BuildState::Succeeded,
+        head: Some(head.clone()),
+        merged,
+        ..Build::queued(id, &approval, CorrelationId(id.0), now)
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&build);
+    for (number, block) in (1..).zip(revision.tasks.clone()) {
+        changes.insert(&Task {
+            state: TaskState::Complete,
+            commit: Some(head.clone()),
+            ..Task::planned(id, number, block)
+        });
+    }
+    house.store().commit(changes).await.unwrap();
+}
+
+/// Returns the small plan with one task more, on a file that it makes.
+fn one_more() -> Value {
+    let mut plan = small_plan("Pets");
+    plan["document"]["requirements"].as_array_mut().unwrap().push(json!({
+        "id": "FR-2", "text": "it barks", "priority": "must", "acceptance": "it does", "source": "planning/brief.md",
+    }));
+    plan["tasks"].as_array_mut().unwrap().push(json!({
+        "id": "T-004", "phase": "types", "action": "UPDATE", "file": "src/a.rs", "depends_on": ["T-001"],
+        "requirements": [{ "id": "FR-2", "text": "it barks" }],
+        "validation": { "command": "grep -qs barks src/a.rs", "expected": "exit 0" },
+    }));
+    plan
+}
+
+/// A house whose first revision was built on a branch; the head of that, and the script of its planner.
+async fn revised(merged: bool) -> (House, SpecId) {
+    let look = "- {agent: specification, task: revision-2, turn: 1, contains: ['## What Was Built of Revision 1', '`T-001` complete', \
+        'src/ (3 files'], reply: {tools: [{name: read, input: {path: src/a.rs}}]}}\n";
+    let script = rule("task: revision-1", &small_plan("Pets"))
+        + look
+        + &rule(
+            "task: revision-2, turn: 2, contains: ['made by T-001']",
+            &one_more(),
+        );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let files = [("a", "T-001"), ("b", "T-002"), ("c", "T-003")];
+    let files =
+        files.map(|(name, task)| (format!("src/{name}.rs"), format!("// made by {task}\n")));
+    let head = house.commit_apart(&files, merged).await;
+    built(&house, spec, head.clone(), merged.then_some(head)).await;
+    specifications::revise(&house.person(), spec, &user("ann"), "It should bark.")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    (house, spec)
+}
+
+#[tokio::test]
+async fn a_revision_is_planned_on_what_its_build_left_and_keeps_what_landed() {
+    for merged in [false, true] {
+        let (house, spec) = revised(merged).await;
+        let record = house.spec(spec).await;
+        assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
+        assert_eq!(house.calls(), 3, "nothing was sent back");
+        let revision = house.revision(spec, 2).await;
+        assert_eq!(
+            revision.validation, [""; 0],
+            "what landed is not tried again"
+        );
+        assert_eq!(revision.tasks.len(), 4);
+        let price = record.price.clone().unwrap();
+        assert!(price.basis.contains("each of 1 task"), "{}", price.basis);
+    }
+}
