@@ -59,7 +59,7 @@ pub enum SteerError {
 
 impl Wish {
     /// Says why the wish makes no sense, if so.
-    fn refusal(self, state: BuildState) -> Option<&'static str> {
+    pub fn refusal(self, state: BuildState) -> Option<&'static str> {
         use BuildState::{Failed, Paused, Priming, Queued, Running, Stopped, Succeeded, Verifying};
         match (self, state) {
             (Self::Pause, Queued | Priming | Running | Verifying)

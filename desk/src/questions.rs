@@ -37,10 +37,8 @@ pub async fn answer<'a>(
 ) -> Result<Answered, RefusedAnswer> {
     let given = given.into();
     if let Some(question) = context.store.get::<Question>(&id.to_string()).await?
-        && let Some(right) = needed(
-            &question.trigger,
-            questions::chosen(&question, given).as_ref(),
-        )
+        && let Some(choice) = questions::chosen(&question, given)
+        && let Some(right) = needed(&question, &choice)
     {
         person.demand(right)?;
     }
@@ -58,6 +56,6 @@ pub async fn answer_defaults(
 }
 
 /// Returns what it takes to choose this.
-fn needed(trigger: &str, choice: Option<&ChoiceId>) -> Option<Right> {
-    Trigger::parse(trigger)?.right(choice?)
+pub fn needed(question: &Question, choice: &ChoiceId) -> Option<Right> {
+    Trigger::parse(&question.trigger)?.right(choice)
 }

@@ -10,8 +10,10 @@ pub mod knowledge;
 pub mod lock;
 pub mod question;
 pub mod specification;
+pub mod task;
 pub mod trace;
 pub mod wait;
+pub mod why;
 
 use ropewalk_store::Versioned;
 

@@ -136,6 +136,25 @@ pub struct Price {
     pub basis: String,
 }
 
+impl Price {
+    /// Says in one line what a build is expected to cost; what is unknown is said, and not counted as nothing.
+    pub fn told(price: Option<&Self>) -> String {
+        let Some(price) = price else {
+            return "unknown".to_owned();
+        };
+        let money = match (price.micro_usd_low, price.micro_usd_high) {
+            (Some(low), Some(high)) => format!("{} to {}", dollars(low), dollars(high)),
+            _ => "unknown price".to_owned(),
+        };
+        let (low, high) = (price.tokens_low, price.tokens_high);
+        format!("{low} to {high} tokens, {money} ({})", price.basis)
+    }
+}
+
+fn dollars(micro: u64) -> String {
+    format!("${}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000)
+}
+
 /// What spec.md holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
@@ -309,4 +328,30 @@ pub struct FilePlan {
     /// The build that owns it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_price_is_unknown_and_not_zero() {
+        let mut known = Price {
+            tokens_low: 1000,
+            tokens_high: 2000,
+            micro_usd_low: Some(1_230_000),
+            micro_usd_high: Some(2_005_000),
+            basis: "3 builds".to_owned(),
+        };
+        assert_eq!(
+            Price::told(Some(&known)),
+            "1000 to 2000 tokens, $1.23 to $2.00 (3 builds)"
+        );
+        known.micro_usd_low = None;
+        assert_eq!(
+            Price::told(Some(&known)),
+            "1000 to 2000 tokens, unknown price (3 builds)"
+        );
+        assert_eq!(Price::told(None), "unknown");
+    }
 }

@@ -26,7 +26,7 @@ use crate::guard::intake::intake;
 use crate::guard::{here, known, outer};
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::{document, health};
+use crate::{document, health, pages};
 
 /// Returns everything that is served.
 pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router {
@@ -46,10 +46,12 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router {
     Router::new()
         .merge(guarded)
         .merge(open)
+        .merge(pages::router(shared, tasks))
         .route("/login", get(profile::login))
         .fallback(nowhere)
         .method_not_allowed_fallback(no_such_method)
         .layer(from_fn_with_state(shared.clone(), outer))
+        .layer(from_fn(pages::in_words))
         .with_state(shared.clone())
 }
 

@@ -105,8 +105,30 @@ fn refused(problem: Problem, rests: Option<Duration>) -> Response {
     response
 }
 
-/// Lets through who is known, with the person in the request.
+/// Lets through who is known, with the person in the request; a login proves in a header what it changes.
 pub(crate) async fn known(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match who(&shared, &request) {
+        Ok((_, Csrf(Some(csrf)))) if !is_proved(&request, &csrf) => {
+            let text =
+                "the header `X-Csrf-Token` is missing or wrong; send what `GET /api/profile` gives";
+            Problem::new(StatusCode::FORBIDDEN, "csrf", text).into_response()
+        }
+        Ok((person, csrf)) => {
+            request.extensions_mut().insert(person);
+            request.extensions_mut().insert(csrf);
+            next.run(request).await
+        }
+        Err((problem, rests)) => refused(problem, rests),
+    }
+}
+
+/// Lets through who is known, with the person in the request; the form itself proves what it changes, see
+/// `pages::form`.
+pub(crate) async fn known_by_form(
     State(shared): State<Shared>,
     mut request: Request,
     next: Next,
@@ -119,6 +141,11 @@ pub(crate) async fn known(
         }
         Err((problem, rests)) => refused(problem, rests),
     }
+}
+
+fn is_proved(request: &Request, csrf: &str) -> bool {
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD);
+    is_safe || text(request.headers(), &CSRF) == Some(csrf)
 }
 
 /// Lets through who asks from this machine: what is open to everybody there is nobody else's business.
@@ -158,12 +185,6 @@ fn who(shared: &Shared, request: &Request) -> Result<(Person, Csrf), (Problem, O
     let login = login.ok_or_else(|| wrong(unknown("this login has ended")))?;
     let person = shared.people.named(login.person.as_str());
     let person = person.ok_or_else(|| wrong(unknown("this login has ended")))?;
-    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !is_safe && text(headers, &CSRF) != Some(login.csrf.as_str()) {
-        let text =
-            "the header `X-Csrf-Token` is missing or wrong; send what `GET /api/profile` gives";
-        return Err((Problem::new(StatusCode::FORBIDDEN, "csrf", text), None));
-    }
     Ok((person, Csrf(Some(login.csrf))))
 }
 

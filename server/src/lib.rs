@@ -5,6 +5,9 @@
 //!
 //! To add a resource: a file below `api/` with its handlers, each with the line that documents it, its row in `api.rs`,
 //! its schemas in `document.rs`, and a test in `tests/http`. What it does and shows belongs into `desk`.
+//!
+//! To add a page: a file below `pages/` with its handlers, its row in `pages.rs`, its template below `templates/`, and a
+//! test in `tests/http`. It shows what a view of `desk` holds, in the words of the terminal.
 
 mod api;
 mod counters;
@@ -15,6 +18,7 @@ mod idempotency;
 mod listen;
 mod login;
 mod page;
+mod pages;
 mod problem;
 mod shared;
 mod stream;

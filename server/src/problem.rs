@@ -28,6 +28,15 @@ pub(crate) struct Problem {
     next: Option<String>,
 }
 
+/// A problem in words, for pages.
+#[derive(Debug, Clone)]
+pub(crate) struct Words {
+    /// What is wrong.
+    pub(crate) message: String,
+    /// How to mend it.
+    pub(crate) next: Option<String>,
+}
+
 /// A problem as it is sent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
@@ -80,13 +89,18 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = Body {
-            status: self.status.as_u16(),
-            code: self.code.to_owned(),
+        let words = Words {
             message: one_line(&self.message),
             next: self.next.as_deref().map(one_line),
         };
+        let body = Body {
+            status: self.status.as_u16(),
+            code: self.code.to_owned(),
+            message: words.message.clone(),
+            next: words.next.clone(),
+        };
         let mut response = (self.status, Json(body)).into_response();
+        response.extensions_mut().insert(words);
         response
             .headers_mut()
             .insert(header::CONTENT_TYPE, CONTENT_TYPE);

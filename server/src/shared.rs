@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ropewalk_bus::Tail;
 use ropewalk_desk::people::People;
@@ -37,6 +38,8 @@ pub struct Options {
     pub folder: Folder,
     /// The provider of the model that builds.
     pub builds_with: String,
+    /// After how long without a sign of life a part is called silent.
+    pub silent_after: Duration,
 }
 
 /// What every request may use; cheap to clone.
@@ -48,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) people: People,
     pub(crate) folder: Folder,
     pub(crate) builds_with: String,
+    pub(crate) silent_after: Duration,
     pub(crate) hosts: Hosts,
     pub(crate) counters: Counters,
     /// How the cookie of a login is called: another port is another program.
@@ -75,6 +79,7 @@ impl Shared {
             people: options.people,
             folder: options.folder,
             builds_with: options.builds_with,
+            silent_after: options.silent_after,
             counters: Counters::default(),
             cookie: format!("ropewalk-{}", address.port()),
             source: ComponentName::parse(SOURCE)?,

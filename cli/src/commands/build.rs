@@ -3,7 +3,6 @@
 pub mod land;
 pub mod list;
 pub mod log;
-mod outage;
 pub mod pause;
 pub mod priority;
 pub mod resume;

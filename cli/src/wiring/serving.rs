@@ -1,6 +1,7 @@
 //! Serves the API in a process that runs agents: its address is taken before they begin, and it may be gone without them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ropewalk_config::Origin;
 use ropewalk_orchestrator::Services;
@@ -48,6 +49,7 @@ pub(super) fn serve(
     let options = Options {
         people: (*project.people).clone(),
         hosts: project.config().server.hosts.clone(),
+        silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         builds_with: project.config().models.build.provider.clone(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };

@@ -13,6 +13,7 @@ use crate::guard::rate::Kind;
 use crate::guard::{Csrf, cookie, peer};
 use crate::login::LOGIN;
 use crate::page::{Page, Part};
+use crate::pages;
 use crate::problem::Problem;
 use crate::take::{Asker, Parameters};
 
@@ -39,6 +40,7 @@ pub(crate) async fn login(
     request: Request,
 ) -> Result<Response, Problem> {
     let (peer, now) = (peer(&request), shared.services.clock.now());
+    let headers = request.headers().clone();
     if shared.rates().rests(Kind::Wrong, &peer, now).is_some() {
         let text = "too many links that do not work; wait a while";
         return Err(Problem::new(
@@ -64,7 +66,12 @@ pub(crate) async fn login(
         shared.cookie,
         LOGIN.num_seconds()
     );
-    Ok(([(header::SET_COOKIE, set)], Json(profile)).into_response())
+    let set = [(header::SET_COOKIE, set)];
+    if pages::is_wanted(&headers) {
+        let entered = pages::entered(profile.person.name.as_str())?;
+        return Ok((set, entered).into_response());
+    }
+    Ok((set, Json(profile)).into_response())
 }
 
 /// Shows who asks.

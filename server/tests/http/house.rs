@@ -111,6 +111,7 @@ impl House {
             people: people(),
             hosts: Vec::new(),
             builds_with: "scripted".to_owned(),
+            silent_after: Duration::from_secs(90),
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
         };
         let door = Door::open(anywhere(), &options.people).await.unwrap();

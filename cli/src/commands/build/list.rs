@@ -1,10 +1,9 @@
 //! Verb `build list`: the builds, the oldest first.
 
 use clap::Args;
-use ropewalk_desk::views::build;
+use ropewalk_desk::views::{build, why};
 use ropewalk_schemas::Slug;
 
-use super::outage;
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::time;
@@ -34,7 +33,7 @@ impl List {
                     format!("{}/{}", row.tasks_complete, row.tasks_total),
                     row.build.branch.clone(),
                     time(row.build.created_at),
-                    outage::why(&row.build, row.outage.as_ref()).unwrap_or_default(),
+                    why::build(&row.build, row.outage.as_ref()).unwrap_or_default(),
                 ]
             },
         )

@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use clap::Args;
 use ropewalk_desk::views::build::{self, BuildView};
 use ropewalk_desk::views::trace::FindError;
-use ropewalk_schemas::build::{Build, BuildState, PauseReason};
-use ropewalk_schemas::outage::Outage;
-use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_desk::views::why;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::specification::Price;
 
-use super::{outage, trace};
+use super::trace;
 use crate::app::App;
-use crate::commands::spec::show::price;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::output::{self, time};
@@ -68,7 +67,7 @@ fn human(shown: &BuildView) -> String {
         build.id, build.idea, build.state
     );
     // Writing to a String cannot fail.
-    if let Some(reason) = outage::why(build, shown.outage.as_ref()) {
+    if let Some(reason) = why::build(build, shown.outage.as_ref()) {
         writeln!(text, "why        {reason}").ok();
     }
     if let Some(question) = build.question {
@@ -102,7 +101,7 @@ fn human(shown: &BuildView) -> String {
         spending.calls
     )
     .ok();
-    writeln!(text, "quoted     {}", price(build.quote.as_ref())).ok();
+    writeln!(text, "quoted     {}", Price::told(build.quote.as_ref())).ok();
     if let Some(scope) = &build.exhausted {
         writeln!(text, "budget     {scope} is used up").ok();
     }
@@ -120,7 +119,7 @@ fn human(shown: &BuildView) -> String {
                 .as_ref()
                 .map_or("", |commit| commit.short())
                 .to_owned(),
-            why(build, shown.outage.as_ref(), task),
+            why::task(build, shown.outage.as_ref(), task),
         ]
     });
     text.push('\n');
@@ -130,103 +129,4 @@ fn human(shown: &BuildView) -> String {
         text.push_str(&trace::overview(&shown.requirements));
     }
     text
-}
-
-fn why(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
-    // What made it ready tells nothing about why it does not run.
-    if task.state == TaskState::Ready && outage.is_some() {
-        return "ready; waits for the provider".to_owned();
-    }
-    if task.state == TaskState::Ready
-        && let Some(why) = standstill(build)
-    {
-        return why;
-    }
-    let blocked = task
-        .blocked_by
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(" < ");
-    match (&task.reason, task.question, blocked.is_empty()) {
-        (Some(reason), _, _) => reason.clone(),
-        (None, Some(question), _) => format!("waits for your answer to question {question}"),
-        (None, None, false) => format!("blocked by {blocked}"),
-        (None, None, true) => String::new(),
-    }
-}
-
-/// Says why no ready task of a build begins, if none does.
-fn standstill(build: &Build) -> Option<String> {
-    let reason = match build.pause_reason {
-        Some(PauseReason::Person) | None => "paused",
-        Some(PauseReason::Quota) => "paused until the quota is back",
-        Some(PauseReason::Outage) => "paused until the provider is back",
-        Some(PauseReason::Budget) => "paused for want of budget",
-        Some(PauseReason::Conflict) => "paused for a conflict",
-    };
-    match build.state {
-        BuildState::Paused => Some(format!("ready; waits, since the build is {reason}")),
-        BuildState::Running if build.pause_requested => {
-            Some("ready; waits, since the build is about to pause".to_owned())
-        }
-        BuildState::Running if build.exhausted.is_some() => {
-            Some("ready; waits, since a budget is used up".to_owned())
-        }
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn build(change: Value) -> Build {
-        let mut whole = json!({
-            "id": "00000000-0000-7000-8000-000000000001",
-            "spec": "00000000-0000-7000-8000-000000000002",
-            "revision": 1, "hash": "0".repeat(64), "idea": "habits", "user": "ada",
-            "state": "running", "pause_requested": false, "branch": "build/habits",
-            "target": "main", "priority": 5, "working_ms": 0,
-            "correlation_id": "00000000-0000-7000-8000-000000000003",
-            "created_at": "2026-03-01T08:00:00Z",
-        });
-        if let (Value::Object(whole), Value::Object(change)) = (&mut whole, change) {
-            whole.extend(change);
-        }
-        serde_json::from_value(whole).unwrap()
-    }
-
-    #[test]
-    fn a_ready_task_says_why_its_build_lets_it_wait() {
-        let rows = [
-            (
-                json!({ "state": "paused", "pause_reason": "person" }),
-                "the build is paused",
-            ),
-            (
-                json!({ "state": "paused", "pause_reason": "quota" }),
-                "until the quota is back",
-            ),
-            (
-                json!({ "state": "paused", "pause_reason": "budget" }),
-                "for want of budget",
-            ),
-            (
-                json!({ "state": "paused", "pause_reason": "conflict" }),
-                "for a conflict",
-            ),
-            (json!({ "pause_requested": true }), "about to pause"),
-            (json!({ "exhausted": "project" }), "a budget is used up"),
-        ];
-        for (change, told) in rows {
-            let said = standstill(&build(change.clone())).unwrap();
-            assert!(said.contains(told), "{change}: {said}");
-        }
-        for state in ["running", "stopped", "succeeded"] {
-            assert_eq!(standstill(&build(json!({ "state": state }))), None);
-        }
-    }
 }

@@ -10,7 +10,6 @@ use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId};
 use ropewalk_store::Query;
 use serde::Serialize;
 
-use super::show::price;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
@@ -87,7 +86,7 @@ impl Approve {
                 "approved revision {} of {} ({}){began}",
                 done.revision,
                 done.spec,
-                super::show::price(done.price.as_ref())
+                Price::told(done.price.as_ref())
             )
         })
     }
@@ -103,7 +102,7 @@ fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
         );
         return Err(CliError::refused("approval", text));
     };
-    let price = price(spec.price.as_ref());
+    let price = Price::told(spec.price.as_ref());
     if !app.can_ask() {
         let text = format!(
             "an approval names what it approves (price {price}); read `ropewalk spec show {}`, then add `--hash {newest}`",

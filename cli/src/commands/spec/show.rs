@@ -85,7 +85,7 @@ fn human(shown: &SpecificationView) -> String {
     if let Some(hash) = &spec.hash {
         writeln!(text, "revision {}\nhash     {hash}", spec.revision).ok();
     }
-    writeln!(text, "price    {}", price(spec.price.as_ref())).ok();
+    writeln!(text, "price    {}", Price::told(spec.price.as_ref())).ok();
     text
 }
 
@@ -131,47 +131,4 @@ fn tasks(revision: &Revision) -> String {
         writeln!(text, "         expects {}", validation.expected).ok();
     }
     text
-}
-
-/// Says in one line what a build is expected to cost.
-pub(in crate::commands) fn price(price: Option<&Price>) -> String {
-    let Some(price) = price else {
-        return "unknown".to_owned();
-    };
-    let money = match (price.micro_usd_low, price.micro_usd_high) {
-        (Some(low), Some(high)) => format!("{} to {}", dollars(low), dollars(high)),
-        _ => "unknown price".to_owned(),
-    };
-    let (low, high) = (price.tokens_low, price.tokens_high);
-    format!("{low} to {high} tokens, {money} ({})", price.basis)
-}
-
-fn dollars(micro: u64) -> String {
-    format!("${}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_price_is_unknown_and_not_zero() {
-        let mut known = Price {
-            tokens_low: 1000,
-            tokens_high: 2000,
-            micro_usd_low: Some(1_230_000),
-            micro_usd_high: Some(2_005_000),
-            basis: "3 builds".to_owned(),
-        };
-        assert_eq!(
-            price(Some(&known)),
-            "1000 to 2000 tokens, $1.23 to $2.00 (3 builds)"
-        );
-        known.micro_usd_low = None;
-        assert_eq!(
-            price(Some(&known)),
-            "1000 to 2000 tokens, unknown price (3 builds)"
-        );
-        assert_eq!(price(None), "unknown");
-    }
 }

@@ -1,0 +1,38 @@
+//! A task of a build as people see it: every attempt at it, and what the gate saw of each.
+
+use ropewalk_schemas::attempt::{Attempt, Evidence};
+use ropewalk_schemas::task::Task;
+use ropewalk_store::{Query, ReadError, Store};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::records;
+
+/// A task with its attempts and their evidence.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskView {
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+    /// The attempts at it, the first one first.
+    pub made: Vec<Attempt>,
+    /// What the gate saw, the earliest first.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Loads what belongs to a task.
+pub async fn show(store: &Store, task: Task) -> Result<TaskView, ReadError> {
+    let of_task = || {
+        Query::new()
+            .equal("build", task.build.to_string())
+            .equal("task", task.id.as_str())
+    };
+    let mut made: Vec<Attempt> = records(store.list(of_task().order_by("number")).await?);
+    made.sort_by_key(|attempt| (attempt.number, attempt.round, attempt.started_at));
+    let evidence = records(store.list(of_task().order_by("at")).await?);
+    Ok(TaskView {
+        task,
+        made,
+        evidence,
+    })
+}

@@ -1,0 +1,113 @@
+//! Says why builds and tasks stand as they do, in the same words on every surface.
+
+use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::outage::Outage;
+use ropewalk_schemas::task::{Task, TaskState};
+
+/// Says why a build stands as it does: for an outage that holds it, else for a reason of its own.
+pub fn build(build: &Build, outage: Option<&Outage>) -> Option<String> {
+    match outage {
+        Some(outage) => Some(outage.to_string()),
+        None => build.reason.clone(),
+    }
+}
+
+/// Says why a task does not run, if there is anything to say.
+pub fn task(build: &Build, outage: Option<&Outage>, task: &Task) -> String {
+    // What made it ready tells nothing about why it does not run.
+    if task.state == TaskState::Ready && outage.is_some() {
+        return "ready; waits for the provider".to_owned();
+    }
+    if task.state == TaskState::Ready
+        && let Some(why) = standstill(build)
+    {
+        return why;
+    }
+    let blocked = task
+        .blocked_by
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" < ");
+    match (&task.reason, task.question, blocked.is_empty()) {
+        (Some(reason), _, _) => reason.clone(),
+        (None, Some(question), _) => format!("waits for your answer to question {question}"),
+        (None, None, false) => format!("blocked by {blocked}"),
+        (None, None, true) => String::new(),
+    }
+}
+
+/// Says why no ready task of a build begins, if none does.
+fn standstill(build: &Build) -> Option<String> {
+    let reason = match build.pause_reason {
+        Some(PauseReason::Person) | None => "paused",
+        Some(PauseReason::Quota) => "paused until the quota is back",
+        Some(PauseReason::Outage) => "paused until the provider is back",
+        Some(PauseReason::Budget) => "paused for want of budget",
+        Some(PauseReason::Conflict) => "paused for a conflict",
+    };
+    match build.state {
+        BuildState::Paused => Some(format!("ready; waits, since the build is {reason}")),
+        BuildState::Running if build.pause_requested => {
+            Some("ready; waits, since the build is about to pause".to_owned())
+        }
+        BuildState::Running if build.exhausted.is_some() => {
+            Some("ready; waits, since a budget is used up".to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn build(change: Value) -> Build {
+        let mut whole = json!({
+            "id": "00000000-0000-7000-8000-000000000001",
+            "spec": "00000000-0000-7000-8000-000000000002",
+            "revision": 1, "hash": "0".repeat(64), "idea": "habits", "user": "ada",
+            "state": "running", "pause_requested": false, "branch": "build/habits",
+            "target": "main", "priority": 5, "working_ms": 0,
+            "correlation_id": "00000000-0000-7000-8000-000000000003",
+            "created_at": "2026-03-01T08:00:00Z",
+        });
+        if let (Value::Object(whole), Value::Object(change)) = (&mut whole, change) {
+            whole.extend(change);
+        }
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_ready_task_says_why_its_build_lets_it_wait() {
+        let rows = [
+            (
+                json!({ "state": "paused", "pause_reason": "person" }),
+                "the build is paused",
+            ),
+            (
+                json!({ "state": "paused", "pause_reason": "quota" }),
+                "until the quota is back",
+            ),
+            (
+                json!({ "state": "paused", "pause_reason": "budget" }),
+                "for want of budget",
+            ),
+            (
+                json!({ "state": "paused", "pause_reason": "conflict" }),
+                "for a conflict",
+            ),
+            (json!({ "pause_requested": true }), "about to pause"),
+            (json!({ "exhausted": "project" }), "a budget is used up"),
+        ];
+        for (change, told) in rows {
+            let said = standstill(&build(change.clone())).unwrap();
+            assert!(said.contains(told), "{change}: {said}");
+        }
+        for state in ["running", "stopped", "succeeded"] {
+            assert_eq!(standstill(&build(json!({ "state": state }))), None);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Pages for people who would rather look: what the views of `desk` hold, in the words of the terminal.
+//!
+//! Everything can be read without a script; what changes something is a form. Scripts only keep a page fresh, and no
+//! page asks for anything from another machine.
+
+mod assets;
+mod board;
+mod build;
+mod event;
+mod form;
+mod frame;
+mod graph;
+mod idea;
+mod knowledge;
+mod markdown;
+mod question;
+mod refusal;
+mod running;
+mod shown;
+mod specification;
+mod task;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use ropewalk_runtime::Supervisor;
+
+use crate::guard::intake::intake;
+use crate::guard::known_by_form;
+use crate::shared::Shared;
+
+pub(crate) use frame::is_wanted;
+pub(crate) use refusal::{entered, in_words};
+
+/// Returns the pages, with what they are drawn by.
+pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
+    let pages = Router::new()
+        .route("/", get(board::show))
+        .route("/ideas", post(idea::begin))
+        .route("/ideas/new", get(board::new))
+        .route("/ideas/{slug}", get(idea::show))
+        .route("/ideas/{slug}/say", post(idea::say))
+        .route("/ideas/{slug}/done", post(idea::finish))
+        .route("/ideas/{slug}/abandon", post(idea::abandon))
+        .route("/ideas/{slug}/specify", post(specification::generate))
+        .route("/questions", get(question::list))
+        .route("/questions/{id}", get(question::show))
+        .route("/questions/{id}/answer", post(question::answer))
+        .route("/specifications/{id}", get(specification::show))
+        .route(
+            "/specifications/{id}/difference",
+            get(specification::compare),
+        )
+        .route("/specifications/{id}/approve", post(specification::approve))
+        .route("/specifications/{id}/revise", post(specification::revise))
+        .route("/specifications/{id}/reject", post(specification::reject))
+        .route("/builds", get(build::list))
+        .route("/builds/{id}", get(build::show))
+        .route("/builds/{id}/pause", post(build::pause))
+        .route("/builds/{id}/resume", post(build::resume))
+        .route("/builds/{id}/stop", post(build::stop))
+        .route("/builds/{id}/tasks/{task}", get(task::show))
+        .route("/running", get(running::show))
+        .route("/knowledge", get(knowledge::list))
+        .route("/knowledge/{id}", get(knowledge::show))
+        .route("/events", get(event::list))
+        .route("/events/{sequence}", get(event::show))
+        .route("/leave", post(refusal::leave))
+        .layer(from_fn(form::proved))
+        .layer(from_fn_with_state((shared.clone(), tasks.clone()), intake))
+        .layer(from_fn_with_state(shared.clone(), known_by_form));
+    pages.route("/static/{name}", get(assets::show))
+}

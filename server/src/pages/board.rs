@@ -1,0 +1,219 @@
+//! The board: every idea where it stands on its way, and what it waits for.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use ropewalk_desk::views::build::{self, BuildRow};
+use ropewalk_desk::views::idea::{self, IdeaRow};
+use ropewalk_desk::views::specification;
+use ropewalk_desk::views::why;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::idea::{IdeaState, Phase};
+use ropewalk_schemas::specification::{SpecState, Specification};
+
+use super::frame::{Frame, page};
+use super::shown;
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// Where an idea stands on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Talk,
+    Specification,
+    Build,
+    Landed,
+    Abandoned,
+}
+
+/// A stage with the ideas in it.
+struct Column {
+    stage: Stage,
+    title: &'static str,
+    /// What brings an idea here, where none is.
+    empty: &'static str,
+    cards: Vec<Card>,
+}
+
+/// An idea with where it stands.
+struct Card {
+    row: IdeaRow,
+    stage: Stage,
+    /// Its state in one word.
+    state: String,
+    /// What it waits for, or what happens.
+    waits: String,
+    /// Where to act on that.
+    href: String,
+    /// Whether a person is waited for.
+    is_yours: bool,
+    /// Tasks that are complete, of how many.
+    tasks: Option<(u64, u64)>,
+}
+
+#[derive(Template)]
+#[template(path = "board.html")]
+struct Board {
+    frame: Frame,
+    columns: Vec<Column>,
+    abandoned: Vec<Card>,
+    ideas: usize,
+}
+
+#[derive(Template)]
+#[template(path = "new.html")]
+struct New {
+    frame: Frame,
+}
+
+/// Shows the board.
+pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<Response, Problem> {
+    let store = &shared.services.store;
+    let specifications = specification::list(store, None).await?;
+    let builds = build::list(store, None, &shared.builds_with).await?;
+    let ideas = idea::list(store).await?;
+    let mut cards: Vec<Card> = Vec::new();
+    for row in ideas {
+        let of_idea = |spec: &&Specification| spec.idea == row.slug;
+        let mut specified = specifications.iter().map(|row| &row.specification);
+        let newest = specified.rfind(of_idea);
+        let built = builds.iter().rfind(|built| built.build.idea == row.slug);
+        cards.push(card(row, newest, built));
+    }
+    let ideas = cards.len();
+    let mut columns = [
+        (
+            Stage::Talk,
+            "Talked about",
+            "Say what you have in mind with New idea.",
+        ),
+        (
+            Stage::Specification,
+            "Specified",
+            "When an idea is clear, ask for its specification on its page.",
+        ),
+        (
+            Stage::Build,
+            "Built",
+            "A build begins when you approve a specification.",
+        ),
+        (
+            Stage::Landed,
+            "Landed",
+            "What is built lands when you say so, in its last question.",
+        ),
+    ]
+    .map(|(stage, title, empty)| Column {
+        stage,
+        title,
+        empty,
+        cards: Vec::new(),
+    });
+    let mut abandoned = Vec::new();
+    // The newest on top.
+    for card in cards.into_iter().rev() {
+        match columns.iter_mut().find(|column| column.stage == card.stage) {
+            Some(column) => column.cards.push(card),
+            None => abandoned.push(card),
+        }
+    }
+    page(&Board {
+        frame,
+        columns: columns.into(),
+        abandoned,
+        ideas,
+    })
+}
+
+/// Shows where an idea is begun.
+pub(super) async fn new(frame: Frame) -> Result<Response, Problem> {
+    page(&New { frame })
+}
+
+fn card(row: IdeaRow, spec: Option<&Specification>, built: Option<&BuildRow>) -> Card {
+    let idea = format!("/ideas/{}", row.slug);
+    let (stage, word, waits, href) = match (row.state, built, spec) {
+        (IdeaState::Abandoned, _, _) => (Stage::Abandoned, "abandoned", String::new(), idea),
+        (IdeaState::Landed, Some(built), _) => {
+            let href = format!("/builds/{}", built.build.id);
+            (Stage::Landed, "landed", String::new(), href)
+        }
+        (IdeaState::Landed, None, _) => (Stage::Landed, "landed", String::new(), idea),
+        (_, built, Some(spec)) if spec.state != SpecState::Approved => {
+            specified(spec, built, &idea)
+        }
+        (_, Some(built), _) => building(built),
+        (IdeaState::Captured, None, _) => {
+            let waits = "its brief is written; ask for its specification".to_owned();
+            (Stage::Talk, "captured", waits, idea)
+        }
+        (state, None, _) => {
+            let waits = match row.phase {
+                Some(Phase::Complete) => "its brief is written; ask for its specification",
+                Some(_) => "goes on when you say more, or that this is all",
+                None => "has not begun",
+            };
+            (Stage::Talk, state.as_str(), waits.to_owned(), idea)
+        }
+    };
+    let is_yours = row.waits_for_answer || word == "generated";
+    let (waits, href) = if row.waits_for_answer {
+        let href = format!("/questions?idea={}", row.slug);
+        ("waits for your answer".to_owned(), href)
+    } else {
+        (waits, href)
+    };
+    Card {
+        tasks: built
+            .filter(|_| stage == Stage::Build)
+            .map(|built| (built.tasks_complete, built.tasks_total)),
+        state: word.to_owned(),
+        row,
+        stage,
+        waits,
+        href,
+        is_yours,
+    }
+}
+
+type Standing = (Stage, &'static str, String, String);
+
+fn specified(spec: &Specification, built: Option<&BuildRow>, idea: &str) -> Standing {
+    let href = format!("/specifications/{}", spec.id);
+    let waits = match spec.state {
+        SpecState::Draft => "its specification is being written",
+        SpecState::Generated => "waits for your approval",
+        SpecState::Rejected | SpecState::Approved => {
+            let stage = if built.is_some() {
+                Stage::Build
+            } else {
+                Stage::Talk
+            };
+            let waits = "its specification was rejected; ask for another".to_owned();
+            return (stage, "rejected", waits, idea.to_owned());
+        }
+    };
+    (
+        Stage::Specification,
+        spec.state.as_str(),
+        waits.to_owned(),
+        href,
+    )
+}
+
+fn building(row: &BuildRow) -> Standing {
+    let build = &row.build;
+    let waits = why::build(build, row.outage.as_ref()).unwrap_or_else(|| {
+        let told = match build.state {
+            BuildState::Queued | BuildState::Priming => "begins",
+            BuildState::Running => "its tasks are worked on",
+            BuildState::Verifying => "the whole of it is checked",
+            BuildState::Succeeded => "is built; lands when you say so",
+            BuildState::Paused => "stands still",
+            BuildState::Failed | BuildState::Stopped => "can be resumed",
+        };
+        told.to_owned()
+    });
+    let href = format!("/builds/{}", build.id);
+    (Stage::Build, build.state.as_str(), waits, href)
+}

@@ -1,0 +1,173 @@
+//! Builds: how far each has come, why it stands where it stands, what it has to show, and how it is steered.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::people::Person;
+use ropewalk_desk::views::build::{self, BuildRow, BuildView};
+use ropewalk_desk::views::trace::Seen;
+use ropewalk_desk::views::why;
+use ropewalk_schemas::attempt::Verdict;
+use ropewalk_schemas::build::{Build, StopCause};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::specification::Price;
+use ropewalk_schemas::task::TaskState;
+
+use super::form::Fields;
+use super::frame::{Frame, go, page};
+use super::graph::{Graph, Node};
+use super::shown;
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::Asker;
+
+#[derive(Template)]
+#[template(path = "builds.html")]
+struct List {
+    frame: Frame,
+    rows: Vec<BuildRow>,
+}
+
+#[derive(Template)]
+#[template(path = "build.html")]
+struct Shown {
+    frame: Frame,
+    view: BuildView,
+    why: Option<String>,
+    graph: Option<Graph>,
+    complete: usize,
+    quote: String,
+    may_stop: Option<String>,
+}
+
+impl Shown {
+    /// Returns what can be wished now, with how the button is called.
+    fn wishes(&self) -> Vec<(&'static str, &'static str)> {
+        let build = &self.view.build;
+        if build.continued_by.is_some() || build.stop == Some(StopCause::Abandoned) {
+            return Vec::new();
+        }
+        let all = [
+            (Wish::Pause, "pause", "Pause"),
+            (Wish::Resume, "resume", "Resume"),
+            (Wish::Stop, "stop", "Stop"),
+        ];
+        all.into_iter()
+            .filter(|(wish, _, _)| wish.refusal(build.state).is_none() && !wish.is_fulfilled(build))
+            .map(|(_, path, called)| (path, called))
+            .collect()
+    }
+
+    fn why_of(&self, task: &ropewalk_schemas::task::Task) -> String {
+        why::task(&self.view.build, self.view.outage.as_ref(), task)
+    }
+}
+
+/// Says in a few words what the last pass of a gate saw.
+fn passed(evidence: &[Seen]) -> String {
+    let Some(seen) = evidence
+        .iter()
+        .rfind(|seen| seen.verdict == Verdict::Passed)
+    else {
+        return String::new();
+    };
+    let checks = seen.checks.iter().map(|ran| match &ran.tests {
+        Some(tests) => format!("{} ({} tests)", ran.name, tests.passed),
+        None => ran.name.clone(),
+    });
+    let mut told = checks.collect::<Vec<_>>().join(", ");
+    if let Some(proof) = seen.proof {
+        told = format!("{told}; {}", proof.told());
+    }
+    told
+}
+
+/// Shows every build, the newest first.
+pub(super) async fn list(State(shared): State<Shared>, frame: Frame) -> Result<Response, Problem> {
+    let mut rows = build::list(&shared.services.store, None, &shared.builds_with).await?;
+    rows.reverse();
+    page(&List { frame, rows })
+}
+
+/// Shows a build.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    frame: Frame,
+) -> Result<Response, Problem> {
+    let found = found(&shared, &id).await?;
+    let view = build::show(&shared.services.store, found, &shared.builds_with).await?;
+    let nodes = view.tasks.iter().map(|task| Node {
+        id: task.id.to_string(),
+        text: shown::comes_to(&task.block),
+        tone: shown::tone(task.state.as_str()),
+        href: format!("/builds/{id}/tasks/{}", task.id),
+        needs: task
+            .block
+            .depends_on
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    });
+    let complete = view.tasks.iter();
+    page(&Shown {
+        graph: Graph::of(nodes.collect()),
+        complete: complete
+            .filter(|task| task.state == TaskState::Complete)
+            .count(),
+        why: why::build(&view.build, view.outage.as_ref()),
+        quote: Price::told(view.build.quote.as_ref()),
+        may_stop: frame.refusal(Right::Stop),
+        frame,
+        view,
+    })
+}
+
+/// Lets running tasks end and begins no others.
+pub(super) async fn pause(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    steer(&shared, &id, Wish::Pause, &person, &fields).await
+}
+
+/// Goes on with a build.
+pub(super) async fn resume(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    steer(&shared, &id, Wish::Resume, &person, &fields).await
+}
+
+/// Stops a build.
+pub(super) async fn stop(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    steer(&shared, &id, Wish::Stop, &person, &fields).await
+}
+
+async fn steer(
+    shared: &Shared,
+    id: &str,
+    wish: Wish,
+    person: &Person,
+    fields: &Fields,
+) -> Result<Response, Problem> {
+    let build = found(shared, id).await?;
+    let reason = fields.filled("reason");
+    builds::steer(&shared.context(), &build, wish, person, reason).await?;
+    Ok(go(&format!("/builds/{id}")))
+}
+
+/// Finds a build by its id.
+pub(super) async fn found(shared: &Shared, id: &str) -> Result<Build, Problem> {
+    shown::find::<Build>(shared, id, "build", "the list of builds shows them").await
+}

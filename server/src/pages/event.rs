@@ -1,0 +1,103 @@
+//! The timeline: what happened, by position, the newest first.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
+use ropewalk_schemas::{EventPattern, Subject};
+use ropewalk_store::EventFilter;
+use serde::Deserialize;
+
+use super::frame::{Frame, page};
+use super::shown;
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::Parameters;
+
+/// How many events a page has.
+const LENGTH: u32 = 100;
+
+/// Which events are wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    /// This type, or a family.
+    #[serde(rename = "type")]
+    event_type: String,
+    /// About this entity.
+    subject: String,
+    /// Before this position.
+    before: Option<i64>,
+}
+
+#[derive(Template)]
+#[template(path = "events.html")]
+struct List {
+    frame: Frame,
+    which: Which,
+    events: Vec<TimelineEvent>,
+    /// Where older ones begin.
+    older: Option<i64>,
+}
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct One {
+    frame: Frame,
+    view: EventView,
+    data: String,
+}
+
+/// Shows what happened.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    frame: Frame,
+    Parameters(which): Parameters<Which>,
+) -> Result<Response, Problem> {
+    let pattern = match which.event_type.trim() {
+        "" => None,
+        text => Some(EventPattern::known(text).ok_or_else(|| {
+            let text = "no event type is called so; write for example `task.failed` or `alert.*`";
+            Problem::usage(text)
+        })?),
+    };
+    let subject = match which.subject.trim() {
+        "" => None,
+        text => Some(Subject::parse(text).map_err(|error| Problem::usage(error.to_string()))?),
+    };
+    let filter = EventFilter {
+        pattern,
+        subject,
+        before_sequence: which.before,
+        limit: Some(LENGTH),
+        newest_first: true,
+        ..EventFilter::default()
+    };
+    let events = event::list(&shared.services.store, &filter).await?;
+    let is_full = events.len() >= LENGTH as usize;
+    page(&List {
+        older: events.last().filter(|_| is_full).map(|last| last.sequence),
+        frame,
+        which,
+        events,
+    })
+}
+
+/// Shows an event with what became of it.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Path(sequence): Path<String>,
+    frame: Frame,
+) -> Result<Response, Problem> {
+    let unknown = || {
+        let sequence = shown::short(&sequence, 80);
+        let text = format!("no event is called `{sequence}`; the timeline shows them");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
+    };
+    let name: EventName = sequence.parse().map_err(|_| unknown())?;
+    let view = event::show(&shared.services.store, name).await?;
+    let view = view.ok_or_else(unknown)?;
+    let data = serde_json::to_string_pretty(&view.event).unwrap_or_default();
+    page(&One { frame, view, data })
+}

@@ -1,0 +1,189 @@
+//! Draws tasks and what they need of each other, as a picture that is made here.
+//!
+//! Each task stands right of everything it needs. Within a column tasks are ordered by where what they need stands, so
+//! that few lines cross.
+
+use std::collections::BTreeMap;
+
+/// The size of a task, and the room between two.
+const WIDTH: usize = 172;
+const HEIGHT: usize = 46;
+const ACROSS: usize = 52;
+const DOWN: usize = 14;
+const EDGE: usize = 6;
+
+/// A task to draw.
+pub(super) struct Node {
+    pub(super) id: String,
+    /// What it comes to.
+    pub(super) text: String,
+    /// The class of its colour.
+    pub(super) tone: &'static str,
+    /// Where it leads.
+    pub(super) href: String,
+    /// The tasks that it needs.
+    pub(super) needs: Vec<String>,
+}
+
+/// A drawn task, by its upper left corner.
+pub(super) struct Placed {
+    pub(super) node: Node,
+    pub(super) x: usize,
+    pub(super) y: usize,
+}
+
+/// A picture of tasks.
+pub(super) struct Graph {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) placed: Vec<Placed>,
+    /// The paths of the lines between them.
+    pub(super) lines: Vec<String>,
+}
+
+impl Graph {
+    /// Draws tasks; nothing where one alone would stand there.
+    pub(super) fn of(nodes: Vec<Node>) -> Option<Self> {
+        if nodes.len() < 2 {
+            return None;
+        }
+        let columns = columns(&nodes);
+        let places = rows(&nodes, &columns);
+        let most_across = places.iter().map(|(column, _)| *column).max()?;
+        let most_down = places.iter().map(|(_, row)| *row).max()?;
+        let at = |index: usize| {
+            let (column, row) = places[index];
+            (
+                EDGE + column * (WIDTH + ACROSS),
+                EDGE + row * (HEIGHT + DOWN),
+            )
+        };
+        let index = index(&nodes);
+        let mut lines = Vec::new();
+        for (to, node) in nodes.iter().enumerate() {
+            for from in node
+                .needs
+                .iter()
+                .filter_map(|need| index.get(need.as_str()))
+            {
+                lines.push(line(at(*from), at(to)));
+            }
+        }
+        Some(Self {
+            width: 2 * EDGE + most_across * (WIDTH + ACROSS) + WIDTH,
+            height: 2 * EDGE + most_down * (HEIGHT + DOWN) + HEIGHT,
+            placed: nodes
+                .into_iter()
+                .enumerate()
+                .map(|(number, node)| {
+                    let (x, y) = at(number);
+                    Placed { node, x, y }
+                })
+                .collect(),
+            lines,
+        })
+    }
+}
+
+fn index(nodes: &[Node]) -> BTreeMap<String, usize> {
+    let ids = nodes.iter().map(|node| node.id.clone());
+    ids.enumerate().map(|(number, id)| (id, number)).collect()
+}
+
+/// Returns the column of each task: one further than the furthest that it needs. A ring, which a plan never has, ends
+/// after as many rounds as there are tasks.
+fn columns(nodes: &[Node]) -> Vec<usize> {
+    let index = index(nodes);
+    let mut columns = vec![0; nodes.len()];
+    for _ in 0..nodes.len() {
+        let mut moved = false;
+        for (number, node) in nodes.iter().enumerate() {
+            let needed = node
+                .needs
+                .iter()
+                .filter_map(|need| index.get(need.as_str()));
+            let least = needed.map(|need| columns[*need] + 1).max().unwrap_or(0);
+            let least = least.min(nodes.len() - 1);
+            if least > columns[number] {
+                columns[number] = least;
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    columns
+}
+
+/// Returns column and row of each task.
+fn rows(nodes: &[Node], columns: &[usize]) -> Vec<(usize, usize)> {
+    let index = index(nodes);
+    let mut places: Vec<(usize, usize)> = columns.iter().map(|column| (*column, 0)).collect();
+    let last = columns.iter().max().copied().unwrap_or(0);
+    for column in 0..=last {
+        let mut here: Vec<usize> = (0..nodes.len())
+            .filter(|number| columns[*number] == column)
+            .collect();
+        here.sort_by_key(|number| {
+            let needed = nodes[*number].needs.iter();
+            let rows = needed.filter_map(|need| Some(places[*index.get(need.as_str())?].1));
+            let rows: Vec<usize> = rows.collect();
+            (1_000 * rows.iter().sum::<usize>()) / rows.len().max(1)
+        });
+        for (row, number) in here.into_iter().enumerate() {
+            places[number].1 = row;
+        }
+    }
+    places
+}
+
+/// Returns the path from the right side of one task to the left side of another.
+fn line((from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> String {
+    let (x, y) = (from_x + WIDTH, from_y + HEIGHT / 2);
+    let (end_x, end_y) = (to_x, to_y + HEIGHT / 2);
+    let bend = ACROSS / 2;
+    let near = end_x.saturating_sub(bend);
+    format!("M{x} {y}C{} {y} {near} {end_y} {end_x} {end_y}", x + bend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: &str, needs: &[&str]) -> Node {
+        Node {
+            id: id.to_owned(),
+            text: String::new(),
+            tone: "calm",
+            href: String::new(),
+            needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn each_task_stands_right_of_what_it_needs() {
+        let nodes = vec![
+            node("d", &["b", "c"]),
+            node("a", &[]),
+            node("b", &["a"]),
+            node("c", &["a"]),
+        ];
+        assert_eq!(columns(&nodes), [2, 0, 1, 1]);
+        assert_eq!(
+            rows(&nodes, &columns(&nodes)),
+            [(2, 0), (0, 0), (1, 0), (1, 1)]
+        );
+        let graph = Graph::of(nodes).unwrap();
+        assert_eq!(graph.lines.len(), 4);
+        assert_eq!(graph.width, 2 * EDGE + 2 * (WIDTH + ACROSS) + WIDTH);
+        assert_eq!(graph.height, 2 * EDGE + 2 * HEIGHT + DOWN);
+    }
+
+    #[test]
+    fn a_ring_and_what_is_not_there_end_no_drawing() {
+        let ring = vec![node("a", &["b"]), node("b", &["a", "nobody"])];
+        assert!(Graph::of(ring).is_some());
+        assert!(Graph::of(vec![node("a", &[])]).is_none());
+    }
+}

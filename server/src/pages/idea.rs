@@ -1,0 +1,194 @@
+//! An idea: its conversation with what was understood, and what became of it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_desk::views::idea::{self, IdeaView};
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::idea::{Author, Idea, IdeaKind, IdeaState, Message, Phase, Session};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::specification::{SpecState, Specification};
+
+use super::form::Fields;
+use super::frame::{Frame, go, page};
+use super::{markdown, shown};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::Asker;
+
+#[derive(Template)]
+#[template(path = "idea.html")]
+struct Shown {
+    frame: Frame,
+    view: IdeaView,
+    said: Vec<Spoken>,
+    pieces: Vec<Piece>,
+}
+
+/// A message as it is shown.
+struct Spoken {
+    message: Message,
+    html: String,
+}
+
+/// Something that was understood.
+struct Piece {
+    kind: String,
+    summary: String,
+    html: String,
+    confidence: f64,
+}
+
+impl Shown {
+    fn phase(&self) -> Option<Phase> {
+        self.view.conversation.as_ref().map(|session| session.phase)
+    }
+
+    /// Returns how sure the conversation is, in percent.
+    fn confidence(&self) -> Option<u32> {
+        let session = self.view.conversation.as_ref();
+        session.map(|session| percent(session.signals.confidence))
+    }
+
+    fn is_open(&self) -> bool {
+        self.view.idea.state != IdeaState::Abandoned
+    }
+
+    /// Returns whether "that is all" says anything new.
+    fn can_finish(&self) -> bool {
+        self.is_open() && self.phase().is_some_and(|phase| phase != Phase::Complete)
+    }
+
+    /// Returns whether nothing stands against asking for a specification.
+    fn can_specify(&self) -> bool {
+        let on_its_way =
+            |spec: &Specification| matches!(spec.state, SpecState::Draft | SpecState::Generated);
+        self.is_open()
+            && self.phase() == Some(Phase::Complete)
+            && !self.view.specifications.iter().any(on_its_way)
+    }
+
+    fn can_abandon(&self) -> bool {
+        self.is_open() && self.view.idea.state != IdeaState::Landed
+    }
+}
+
+fn percent(share: f64) -> u32 {
+    // A share lies between 0 and 1.
+    format!("{:.0}", share.clamp(0.0, 1.0) * 100.0)
+        .parse()
+        .unwrap_or_default()
+}
+
+/// Shows an idea.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Path(slug): Path<String>,
+    frame: Frame,
+) -> Result<Response, Problem> {
+    let name = named(&slug)?;
+    let folder = |idea: &_| (shared.folder)(idea);
+    let view = idea::show(&shared.services.store, &name, folder).await?;
+    let view = view.ok_or_else(|| unknown(&slug))?;
+    let said = view.messages.iter().map(|message| Spoken {
+        html: markdown::html(&message.text),
+        message: message.clone(),
+    });
+    let session = view.conversation.as_ref();
+    let pieces = session.map_or_else(Vec::new, pieces);
+    page(&Shown {
+        said: said.collect(),
+        pieces,
+        frame,
+        view,
+    })
+}
+
+fn pieces(session: &Session) -> Vec<Piece> {
+    let artifacts = session.signals.artifacts.iter();
+    artifacts
+        .map(|artifact| Piece {
+            kind: artifact.kind.replace('-', " "),
+            summary: artifact.summary.clone(),
+            html: markdown::html(&artifact.content),
+            confidence: artifact.confidence,
+        })
+        .collect()
+}
+
+/// Begins an idea.
+pub(super) async fn begin(
+    State(shared): State<Shared>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let opening = Opening {
+        user: person.name,
+        title: fields.filled("title"),
+        text: fields.text("text").to_owned(),
+        slug: None,
+        kind: match fields.text("kind") {
+            "venture" => Some(IdeaKind::Venture),
+            "product" => Some(IdeaKind::Product),
+            "tool" => Some(IdeaKind::Tool),
+            "feature" => Some(IdeaKind::Feature),
+            "fix" => Some(IdeaKind::Fix),
+            _ => None,
+        },
+        whole: fields.filled("whole").is_some(),
+    };
+    let started = ideas::start(&shared.context(), opening).await?;
+    Ok(go(&format!("/ideas/{}", started.idea)))
+}
+
+/// Says something to an idea.
+pub(super) async fn say(
+    State(shared): State<Shared>,
+    Path(slug): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let (store, name) = (&shared.services.store, named(&slug)?);
+    let found = store.get::<Idea>(name.as_str()).await?;
+    let session = found.ok_or_else(|| unknown(&slug))?.session;
+    let text = fields.text("text");
+    ideas::say(&shared.context(), session, &person.name, text).await?;
+    Ok(go(&format!("/ideas/{slug}#say")))
+}
+
+/// Ends the conversation: the brief is written of what is known.
+pub(super) async fn finish(
+    State(shared): State<Shared>,
+    Path(slug): Path<String>,
+    Asker(person): Asker,
+) -> Result<Response, Problem> {
+    ideas::finish(&shared.context(), &named(&slug)?, &person.name).await?;
+    Ok(go(&format!("/ideas/{slug}")))
+}
+
+/// Gives an idea up.
+pub(super) async fn abandon(
+    State(shared): State<Shared>,
+    Path(slug): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let reason = fields.filled("reason");
+    ideas::abandon(&shared.context(), &named(&slug)?, &person, reason).await?;
+    Ok(go(&format!("/ideas/{slug}")))
+}
+
+/// Returns the name of an idea; what is no name names nothing.
+pub(super) fn named(slug: &str) -> Result<Slug, Problem> {
+    Slug::parse(slug).map_err(|_| unknown(slug))
+}
+
+fn unknown(slug: &str) -> Problem {
+    let text = format!(
+        "no idea is called `{}`; the board shows them all",
+        shown::short(slug, 80)
+    );
+    Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
+}

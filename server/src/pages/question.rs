@@ -1,0 +1,190 @@
+//! The inbox: what waits for people, with what each answer means.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use ropewalk_desk::questions;
+use ropewalk_desk::views;
+use ropewalk_orchestrator::questions::Given;
+use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::question::{About, Choice, Content, Question, QuestionState};
+use serde::Deserialize;
+
+use super::form::Fields;
+use super::frame::{Frame, go, page};
+use super::{idea, markdown, shown};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::{Asker, Parameters};
+
+/// Where answers of pages come from.
+const CHANNEL: &str = "page";
+
+/// Which questions are wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    /// Closed ones too.
+    all: bool,
+    /// Only those about this idea.
+    idea: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "questions.html")]
+struct Inbox {
+    frame: Frame,
+    idea: Option<String>,
+    all: bool,
+    open: Vec<Asked>,
+    closed: Vec<Asked>,
+}
+
+#[derive(Template)]
+#[template(path = "question.html")]
+struct One {
+    frame: Frame,
+    asked: Asked,
+}
+
+/// A question as it is shown.
+struct Asked {
+    question: Question,
+    /// What is asked, and why.
+    text: String,
+    context: String,
+    choices: Vec<Offered>,
+    /// The page of what it is about, and how that is called.
+    about: Option<(String, String)>,
+    /// What a yes holds for.
+    bound: Option<String>,
+}
+
+/// A choice, and why this person may not take it, if so.
+struct Offered {
+    choice: Choice,
+    refusal: Option<String>,
+}
+
+impl Asked {
+    fn new(question: Question, frame: &Frame) -> Self {
+        let offered = question.choices.iter().map(|choice| Offered {
+            refusal: questions::needed(&question, &choice.id)
+                .and_then(|right| frame.refusal(right)),
+            choice: choice.clone(),
+        });
+        Self {
+            text: markdown::html(&question.text),
+            context: markdown::html(&question.context),
+            choices: offered.collect(),
+            about: about(&question),
+            bound: question.content.as_ref().map(bound),
+            question,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.question.state == QuestionState::Pending
+    }
+
+    /// Returns the choice that is taken when nobody answers, and when.
+    fn default(&self) -> Option<(&ChoiceId, &DateTime<Utc>)> {
+        let question = &self.question;
+        let (default, due) = (question.default.as_ref()?, question.due_at.as_ref()?);
+        (self.is_open() && !question.consequential).then_some((default, due))
+    }
+}
+
+/// Shows what waits for people, the most urgent first.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    frame: Frame,
+    Parameters(which): Parameters<Which>,
+) -> Result<Response, Problem> {
+    let name = which.idea.as_deref().map(idea::named).transpose()?;
+    let found = views::question::list(&shared.services.store, name.as_ref(), which.all).await?;
+    let (open, mut closed): (Vec<Asked>, Vec<Asked>) = found
+        .into_iter()
+        .map(|question| Asked::new(question, &frame))
+        .partition(Asked::is_open);
+    closed.sort_by_key(|asked| std::cmp::Reverse(asked.question.asked_at));
+    page(&Inbox {
+        idea: which.idea,
+        all: which.all,
+        frame,
+        open,
+        closed,
+    })
+}
+
+/// Shows a question.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    frame: Frame,
+) -> Result<Response, Problem> {
+    let question = found(&shared, &id).await?;
+    let asked = Asked::new(question, &frame);
+    page(&One { frame, asked })
+}
+
+/// Answers a question.
+pub(super) async fn answer(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let question = found(&shared, &id).await?;
+    let words = fields.filled("text");
+    let choice = fields.filled("choice");
+    let choice = choice.as_deref().map(ChoiceId::parse).transpose();
+    let choice = choice.map_err(|error| Problem::usage(error.to_string()))?;
+    let given = match &choice {
+        Some(choice) => Given::Picked(choice, words.as_deref()),
+        None => Given::Typed(words.as_deref().unwrap_or_default()),
+    };
+    questions::answer(&shared.context(), question.id, given, &person, CHANNEL).await?;
+    Ok(go(&format!("/questions/{id}")))
+}
+
+async fn found(shared: &Shared, id: &str) -> Result<Question, Problem> {
+    shown::find::<Question>(shared, id, "question", "the inbox shows what is open").await
+}
+
+fn about(question: &Question) -> Option<(String, String)> {
+    let of_idea = || {
+        let idea = question.idea.as_ref()?;
+        Some((format!("/ideas/{idea}"), format!("the idea {idea}")))
+    };
+    match &question.about {
+        About::Session { .. } | About::Knowledge { .. } | About::Nothing => of_idea(),
+        About::Specification { spec } => {
+            let path = format!("/specifications/{spec}");
+            Some((path, "the specification".to_owned()))
+        }
+        About::Build { build } => Some((format!("/builds/{build}"), "the build".to_owned())),
+        About::Task { build, task } => {
+            let path = format!("/builds/{build}/tasks/{task}");
+            Some((path, format!("task {task}")))
+        }
+    }
+}
+
+/// Says what a yes holds for, and for nothing else.
+fn bound(content: &Content) -> String {
+    match content {
+        Content::Revision { revision, hash } => {
+            format!("a yes holds for revision {revision} with hash {hash}")
+        }
+        Content::Files { candidate, changes } => {
+            let files: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+            let commit = candidate.short();
+            format!(
+                "a yes holds for {} as commit {commit} has it",
+                files.join(", ")
+            )
+        }
+    }
+}

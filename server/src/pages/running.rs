@@ -1,0 +1,111 @@
+//! What runs, waits, is held and is wrong; what could not be handled.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use ropewalk_desk::views::dead_letter::{self, DeadLetterRow};
+use ropewalk_desk::views::wait::{self, WaitRow};
+use ropewalk_desk::views::{agent, alert, lock};
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::question::About;
+use ropewalk_schemas::wait::{Party, Resource, Wait};
+
+use super::frame::{Frame, page};
+use super::shown;
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// How many dead letters are shown.
+const LETTERS: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "running.html")]
+struct Shown {
+    frame: Frame,
+    alerts: Vec<Alert>,
+    waits: Vec<Waiting>,
+    locks: Vec<Lease>,
+    /// Every part, with its state in a word.
+    parts: Vec<(Component, &'static str)>,
+    letters: Vec<DeadLetterRow>,
+}
+
+/// Somebody who waits, with the pages of both sides.
+struct Waiting {
+    row: WaitRow,
+    waiter: String,
+    waiter_href: Option<String>,
+    resource: String,
+    resource_href: Option<String>,
+    holder: String,
+}
+
+/// Shows all of it.
+pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<Response, Problem> {
+    let store = &shared.services.store;
+    let now = shared.services.clock.now();
+    let parts = agent::list(store, false).await?;
+    let told = |part: Component| {
+        let state = agent::state(&part, shared.silent_after, now);
+        (part, state)
+    };
+    let waits = wait::list(store).await?;
+    page(&Shown {
+        alerts: alert::list(store, false).await?,
+        waits: waits.into_iter().map(waiting).collect(),
+        locks: lock::list(store, false).await?,
+        parts: parts.into_iter().map(told).collect(),
+        letters: dead_letter::list(store, LETTERS).await?,
+        frame,
+    })
+}
+
+fn waiting(row: WaitRow) -> Waiting {
+    let (waiter, waiter_href, resource, holder) = match &row {
+        WaitRow::Party(Wait {
+            waiter,
+            resource,
+            holder,
+            ..
+        }) => {
+            let holder = holder.as_ref().map(ToString::to_string);
+            (waiter.to_string(), Some(of_party(waiter)), resource, holder)
+        }
+        WaitRow::Other(asking) => (
+            asking.name(),
+            of_asking(&asking.waiter),
+            &asking.resource,
+            None,
+        ),
+    };
+    Waiting {
+        resource: resource.to_string(),
+        resource_href: match resource {
+            Resource::Person { question } => Some(format!("/questions/{question}")),
+            _ => None,
+        },
+        holder: holder.unwrap_or_default(),
+        waiter,
+        waiter_href,
+        row,
+    }
+}
+
+fn of_party(party: &Party) -> String {
+    match party {
+        Party::Task { build, task } => format!("/builds/{build}/tasks/{task}"),
+        Party::Build { build } => format!("/builds/{build}"),
+    }
+}
+
+fn of_asking(waiter: &About) -> Option<String> {
+    match waiter {
+        About::Specification { spec } => Some(format!("/specifications/{spec}")),
+        About::Build { build } => Some(format!("/builds/{build}")),
+        About::Task { build, task } => Some(format!("/builds/{build}/tasks/{task}")),
+        About::Knowledge { item } => Some(format!("/knowledge/{item}")),
+        About::Session { .. } | About::Nothing => None,
+    }
+}

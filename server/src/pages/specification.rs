@@ -1,0 +1,188 @@
+//! A specification: what is to be built, what that is expected to cost, and what is decided about it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ropewalk_desk::specifications;
+use ropewalk_desk::views::specification::{self, RevisionDifference, SpecificationView};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::specification::{Complexity, Price, SpecState, Specification};
+use ropewalk_schemas::{ContentHash, Priority};
+use serde::Deserialize;
+
+use super::form::Fields;
+use super::frame::{Frame, go, page};
+use super::graph::{Graph, Node};
+use super::{idea, markdown, shown};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::{Asker, Parameters};
+
+/// Which revisions are compared.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Between {
+    from: Option<u32>,
+    to: Option<u32>,
+}
+
+#[derive(Template)]
+#[template(path = "specification.html")]
+struct Shown {
+    frame: Frame,
+    view: SpecificationView,
+    /// What is to be reached, as markup.
+    objective: String,
+    graph: Option<Graph>,
+    price: String,
+    may_approve: Option<String>,
+}
+
+impl Shown {
+    fn title(&self) -> String {
+        let content = self.view.content.as_ref();
+        content.map_or_else(
+            || format!("Specification of {}", self.view.specification.idea),
+            |content| content.document.title.clone(),
+        )
+    }
+
+    fn state(&self) -> SpecState {
+        self.view.specification.state
+    }
+
+    /// Returns whether another revision can be asked for.
+    fn can_revise(&self) -> bool {
+        self.state() == SpecState::Generated
+    }
+
+    fn can_reject(&self) -> bool {
+        matches!(self.state(), SpecState::Draft | SpecState::Generated)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "difference.html")]
+struct Compared {
+    frame: Frame,
+    difference: RevisionDifference,
+    lines: Vec<(&'static str, String)>,
+}
+
+/// Shows a specification with its newest revision.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    frame: Frame,
+) -> Result<Response, Problem> {
+    let found = found(&shared, &id).await?;
+    let view = specification::show(&shared.services.store, found).await?;
+    let objective = view.content.as_ref();
+    let tasks = view.content.iter().flat_map(|content| &content.tasks);
+    let nodes: Vec<Node> = tasks
+        .map(|task| Node {
+            id: task.id.to_string(),
+            text: shown::comes_to(task),
+            tone: "calm",
+            href: format!("#task-{}", task.id),
+            needs: task.depends_on.iter().map(ToString::to_string).collect(),
+        })
+        .collect();
+    page(&Shown {
+        objective: objective.map_or_else(String::new, |content| {
+            markdown::html(&content.document.objective)
+        }),
+        graph: Graph::of(nodes),
+        price: Price::told(view.specification.price.as_ref()),
+        may_approve: frame.refusal(Right::Approve),
+        frame,
+        view,
+    })
+}
+
+/// Shows what differs between two revisions.
+pub(super) async fn compare(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    frame: Frame,
+    Parameters(between): Parameters<Between>,
+) -> Result<Response, Problem> {
+    let found = found(&shared, &id).await?;
+    let store = &shared.services.store;
+    let difference = specification::compare(store, &found, between.from, between.to).await?;
+    let lines = difference.difference.lines();
+    page(&Compared {
+        lines: lines
+            .map(|line| (shown::line(line), line.to_owned()))
+            .collect(),
+        frame,
+        difference,
+    })
+}
+
+/// Asks for the specification of an idea.
+pub(super) async fn generate(
+    State(shared): State<Shared>,
+    Path(slug): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let name = idea::named(&slug)?;
+    let complexity = match fields.text("complexity") {
+        "simple" => Complexity::Simple,
+        "complex" => Complexity::Complex,
+        _ => Complexity::Medium,
+    };
+    let context = shared.context();
+    let spec = specifications::request(&context, &name, &person.name, complexity).await?;
+    Ok(go(&format!("/specifications/{spec}")))
+}
+
+/// Approves exactly the revision that was shown.
+pub(super) async fn approve(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let found = found(&shared, &id).await?;
+    let unreadable = |error: ropewalk_schemas::InvalidId| Problem::usage(error.to_string());
+    let hash = ContentHash::parse(fields.text("hash")).map_err(unreadable)?;
+    let priority = match fields.text("priority").parse() {
+        Ok(number) => Priority::new(number).map_err(unreadable)?,
+        Err(_) => Priority::DEFAULT,
+    };
+    let context = shared.context();
+    specifications::approve(&context, found.id, &hash, &person, priority).await?;
+    Ok(go(&format!("/specifications/{id}")))
+}
+
+/// Asks for another revision.
+pub(super) async fn revise(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let spec = found(&shared, &id).await?.id;
+    let text = fields.text("text");
+    specifications::revise(&shared.context(), spec, &person.name, text).await?;
+    Ok(go(&format!("/specifications/{id}")))
+}
+
+/// Puts a specification away.
+pub(super) async fn reject(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let spec = found(&shared, &id).await?.id;
+    specifications::reject(&shared.context(), spec, &person, fields.text("text")).await?;
+    Ok(go(&format!("/specifications/{id}")))
+}
+
+async fn found(shared: &Shared, id: &str) -> Result<Specification, Problem> {
+    let list = "the page of its idea shows them";
+    shown::find::<Specification>(shared, id, "specification", list).await
+}

@@ -1,0 +1,296 @@
+//! What a browser is shown and sends: pages that need no script, forms that prove themselves, refusals in words.
+
+use serde_json::json;
+
+use crate::house::{ADA, Answer, BOB, House, answered};
+
+/// What browsers ask for.
+const HTML: &str = "text/html,application/xhtml+xml";
+
+/// Somebody who is logged in by the link.
+struct Browser<'a> {
+    house: &'a House,
+    cookie: String,
+}
+
+impl<'a> Browser<'a> {
+    async fn new(house: &'a House) -> Self {
+        let entered = answered(house.client.get(&house.link).header("Accept", HTML)).await;
+        assert_eq!(entered.status, 200, "{}", entered.text);
+        assert!(
+            entered.text.contains("logged in as ada"),
+            "{}",
+            entered.text
+        );
+        let set = entered.headers["set-cookie"].to_str().unwrap();
+        let cookie = set.split(';').next().unwrap().to_owned();
+        Self { house, cookie }
+    }
+
+    async fn read(&self, path: &str) -> Answer {
+        let asked = self.house.bare("GET", path).header("Accept", HTML);
+        answered(asked.header("Cookie", &self.cookie)).await
+    }
+
+    /// Sends a form with whatever proof; what is answered is not followed.
+    async fn send(&self, path: &str, fields: &[(&str, &str)], proof: Option<&str>) -> Answer {
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        form.extend_pairs(fields);
+        form.extend_pairs(proof.map(|proof| ("csrf", proof)));
+        let asked = self.house.bare("POST", path).header("Accept", HTML);
+        let asked = asked
+            .header("Cookie", &self.cookie)
+            .header("Content-Type", "application/x-www-form-urlencoded");
+        answered(asked.body(form.finish())).await
+    }
+
+    /// Returns the proof that stands in the forms of a page.
+    async fn proof(&self) -> String {
+        let page = self.read("/ideas/new").await.text;
+        let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else() {
+    let house = House::new().await;
+    let stranger = answered(house.bare("GET", "/").header("Accept", HTML)).await;
+    assert_eq!(stranger.status, 401);
+    assert!(
+        stranger.text.contains("open the link that"),
+        "{}",
+        stranger.text
+    );
+    let browser = Browser::new(&house).await;
+    for (path, told) in [
+        ("/", "There is no idea yet"),
+        ("/questions", "Nothing waits for you"),
+        ("/builds", "Nothing was built yet"),
+        ("/running", "Nothing is wrong"),
+        ("/knowledge", "Nothing was learned yet"),
+        ("/events", "Nothing of this kind happened"),
+        ("/ideas/new", "What do you have in mind?"),
+    ] {
+        let page = browser.read(path).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.text);
+        assert!(page.text.contains(told), "{path}: {}", page.text);
+        let policy = page.headers["content-security-policy"].to_str().unwrap();
+        assert!(
+            policy.contains("default-src 'none'; script-src 'self'"),
+            "{policy}"
+        );
+        for foreign in ["http://", "https://", "<script>", " style=", "onclick"] {
+            assert!(!page.text.contains(foreign), "{path} has {foreign}");
+        }
+    }
+    for name in ["ropewalk.css", "ropewalk.js", "htmx.js", "icon.svg"] {
+        let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
+        assert_eq!(file.status, 200, "{name}");
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_changes_something_only_with_the_proof_of_its_login() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let before = house.rows().await;
+    let fields = [("text", "Walks\nof mine"), ("kind", "tool")];
+    for proof in [None, Some(""), Some("another")] {
+        let refused = browser.send("/ideas", &fields, proof).await;
+        assert_eq!(refused.status, 403, "{}", refused.text);
+        assert!(refused.text.contains("load it again"), "{}", refused.text);
+    }
+    assert_eq!(house.rows().await, before);
+    let proof = browser.proof().await;
+    let page = browser.send("/ideas", &fields, Some(&proof)).await;
+    assert_eq!(
+        (page.status, &page.headers["location"]),
+        (303, &"/ideas/walks".parse().unwrap())
+    );
+    let shown = house.read("/api/ideation/sessions/walks").await;
+    assert_eq!(shown["messages"][0]["text"], "Walks\nof mine");
+    assert_eq!(shown["kind"], "tool");
+    let page = browser.read("/ideas/walks").await;
+    assert!(page.text.contains("Walks<br />\nof mine") || page.text.contains("Walks<br>\nof mine"));
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_text_is_text_on_every_page_that_shows_it() {
+    let house = House::new().await;
+    let hostile = "<script>alert(1)</script> [x](javascript:alert(1)) ![p](http://evil.example/p.png) <img src=x onerror=alert(1)> </document> \u{202e}\u{1b}[31m";
+    let begun = json!({ "text": hostile, "title": hostile, "slug": "walks" });
+    assert_eq!(
+        house.send("/api/ideation/sessions", &begun).await.status,
+        201
+    );
+    let browser = Browser::new(&house).await;
+    for path in ["/", "/ideas/walks"] {
+        let page = browser.read(path).await;
+        assert_eq!(page.status, 200, "{}", page.text);
+        for bad in [
+            "<script>alert",
+            "<img src=x",
+            "evil.example/p.png\"",
+            "href=\"javascript",
+            "\u{202e}",
+            "\u{1b}",
+        ] {
+            assert!(!page.text.contains(bad), "{path} has {bad}: {}", page.text);
+        }
+        // The board shows the beginning of the title alone.
+        let whole = path != "/";
+        for shown in ["&lt;U+202E&gt;", "\u{241b}[31m"] {
+            assert!(
+                !whole || page.text.contains(shown),
+                "{path} lacks {shown}: {}",
+                page.text
+            );
+        }
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_approves_exactly_what_it_showed_for_who_may() {
+    let house = House::new().await;
+    let (spec, question) = house.specified().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let before = house.rows().await;
+    let path = format!("/specifications/{spec}");
+    let old = ropewalk_schemas::ContentHash::of(b"old").to_string();
+    let refused = browser
+        .send(&format!("{path}/approve"), &[("hash", &old)], Some(&proof))
+        .await;
+    assert_eq!(refused.status, 409);
+    assert!(
+        refused.text.contains("is not the newest revision"),
+        "{}",
+        refused.text
+    );
+    assert!(
+        refused.text.contains(&format!("href=\"{path}\"")),
+        "{}",
+        refused.text
+    );
+    let answer = format!("/questions/{question}/answer");
+    let bob = house.ask("POST", &answer, BOB).header("Accept", HTML);
+    let bob = bob.header("Content-Type", "application/x-www-form-urlencoded");
+    let bob = answered(bob.body("choice=merge")).await;
+    assert_eq!(bob.status, 403);
+    assert!(bob.text.contains("`bob` may not land"), "{}", bob.text);
+    assert_eq!(house.rows().await, before);
+    let bob = answered(house.ask("GET", &format!("/questions/{question}"), BOB)).await;
+    assert!(
+        bob.text.contains("<code>bob</code> may not land"),
+        "{}",
+        bob.text
+    );
+    browser
+        .send(&answer, &[("choice", "leave")], Some(&proof))
+        .await;
+    let shown = house.read(&format!("/api/questions/{question}")).await;
+    assert_eq!(
+        (
+            &shown["answer"]["choice"],
+            &shown["answer"]["by"],
+            &shown["answer"]["channel"]
+        ),
+        (&json!("leave"), &json!("ada"), &json!("page"))
+    );
+    let late = browser
+        .send(&answer, &[("choice", "merge")], Some(&proof))
+        .await;
+    assert_eq!(late.status, 409, "{}", late.text);
+    let new = ropewalk_schemas::ContentHash::of(b"new").to_string();
+    browser
+        .send(&format!("{path}/approve"), &[("hash", &new)], Some(&proof))
+        .await;
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(
+        (&shown["state"], &shown["approval"]["by"]),
+        (&json!("approved"), &json!("ada"))
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_said_on_a_page_to_browsers_and_in_json_to_programs() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    for path in [
+        "/nowhere",
+        "/ideas/none",
+        "/specifications/x",
+        "/builds/x",
+        "/questions/x",
+        "/knowledge/x",
+        "/events/x",
+        "/static/none",
+    ] {
+        let page = browser.read(path).await;
+        assert_eq!(page.status, 404, "{path}");
+        assert!(
+            page.text.contains("<h1>There is nothing here</h1>"),
+            "{path}: {}",
+            page.text
+        );
+    }
+    let program = answered(
+        house
+            .ask("GET", "/api/builds/x", ADA)
+            .header("Accept", HTML),
+    )
+    .await;
+    assert_eq!(
+        (program.status, &program.body["code"]),
+        (404, &json!("unknown-id"))
+    );
+    let left = browser
+        .send("/leave", &[], Some(&browser.proof().await))
+        .await;
+    assert!(left.text.contains("You are logged out"), "{}", left.text);
+    assert_eq!(browser.read("/").await.status, 401);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_is_steered_by_the_buttons_that_make_sense() {
+    let house = House::new().await;
+    house.specified().await;
+    let build = house.built().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let path = format!("/builds/{build}");
+    let page = browser.read(&path).await;
+    let has = |page: &Answer, wish: &str| page.text.contains(&format!("action=\"{path}/{wish}\""));
+    assert_eq!(
+        (
+            page.status,
+            has(&page, "pause"),
+            has(&page, "resume"),
+            has(&page, "stop")
+        ),
+        (200, true, false, true),
+        "{}",
+        page.text
+    );
+    browser
+        .send(&format!("{path}/pause"), &[], Some(&proof))
+        .await;
+    assert_eq!(house.events("build.pause").await.len(), 1);
+    house.end(build).await;
+    let page = browser.read(&path).await;
+    assert_eq!(
+        (
+            has(&page, "pause"),
+            has(&page, "resume"),
+            has(&page, "stop")
+        ),
+        (false, true, false)
+    );
+    house.stop().await;
+}
