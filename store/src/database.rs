@@ -6,6 +6,7 @@ pub(crate) mod location;
 pub(crate) mod lock;
 mod postgres;
 mod sqlite;
+pub(crate) mod witness;
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use sqlx::{Connection as _, PgConnection};
 use crate::blobs::BlobFiles;
 use crate::database::dialect::{Dialect, Statement};
 use crate::database::location::Server;
+use crate::database::witness::Witness;
 use crate::error::LocationError;
 use crate::value::Value;
 
@@ -104,6 +106,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.log_bytes(),
             Self::Postgres(_) => 0,
+        }
+    }
+
+    /// Begins to watch over the file, where it is one.
+    pub(crate) fn witness(&self) -> Option<Witness> {
+        match self {
+            Self::Sqlite(database) => Some(Witness::of(database.path())),
+            Self::Postgres(_) => None,
         }
     }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::{ComponentName, ContentHash, EventId, RepoPath};
 
+use crate::database::{Fault, fault};
+
 /// Says why a change set was not committed; nothing of it was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
@@ -135,6 +137,12 @@ pub enum CommitError {
     /// The database is damaged.
     #[error("the database is damaged ({0}); stop, and restore the newest backup")]
     Damaged(String),
+    /// The database file is not where it was opened.
+    #[error(
+        "the database `{}` was removed or replaced while it was in use; stop, put it or its newest backup in its place and start again",
+        .0.display()
+    )]
+    Gone(PathBuf),
     /// The store is closing.
     #[error("the store is closing")]
     Closing,
@@ -177,8 +185,18 @@ pub enum ReadError {
         reason: String,
     },
     /// The database failed.
-    #[error("the database failed: {0}")]
+    #[error("{}", told(.0))]
     Storage(#[from] sqlx::Error),
+}
+
+/// Says what keeps the database from being read, without the words of its driver where people can do something.
+fn told(problem: &sqlx::Error) -> String {
+    match fault(problem) {
+        Fault::Busy => {
+            "the database is held by another process; end what holds it, or try again".to_owned()
+        }
+        _ => format!("the database failed: {problem}"),
+    }
 }
 
 /// Says why a store could not be opened.
@@ -204,6 +222,9 @@ pub enum OpenError {
     /// The database may not be written.
     #[error("the database `{0}` is read-only; check the permissions of its file and directory")]
     ReadOnly(PathBuf),
+    /// Another process held the database for too long.
+    #[error("the database `{0}` is held by another process; end what holds it, or try again")]
+    Busy(PathBuf),
     /// A newer version of the program wrote it.
     #[error(
         "the database `{database}` has version {found}, newer than {known}; use a newer `ropewalk`"
@@ -235,6 +256,30 @@ pub enum OpenError {
         path: PathBuf,
         /// The newest backup.
         backup: PathBuf,
+    },
+    /// There is no content where there was some, and no backup of it.
+    #[error(
+        "the database `{path}` is missing or empty, but it was in use before; put it back in its place, or remove `{mark}` to begin anew"
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// What says that it was in use.
+        mark: PathBuf,
+    },
+    /// What is there ends before what was there already.
+    #[error(
+        "the database `{path}` is older than the one that was in use: it ends at event {found}, and event {seen} was stored; put the newer one in its place, or remove `{mark}` to go on with this one and lose what came after it"
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its last event.
+        found: i64,
+        /// The last event that was stored.
+        seen: i64,
+        /// What says so.
+        mark: PathBuf,
     },
     /// The tables could not be brought up to date.
     #[error("cannot bring the database `{database}` up to date: {source}")]

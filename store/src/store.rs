@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::ComponentName;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::change_set::ChangeSet;
 use crate::command::Command;
@@ -27,6 +27,8 @@ pub struct Store {
     // Weak, so that the feeds end with the writer and not with the last clone of this handle.
     pub(crate) feed: broadcast::WeakSender<Told>,
     pub(crate) tasks: Supervisor,
+    /// Why nothing can be committed any more.
+    pub(crate) refusal: watch::Receiver<Option<CommitError>>,
 }
 
 impl Store {
@@ -59,6 +61,25 @@ impl Store {
             })?;
         }
         Ok(())
+    }
+
+    /// Waits until nothing can be committed any more, because the database is damaged or gone, and says why; never
+    /// ends for a store that is closed in order.
+    pub fn refusing(&self) -> impl Future<Output = CommitError> + use<> {
+        let mut refusal = self.refusal.clone();
+        async move {
+            let known = refusal.wait_for(Option::is_some).await;
+            let known = known.ok().and_then(|why| why.clone());
+            match known {
+                Some(why) => why,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Returns why nothing can be committed any more, if that is so.
+    pub fn refusal(&self) -> Option<CommitError> {
+        self.refusal.borrow().clone()
     }
 
     /// Follows every commit of this process from here on that emits at least one event; a server also tells of

@@ -15,11 +15,12 @@ mod subscribe;
 use std::sync::Arc;
 
 use ropewalk_runtime::{Clock, Supervisor};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tracing::warn;
 
 use crate::command::{Command, CommitReply};
 use crate::database::lock::Right;
+use crate::database::witness::Witness;
 use crate::database::{Connection, Database};
 use crate::error::CommitError;
 use crate::events::Committed;
@@ -50,7 +51,9 @@ struct Writer {
     checkpoints: Option<Checkpoints>,
     /// Ends with the writer, where a server tells of other processes.
     _listening: Option<oneshot::Sender<()>>,
-    damage: Option<String>,
+    witness: Option<Witness>,
+    /// Why nothing can be committed any more.
+    refusal: watch::Sender<Option<CommitError>>,
 }
 
 /// Starts the writer of a store on a connection whose tables are up to date, and that holds `right` if there is one.
@@ -63,12 +66,14 @@ pub(crate) async fn start(
 ) -> Result<Store, sqlx::Error> {
     let (sender, commands) = mpsc::channel(QUEUE_CAPACITY);
     let (feed, _) = broadcast::channel(FEED_CAPACITY);
+    let (refusal, refused) = watch::channel(None);
     let store = Store {
         database: database.clone(),
         clock: clock.clone(),
         commands: sender,
         feed: feed.downgrade(),
         tasks: tasks.clone(),
+        refusal: refused,
     };
     let link = Link::new(database.clone(), connection).holding(right);
     let (checkpoints, listening) = match &database {
@@ -91,7 +96,8 @@ pub(crate) async fn start(
         routing: Routing::unknown(),
         checkpoints,
         _listening: listening,
-        damage: None,
+        witness: database.witness(),
+        refusal,
     };
     tasks.spawn("store-writer", writer.run());
     Ok(store)
@@ -188,7 +194,7 @@ impl Writer {
                 return;
             }
             Command::Damaged(finding) => {
-                self.damage = Some(finding);
+                self.refuse(CommitError::Damaged(finding));
                 return;
             }
             Command::Disconnected => {
@@ -201,6 +207,11 @@ impl Writer {
         };
         ropewalk_runtime::failpoint!("store.subscribe.after");
         reply.send(outcome).unwrap_or_default();
+    }
+
+    /// Commits nothing from now on.
+    fn refuse(&self, why: CommitError) {
+        self.refusal.send_replace(Some(why));
     }
 
     async fn close(mut self, reply: Option<oneshot::Sender<()>>) {

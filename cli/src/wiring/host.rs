@@ -100,9 +100,13 @@ impl Host {
         drop(tokio::time::timeout(FLUSH, self.services.bus.flush()).await);
         self.supervisor.shutdown().begin();
         let drained = self.supervisor.drain(DRAIN).await;
+        let refusal = self.services.store.refusal();
         let closed = self.services.store.close().await;
-        drained?;
         // Nothing could be closed in order then, either.
+        if let Some(refusal) = refusal {
+            return Err(refusal.into());
+        }
+        drained?;
         if let Some(taken) = self.right.lock.taken() {
             return Err(taken.into());
         }
@@ -134,6 +138,7 @@ async fn begin(
     let mut right = enter(project, &location, crew).await?;
     let store = Store::open_holding(&location, clock.clone(), &mut right.lock).await?;
     watch(&right.lock, supervisor);
+    watch_store(&store, supervisor);
     let bus_services = BusServices {
         clock: clock.clone(),
         ids: ids.clone(),
@@ -205,6 +210,20 @@ fn watch(lock: &InstanceLock, supervisor: &Supervisor) {
             () = shutdown.soft().cancelled() => {}
             () = lost => {
                 error!("another process has taken over the database, stopping");
+                shutdown.begin();
+            }
+        }
+    });
+}
+
+/// Stops this process when nothing that it does can be stored any more.
+fn watch_store(store: &Store, supervisor: &Supervisor) {
+    let (refusing, shutdown) = (store.refusing(), supervisor.shutdown().clone());
+    supervisor.spawn("store-refusal", async move {
+        tokio::select! {
+            () = shutdown.soft().cancelled() => {}
+            why = refusing => {
+                error!("{why}, stopping");
                 shutdown.begin();
             }
         }

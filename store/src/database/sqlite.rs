@@ -45,6 +45,10 @@ impl SqliteDatabase {
         }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) async fn connect(&self, create: bool) -> Result<SqliteConnection, sqlx::Error> {
         let options = options(&self.path)
             .create_if_missing(create)

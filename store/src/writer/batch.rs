@@ -22,12 +22,12 @@ type Answer = Result<Arc<Committed>, CommitError>;
 impl Writer {
     /// Commits a batch; when the database refuses it as a whole, each change set is tried alone.
     pub(crate) async fn commit(&mut self, batch: Vec<Submission>) -> Vec<Answer> {
-        if let Some(finding) = &self.damage {
-            let refusal = CommitError::Damaged(finding.clone());
+        let refusal = self.refusal.borrow().clone();
+        if let Some(refusal) = refusal {
             return batch.iter().map(|_| Err(refusal.clone())).collect();
         }
         let refusal = match self.transact(&batch).await {
-            Ok(answers) => return answers,
+            Ok(answers) => return self.witnessed(answers),
             Err(problem) => translate(problem),
         };
         // Only an error that one change set can cause may be another's fault.
@@ -45,6 +45,24 @@ impl Writer {
                 .map_err(translate)
                 .and_then(|mut answers| answers.pop().unwrap_or(Err(CommitError::Closing)));
             answers.push(answer);
+        }
+        answers
+    }
+
+    /// Notes how far the database has come; what went into a file that lies nowhere any more is not committed.
+    fn witnessed(&self, answers: Vec<Answer>) -> Vec<Answer> {
+        let Some(witness) = &self.witness else {
+            return answers;
+        };
+        if !witness.is_in_place() {
+            let gone = CommitError::Gone(witness.path().to_owned());
+            self.refuse(gone.clone());
+            return answers.iter().map(|_| Err(gone.clone())).collect();
+        }
+        let committed = answers.iter().filter_map(|answer| answer.as_ref().ok());
+        let events = committed.flat_map(|committed| &committed.events);
+        if let Some(last) = events.map(|event| event.sequence).max() {
+            witness.note(last);
         }
         answers
     }

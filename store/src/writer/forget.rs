@@ -14,7 +14,7 @@ const LOOKED_AT: i64 = 500;
 impl Writer {
     /// Runs one step; what it deletes it chooses in the same transaction.
     pub(crate) async fn forget(&mut self, step: &Step) -> Result<Stepped, CommitError> {
-        self.refuse_damage()?;
+        self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.delete_old(step).await;
         let outcome = outcome.map(|stepped| (stepped, Written::Rows));

@@ -18,7 +18,7 @@ impl Writer {
         &mut self,
         subscription: &Subscription,
     ) -> Result<(), CommitError> {
-        self.refuse_damage()?;
+        self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.write_subscription(subscription).await;
         let outcome = outcome.map(|()| ((), Written::Events));
@@ -61,7 +61,7 @@ impl Writer {
 
     /// Removes a subscription and closes its open deliveries; an unknown name is no error.
     pub(crate) async fn unsubscribe(&mut self, name: &ComponentName) -> Result<(), CommitError> {
-        self.refuse_damage()?;
+        self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.remove_subscription(name).await;
         let outcome = outcome.map(|()| ((), Written::Rows));
@@ -86,10 +86,8 @@ impl Writer {
             .map(drop)
     }
 
-    pub(super) fn refuse_damage(&self) -> Result<(), CommitError> {
-        self.damage
-            .clone()
-            .map_or(Ok(()), |finding| Err(CommitError::Damaged(finding)))
+    pub(super) fn refuse_if_over(&self) -> Result<(), CommitError> {
+        self.refusal.borrow().clone().map_or(Ok(()), Err)
     }
 }
 

@@ -97,6 +97,95 @@ async fn a_lost_database_is_not_made_anew_beside_its_backups() {
 }
 
 #[tokio::test]
+async fn a_database_that_is_older_than_what_was_there_is_refused_until_somebody_wants_it() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    store
+        .commit(changes(|c| c.emit(bench.skipped("task/a", "r"))))
+        .await
+        .unwrap();
+    let backups = bench.directory.path().join("backups");
+    let kept = store.backup(&backups, 3).await.unwrap();
+    store
+        .commit(changes(|c| c.emit(bench.skipped("task/a", "r"))))
+        .await
+        .unwrap();
+    store.close().await.unwrap();
+    let newer = std::fs::read(bench.path()).unwrap();
+
+    std::fs::copy(&kept, bench.path()).unwrap();
+    let refused = open(&bench).await.unwrap_err();
+    let OpenError::Older {
+        found, seen, mark, ..
+    } = &refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!((*found, *seen), (1, 2));
+    assert!(refused.to_string().contains(&mark.display().to_string()));
+    assert!(!refused.to_string().contains('\n'));
+    // What was there before opens as ever, and the older one on the word of a person.
+    std::fs::write(bench.path(), newer).unwrap();
+    open(&bench).await.unwrap().close().await.unwrap();
+    std::fs::copy(&kept, bench.path()).unwrap();
+    std::fs::remove_file(mark).unwrap();
+    open(&bench).await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_database_without_a_backup_is_not_made_anew_unseen() {
+    let bench = Bench::new();
+    let store = open(&bench).await.unwrap();
+    store
+        .commit(changes(|c| c.emit(bench.skipped("task/a", "r"))))
+        .await
+        .unwrap();
+    store.close().await.unwrap();
+    std::fs::remove_file(bench.path()).unwrap();
+    let refused = open(&bench).await.unwrap_err();
+    let OpenError::Lost { mark, .. } = &refused else {
+        panic!("{refused}");
+    };
+    assert!(!bench.path().exists(), "a refusal makes no file");
+    std::fs::remove_file(mark).unwrap();
+    open(&bench).await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_is_taken_away_under_a_process_is_written_no_more() {
+    for replaced in [false, true] {
+        let bench = Bench::new();
+        let store = open(&bench).await.unwrap();
+        store
+            .commit(changes(|c| c.emit(bench.skipped("task/a", "r"))))
+            .await
+            .unwrap();
+        let refusing = store.refusing();
+        assert!(store.refusal().is_none());
+        let content = std::fs::read(bench.path()).unwrap();
+        std::fs::remove_file(bench.path()).unwrap();
+        if replaced {
+            std::fs::write(bench.path(), content).unwrap();
+        }
+        let refused = store
+            .commit(changes(|c| c.emit(bench.skipped("task/a", "r"))))
+            .await;
+        let Err(CommitError::Gone(path)) = &refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(*path, bench.path());
+        assert!(matches!(refusing.await, CommitError::Gone(_)));
+        let later = store.commit(changes(|c| c.insert(&bench.timer("t")))).await;
+        assert!(matches!(later, Err(CommitError::Gone(_))), "{later:?}");
+        assert_eq!(
+            bench.path().exists(),
+            replaced,
+            "nothing is made in its place"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_oldest_backups_make_room() {
     let bench = Bench::new();
     let store = open(&bench).await.unwrap();

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use crate::project::{PATIENCE, Project};
 use crate::running::{start, stop, until_events};
-use crate::trial::approved;
+use crate::trial::{UNTIL_FAULT, approved, end_of};
 
 /// Runs Python on the database of `project`.
 fn python(project: &Project, script: &str) -> Command {
@@ -54,6 +54,40 @@ async fn a_database_that_somebody_locks_for_seconds_only_delays() -> anyhow::Res
     ensure!(holder.wait()?.success(), "the lock was not held to the end");
     until_events(project.path(), &mut up, "task.completed", 2).await?;
     stop(&mut up).await?;
+    project.finish_and_check().await
+}
+
+#[tokio::test]
+async fn a_database_that_is_taken_away_in_mid_run_ends_the_process_in_words() -> anyhow::Result<()>
+{
+    let project = approved()?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_events(project.path(), &mut up, "task.completed", 1).await?;
+    fs::remove_file(database(&project))?;
+    let status = end_of(&mut up, UNTIL_FAULT).await?;
+    let said = project.said();
+    assert_eq!(status.code(), Some(1), "{said}");
+    ensure!(said.contains("was removed or replaced"), "{said}");
+    ensure!(!database(&project).exists(), "it was made anew");
+    // What is gone is not made anew by the next start, either.
+    refused(&project)?;
+    ensure!(!database(&project).exists(), "it was made anew");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_older_database_is_refused_and_not_gone_on_with() -> anyhow::Result<()> {
+    let project = approved()?;
+    let older = fs::read(database(&project))?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_events(project.path(), &mut up, "task.completed", 1).await?;
+    stop(&mut up).await?;
+    let newer = fs::read(database(&project))?;
+    ensure!(older != newer, "nothing has come since");
+    fs::write(database(&project), older)?;
+    let complaint = refused(&project)?;
+    ensure!(complaint.contains("older than"), "{complaint}");
+    fs::write(database(&project), newer)?;
     project.finish_and_check().await
 }
 

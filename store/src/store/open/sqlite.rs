@@ -9,7 +9,8 @@ use tracing::{error, info};
 
 use super::{Tables, change_tables, newer, start, tables};
 use crate::command::Command;
-use crate::database::{Connection, Database, Fault, fault};
+use crate::database::dialect::{Dialect, Statement};
+use crate::database::{Connection, Database, Fault, fault, witness};
 use crate::error::OpenError;
 use crate::store::Store;
 use crate::store::maintenance::{Health, backup, backups, quick_check};
@@ -41,6 +42,7 @@ pub(super) async fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> 
         }
     }
     migrate(&mut connection, path, &clock).await?;
+    refuse_older(&mut connection, path).await?;
     let store = start(database, connection, None, clock)
         .await
         .map_err(|source| refused(path, source))?;
@@ -120,12 +122,37 @@ fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let newest = backups(&backup_directory(path)).into_iter().next();
-    newest.map_or(Ok(()), |backup| {
-        Err(OpenError::Emptied {
+    if let Some(backup) = newest {
+        return Err(OpenError::Emptied {
             path: path.to_owned(),
             backup,
-        })
-    })
+        });
+    }
+    if witness::seen(path) > 0 {
+        return Err(OpenError::Lost {
+            path: path.to_owned(),
+            mark: witness::mark_of(path),
+        });
+    }
+    Ok(())
+}
+
+/// Refuses what ends before the database that was here: what came after it would be done and told once more.
+async fn refuse_older(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let seen = witness::seen(path);
+    let last = Statement::new(Dialect::Sqlite.last_sequence());
+    let rows = connection.fetch(last).await;
+    let rows = rows.map_err(|source| refused(path, source))?;
+    let found = rows.first().and_then(|row| row.first()?.as_integer());
+    match found.unwrap_or_default() {
+        found if found < seen => Err(OpenError::Older {
+            path: path.to_owned(),
+            found,
+            seen,
+            mark: witness::mark_of(path),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Brings the tables up to date; a backup comes first when there is something to lose.
@@ -172,6 +199,7 @@ fn refused(path: &Path, source: sqlx::Error) -> OpenError {
         Fault::NotADatabase => OpenError::NotADatabase(path.to_owned()),
         Fault::ReadOnly => OpenError::ReadOnly(path.to_owned()),
         Fault::Damaged => damaged(path, source.to_string()),
+        Fault::Busy => OpenError::Busy(path.to_owned()),
         _ => OpenError::Storage {
             database: path.display().to_string(),
             source,
