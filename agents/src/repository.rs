@@ -49,6 +49,8 @@ struct Known {
 struct Tree {
     id: String,
     blobs: Vec<Blob>,
+    /// The symbolic links, with where they lead.
+    links: Vec<(String, String)>,
     digest: String,
     project: Project,
 }
@@ -69,6 +71,12 @@ impl Look {
     /// Lists the paths of all files.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.tree.blobs.iter().map(|blob| blob.path.as_str())
+    }
+
+    /// Lists the symbolic links, with where they lead.
+    pub(crate) fn links(&self) -> impl Iterator<Item = (&str, &str)> {
+        let links = self.tree.links.iter();
+        links.map(|(link, target)| (link.as_str(), target.as_str()))
     }
 
     /// Returns what a prompt says of it.
@@ -148,6 +156,7 @@ impl Repository {
             return Ok(tree);
         }
         let blobs = self.clone.list_blobs(commit).await?;
+        let links = self.clone.list_links(commit).await?;
         let digest = self.digest(commit, &blobs).await?;
         let paths: Vec<&str> = blobs.iter().map(|blob| blob.path.as_str()).collect();
         let machine = (&self.machine, &self.versions);
@@ -155,6 +164,7 @@ impl Repository {
         let tree = Arc::new(Tree {
             id,
             blobs,
+            links,
             digest,
             project,
         });

@@ -135,7 +135,12 @@ pub(super) async fn load(
         .detect(&files)
         .cloned()
         .unwrap_or_else(no_stack);
+    let links = look.links().filter_map(|(link, target)| {
+        let link = RepoPath::parse(link).ok()?;
+        Some((link.key(), target.to_owned()))
+    });
     let facts = Facts {
+        links: links.collect(),
         standing,
         ..facts(options, store, &spec, (&files, &stack)).await?
     };
@@ -279,6 +284,8 @@ async fn facts(
     }
     Ok(Facts {
         existing: files.iter().map(RepoPath::key).collect(),
+        links: BTreeMap::new(),
+        idea_folder: format!("ideas/{}/", spec.idea),
         phases: stack.phases.clone(),
         complexity: Some(spec.complexity),
         shared: stack

@@ -1,5 +1,8 @@
 //! Reads what the model submits: a plan, or a question that has to be answered first.
 
+mod fields;
+
+use ropewalk_engine::schema_of;
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
@@ -115,10 +118,17 @@ fn plan(
         .map(Vec::as_slice)
         .unwrap_or_default();
     let mut tasks = Vec::with_capacity(blocks.len());
+    errors.extend(unread(
+        "document",
+        &value["document"],
+        &schema_of::<Document>(),
+    ));
+    let form = schema_of::<TaskBlock>();
     for (index, block) in blocks.iter().enumerate() {
         let name = block["id"]
             .as_str()
             .map_or_else(|| format!("tasks[{index}]"), |id| format!("task {id}"));
+        errors.extend(unread(&name, block, &form));
         match part::<TaskBlock>(block, &name) {
             Ok(task) => tasks.push(task),
             Err(error) => errors.push(error),
@@ -157,6 +167,17 @@ fn with_trigger(question: ModelQuestion) -> ModelQuestion {
     }
 }
 
+/// Says which fields nobody would read; dropped in silence, what they say would be lost.
+fn unread(name: &str, value: &Value, schema: &Value) -> Vec<String> {
+    let unknown = fields::unknown(value, schema).into_iter();
+    let told = |field| {
+        format!(
+            "`{name}`, `{field}`: there is no such field; say it in one that there is, such as `notes` of a task"
+        )
+    };
+    unknown.map(told).collect()
+}
+
 fn part<'a, T: Deserialize<'a>>(value: &'a Value, name: &str) -> Result<T, String> {
     serde_path_to_error::deserialize(value)
         .map_err(|error| format!("`{name}`, `{}`: {}", error.path(), error.inner()))
@@ -167,7 +188,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use ropewalk_engine::schema_of;
 
     fn whole() -> Value {
         json!({
@@ -223,6 +243,9 @@ mod tests {
             "id": "T-003", "phase": "types", "action": "CREATE", "file": "c", "priority": 11,
             "validation": { "command": " ", "expected": "exit 0" },
         }));
+        bad["document"]["budget"] = json!("a day");
+        bad["tasks"][0]["owner"] = json!("ada");
+        bad["tasks"][1]["validation"]["timeout"] = json!(5);
         bad["question"] = json!({ "type": "educational", "text": " " });
         let errors = read(&bad, &Facts::default()).unwrap_err().join("\n");
         for named in [
@@ -233,6 +256,9 @@ mod tests {
             "`T-003` has a priority",
             "`T-003` has no validation command",
             "`question` has no `text`",
+            "`document`, `budget`: there is no such field",
+            "`task T-001`, `owner`: there is no such field",
+            "`task T-002`, `validation.timeout`: there is no such field",
         ] {
             assert!(errors.contains(named), "{named}: {errors}");
         }

@@ -20,6 +20,10 @@ use super::standing::Standing;
 pub struct Facts {
     /// The keys of the files at the head of the repository.
     pub existing: BTreeSet<String>,
+    /// What the symbolic links at the head lead to, by the key of their path.
+    pub links: BTreeMap<String, String>,
+    /// The folder of the idea, which travels with the code and is written by nobody else.
+    pub idea_folder: String,
     /// The phases of the stack, in order.
     pub phases: Vec<String>,
     /// How much was asked for.

@@ -271,6 +271,21 @@ impl LocalClone {
             .collect()
     }
 
+    /// Lists the symbolic links of `commit` with where they lead, as they are written.
+    pub async fn list_links(&self, commit: &CommitId) -> Result<Vec<(String, String)>, GitError> {
+        let files = self.list_files(commit, "").await?.into_iter();
+        let links: Vec<String> = files
+            .filter(|file| file.kind == FileKind::Link)
+            .map(|file| file.path)
+            .collect();
+        let paths: Vec<&str> = links.iter().map(String::as_str).collect();
+        let targets = self.read_files(commit, &paths).await?.into_iter();
+        let text = |target: Option<Vec<u8>>| {
+            String::from_utf8_lossy(&target.unwrap_or_default()).into_owned()
+        };
+        Ok(links.into_iter().zip(targets.map(text)).collect())
+    }
+
     /// Lists the files of `commit` with their sizes, in path order.
     pub async fn list_blobs(&self, commit: &CommitId) -> Result<Vec<Blob>, GitError> {
         let call = self.call(["ls-tree", "-r", "-z", "-l", "--full-tree", commit.as_str()]);

@@ -17,6 +17,7 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     let kept = facts.kept(document, tasks);
+    check_names(tasks, facts, findings);
     check_created(tasks, &kept, facts, findings);
     check_presence(tasks, &kept, facts, findings);
     let touched: BTreeSet<String> = tasks
@@ -41,6 +42,42 @@ pub(super) fn check(
         }
     }
     check_shared(tasks, &touched, facts, findings);
+}
+
+/// Finds files that no task can write, or whose name a command would take for an option.
+fn check_names(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
+    for (task, file) in tasks
+        .iter()
+        .flat_map(|task| task.files().map(move |file| (task, file)))
+    {
+        let id = &task.id;
+        if file.as_str().starts_with('-') {
+            findings.fault(format!(
+                "task `{id}` names the file `{file}`, which commands take for an option; give it another name"
+            ));
+        }
+        let folder = &facts.idea_folder;
+        if !folder.is_empty() && file.key().starts_with(folder.as_str()) {
+            findings.fault(format!(
+                "task `{id}` names `{file}`, which belongs to the plan itself and is written by the build alone; leave it out"
+            ));
+        }
+        if let Some((link, target)) = link_on(file, facts) {
+            findings.fault(format!(
+                "task `{id}` names `{file}`, but `{link}` is a symbolic link to `{target}`; name the file that it leads to"
+            ));
+        }
+    }
+}
+
+/// Returns the link that a path is or lies behind, with where it leads.
+fn link_on<'a>(file: &RepoPath, facts: &'a Facts) -> Option<(&'a str, &'a str)> {
+    let key = file.key();
+    let ends = key.match_indices('/').map(|(end, _)| end);
+    let found = ends
+        .chain([key.len()])
+        .find_map(|end| facts.links.get_key_value(&key[..end]));
+    found.map(|(link, target)| (link.as_str(), target.as_str()))
 }
 
 /// What is kept has made its files already: they are there, and so is the number of its migration.

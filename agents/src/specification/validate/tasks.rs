@@ -128,7 +128,8 @@ fn check_edges(task: &TaskBlock, ids: &BTreeSet<&TaskId>, findings: &mut Finding
             findings.fault(format!("task `{id}` depends on itself; leave that out"));
         } else if !ids.contains(needed) {
             findings.fault(format!(
-                "task `{id}` depends on `{needed}`, which is not there; name a task of this plan"
+                "task `{id}` depends on `{needed}`, which is not there; {}",
+                meant(needed, ids)
             ));
         }
         if !named.insert(needed) {
@@ -137,4 +138,39 @@ fn check_edges(task: &TaskBlock, ids: &BTreeSet<&TaskId>, findings: &mut Finding
             ));
         }
     }
+}
+
+/// Says which task was meant by an id that there is not: one that differs in case, signs or leading zeros alone.
+fn meant(id: &TaskId, ids: &BTreeSet<&TaskId>) -> String {
+    let same = ids.iter().find(|other| plain(other) == plain(id));
+    same.map_or_else(
+        || "name a task of this plan".to_owned(),
+        |other| format!("did you mean `{other}`?"),
+    )
+}
+
+/// Returns the words and numbers of an id.
+fn plain(id: &TaskId) -> Vec<String> {
+    let text = id.as_str().to_ascii_lowercase();
+    let mut parts: Vec<String> = Vec::new();
+    let mut last = None;
+    for letter in text.chars() {
+        let digit = letter.is_ascii_digit();
+        match (last == Some(digit), parts.last_mut()) {
+            _ if !letter.is_ascii_alphanumeric() => {
+                last = None;
+                continue;
+            }
+            (true, Some(part)) => part.push(letter),
+            _ => parts.push(letter.to_string()),
+        }
+        last = Some(digit);
+    }
+    let parts = parts.into_iter();
+    parts
+        .map(|part| match part.trim_start_matches('0') {
+            "" => part,
+            rest => rest.to_owned(),
+        })
+        .collect()
 }

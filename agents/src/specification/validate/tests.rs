@@ -327,6 +327,72 @@ fn each_fault_between_tasks_is_named() {
 }
 
 #[test]
+fn a_file_that_no_task_can_write_is_a_fault_of_the_plan() {
+    let facts = Facts {
+        links: BTreeMap::from([
+            (path("latest.rs").key(), "src/lib.rs".to_owned()),
+            (path("Old").key(), "src".to_owned()),
+        ]),
+        idea_folder: "ideas/habits/".to_owned(),
+        ..facts()
+    };
+    for (file, named) in [
+        ("-rf", "take for an option"),
+        ("ideas/habits/build/tasks.md", "belongs to the plan itself"),
+        ("Ideas/habits/README.md", "belongs to the plan itself"),
+        (
+            "latest.rs",
+            "`latest.rs` is a symbolic link to `src/lib.rs`",
+        ),
+        ("old/new.rs", "`old` is a symbolic link to `src`"),
+    ] {
+        for block in [
+            TaskBlock {
+                file: path(file),
+                ..task("A", &[])
+            },
+            TaskBlock {
+                more_files: vec![path(file)],
+                ..task("A", &[])
+            },
+        ] {
+            let errors = check(&document(), &[block], &facts).errors.join("; ");
+            assert!(errors.contains(named), "{file}: {errors}");
+        }
+    }
+    for file in [
+        "docs/-rf",
+        "ideas/other.md",
+        "older/new.rs",
+        "src/latest.rs",
+    ] {
+        let block = TaskBlock {
+            file: path(file),
+            ..task("A", &[])
+        };
+        assert_eq!(
+            check(&document(), &[block], &facts).errors,
+            [""; 0],
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn a_dependency_that_is_misspelt_is_told_with_what_was_meant() {
+    for (written, meant) in [
+        ("T-14", "did you mean `T-014`?"),
+        ("t014", "did you mean `T-014`?"),
+        ("T_0014", "did you mean `T-014`?"),
+        ("T-140", "name a task of this plan"),
+    ] {
+        let tasks = [task("T-014", &[]), task("T-015", &[written])];
+        let errors = check(&document(), &tasks, &facts()).errors.join("; ");
+        assert!(errors.contains(meant), "{written}: {errors}");
+    }
+}
+
+#[test]
 fn what_only_people_need_to_know_is_a_warning() {
     let tasks = [
         TaskBlock {

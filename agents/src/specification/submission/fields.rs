@@ -1,0 +1,48 @@
+//! Finds fields that nobody reads: whoever wrote one meant something by it.
+
+use serde_json::Value;
+
+/// Lists the fields of `value` that `schema` does not know, by path.
+pub(super) fn unknown(value: &Value, schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    look(value, schema, "", &mut found);
+    found
+}
+
+fn look(value: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let Some(known) = part(schema, "properties").and_then(Value::as_object) else {
+                return;
+            };
+            for (name, value) in fields {
+                let path = match place {
+                    "" => name.clone(),
+                    place => format!("{place}.{name}"),
+                };
+                match known.get(name) {
+                    Some(schema) => look(value, schema, &path, found),
+                    None => found.push(path),
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = part(schema, "items") else {
+                return;
+            };
+            for (index, item) in items.iter().enumerate() {
+                look(item, schema, &format!("{place}[{index}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns a part of a schema, or of the branch of it that has one: what may be absent is a choice with nothing.
+fn part<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let branches = || {
+        let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"))?;
+        branches.as_array()?.iter().find_map(|one| one.get(name))
+    };
+    schema.get(name).or_else(branches)
+}
