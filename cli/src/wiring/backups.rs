@@ -97,19 +97,24 @@ mod tests {
         use ropewalk_runtime::Shutdown;
         use ropewalk_store::Location;
         let state = tempfile::tempdir().unwrap();
-        let clock = Clock::system();
+        let clock = Clock::manual(Clock::system().now());
         let location = Location::Sqlite(state.path().join("ropewalk.db"));
         let store = Store::open(&location, clock.clone()).await.unwrap();
         let supervisor = Supervisor::new(Shutdown::new());
         daily(store, state.path(), clock.clone(), &supervisor);
-        let written = async {
-            while newest(&state.path().join("backups")).is_none() {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), written)
-            .await
-            .unwrap();
+        let directory = state.path().join("backups");
+        // The first needs no time at all, the second a day.
+        for (wanted, step) in [(1, Duration::ZERO), (2, Duration::from_hours(1))] {
+            let written = async {
+                while std::fs::read_dir(&directory).map_or(0, Iterator::count) < wanted {
+                    clock.advance(step);
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), written)
+                .await
+                .unwrap();
+        }
         supervisor.shutdown().begin();
         supervisor.drain(Duration::from_secs(5)).await.unwrap();
     }

@@ -19,6 +19,9 @@ use crate::interrupts::Interrupts;
 /// A component that was not seen for so long does not run.
 const SILENCE: TimeDelta = TimeDelta::seconds(60);
 
+/// So long may a process that has just begun take until its agents are known.
+const BEGINNING: TimeDelta = TimeDelta::seconds(15);
+
 /// The way to the agents.
 pub enum Reach {
     /// They run in this process.
@@ -112,26 +115,40 @@ impl Reach {
         }
     }
 
-    /// Refuses to wait for an agent that nobody runs.
+    /// Returns whether nobody runs agents any more.
+    pub fn is_left(&self) -> Result<bool, CliError> {
+        match self {
+            Self::Hosted(_) => Ok(false),
+            Self::Beside(desk, _) => Ok(!awake(desk.project.state())?),
+        }
+    }
+
+    /// Refuses to wait for an agent that nobody runs; that of a process which begins just now is waited for.
     pub async fn require(&self, role: &str) -> Result<(), CliError> {
         let Self::Beside(desk, _) = self else {
             return Ok(());
         };
-        let since = desk.clock.now() - SILENCE;
-        let rows = desk
-            .store
-            .list::<Component>(Query::new().equal("role", role))
-            .await?;
-        if rows
-            .iter()
-            .any(|row| !row.stopped && row.last_seen >= since)
-        {
-            return Ok(());
+        let patience = desk.clock.now() + BEGINNING;
+        while desk.clock.now() < patience {
+            if Self::is_run(desk, role).await? {
+                return Ok(());
+            }
+            self.pause().await?;
         }
         let text = format!(
             "the process that runs on this state does not run the agent `{role}`; stop it, or run `ropewalk up` instead"
         );
         Err(CliError::refused(RUNNING, text))
+    }
+
+    async fn is_run(desk: &Desk, role: &str) -> Result<bool, CliError> {
+        let since = desk.clock.now() - SILENCE;
+        let rows = desk
+            .store
+            .list::<Component>(Query::new().equal("role", role))
+            .await?;
+        let mut rows = rows.iter();
+        Ok(rows.any(|row| !row.stopped && row.last_seen >= since))
     }
 
     /// Returns the position of the newest event of a type about `subject`, 1 when there is none.

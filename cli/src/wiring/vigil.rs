@@ -19,6 +19,8 @@ pub struct Vigil {
     filter: DeliveryFilter,
     tries: u32,
     put_off: Option<DateTime<Utc>>,
+    /// Since when nobody runs any agent.
+    left: Option<DateTime<Utc>>,
 }
 
 /// How it stands with an event that is not handled yet.
@@ -51,6 +53,7 @@ impl Vigil {
             },
             tries: 0,
             put_off: None,
+            left: None,
         })
     }
 
@@ -62,6 +65,7 @@ impl Vigil {
     /// Looks once, and returns what is new; an error when it is in vain to wait on. `outcome` says what has not happened.
     pub async fn look(&mut self, reach: &Reach, outcome: &str) -> Result<Option<String>, CliError> {
         let now = reach.clock().now();
+        self.look_who_runs(reach, now, outcome)?;
         let rows = reach.store().deliveries(&self.filter).await?;
         let standing = rows.into_iter().find_map(|row| standing(row, now));
         match standing.unwrap_or(Standing::Well) {
@@ -88,6 +92,26 @@ impl Vigil {
                 format!("{outcome}: {error}; mend that, then `ropewalk dead-letter replay {key}`"),
             )),
         }
+    }
+
+    /// Refuses to wait on where the process that ran the agents has ended, and no other has come.
+    fn look_who_runs(
+        &mut self,
+        reach: &Reach,
+        now: DateTime<Utc>,
+        outcome: &str,
+    ) -> Result<(), CliError> {
+        if !reach.is_left()? {
+            self.left = None;
+            return Ok(());
+        }
+        if now - *self.left.get_or_insert(now) < PATIENCE {
+            return Ok(());
+        }
+        let text = format!(
+            "{outcome} yet: the process that ran the agents has ended; it is kept, and `ropewalk up` goes on with it"
+        );
+        Err(CliError::refused(PUT_OFF, text))
     }
 }
 

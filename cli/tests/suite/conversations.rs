@@ -63,6 +63,33 @@ fn three_lines_get_three_replies_that_are_stored() {
 }
 
 #[test]
+fn a_conversation_that_begins_while_another_process_does_is_answered_there() {
+    let world = World::scripted();
+    for slug in ["walks", "runs"] {
+        begin(&world, slug);
+    }
+    let mut first = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .env_clear()
+        .envs(world.environment())
+        .current_dir(world.repository())
+        .args(["idea", "chat", "walks"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Whichever is a moment slower finds the agent of the other, which has only just begun.
+    let mut second = world.ropewalk(["idea", "chat", "runs", "--json"]);
+    let output = second.write_stdin("one\n").output().unwrap();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.lines().count(), 2, "the opening and the line: {said}");
+}
+
+#[test]
 fn a_conversation_for_people_shows_words_and_state_apart() {
     let world = World::scripted();
     begin(&world, "walks");

@@ -40,10 +40,38 @@ fn human(shown: &EventView) -> String {
         // Writing to a String cannot fail.
         writeln!(
             text,
-            "{} {} after {} failed tries{error}",
-            delivery.subscriber, delivery.state, delivery.attempts
+            "{} {}{error}",
+            delivery.subscriber,
+            standing(delivery.state, delivery.attempts)
         )
         .ok();
     }
     text
+}
+
+/// Says how a delivery stands; the try that closed it is among those that are counted.
+fn standing(state: &str, attempts: u32) -> String {
+    match (state, attempts) {
+        (state, 0) => state.to_owned(),
+        ("open", failed) => format!("open, {failed} tries failed"),
+        (state, tries) => format!("{state} at try {tries}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_try_that_succeeded_is_no_failure() {
+        for (state, attempts, told) in [
+            ("open", 0, "open"),
+            ("open", 2, "open, 2 tries failed"),
+            ("done", 1, "done at try 1"),
+            ("dead", 5, "dead at try 5"),
+            ("unsubscribed", 0, "unsubscribed"),
+        ] {
+            assert_eq!(standing(state, attempts), told);
+        }
+    }
 }
