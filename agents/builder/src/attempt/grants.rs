@@ -22,6 +22,9 @@ use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 use ropewalk_gate::protected::is_test;
 
+/// So much of what a model says of its request is kept.
+const REASON_LETTERS: usize = 200;
+
 /// Grants files to one attempt.
 pub(super) struct Grants {
     shared: Arc<Shared>,
@@ -59,7 +62,7 @@ impl Grants {
         }
     }
 
-    async fn grant(&self, files: &[RepoPath]) -> Result<GrantReply, BuilderError> {
+    async fn grant(&self, files: &[RepoPath], why: &str) -> Result<GrantReply, BuilderError> {
         let held = held_now(&self.locks);
         let wanted = files
             .iter()
@@ -68,7 +71,7 @@ impl Grants {
             holder: self.holder.clone(),
             files: wanted.cloned().collect(),
             ttl: self.shared.options.lease,
-            reason: format!("task {} of {}", self.holder.task, self.holder.build),
+            reason: reason(&self.holder, why),
             since: self.context.now(),
         };
         let mut freed = FreedLocks::listen(&self.shared, &self.context);
@@ -216,10 +219,17 @@ impl Grants {
     }
 }
 
+/// Says for whom and why a file is locked, as people read it.
+fn reason(holder: &Holder, why: &str) -> String {
+    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept: String = why.chars().take(REASON_LETTERS).collect();
+    format!("task {} of {}: {kept}", holder.task, holder.build)
+}
+
 #[async_trait]
 impl FileGrants for Grants {
-    async fn request(&self, files: &[RepoPath], _reason: &str) -> GrantReply {
-        match self.grant(files).await {
+    async fn request(&self, files: &[RepoPath], reason: &str) -> GrantReply {
+        match self.grant(files, reason).await {
             Ok(reply) => reply,
             Err(error) => GrantReply::Denied(format!("the files cannot be had now: {error}")),
         }

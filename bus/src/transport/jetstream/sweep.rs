@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use ropewalk_store::{DeliveryKey, OpenDelivery, Store, StoredEvent};
-use tracing::info;
+use tracing::{debug, info};
 
 use super::link::Link;
 use super::publisher::send;
@@ -50,7 +50,8 @@ impl Sweep {
                 continue;
             }
             let id = format!("{}.{times}", row.event.id);
-            info!(bus.delivery = %row.key, "publishing delivery `{}` again", row.key);
+            // Whoever is absent for long has many of them; a line for each says no more than one for all.
+            debug!(bus.delivery = %row.key, "publishing delivery `{}` again", row.key);
             let stored = StoredEvent {
                 sequence: row.key.sequence,
                 event: Arc::new(row.event),
@@ -63,6 +64,12 @@ impl Sweep {
             let sent = send(link, &stored, position, &id).await;
             let acknowledged = sent.map_err(|error| failed(chain(&error)))?;
             acknowledged.await.map_err(|error| failed(chain(&error)))?;
+        }
+        if !published.is_empty() {
+            info!(
+                "published {} events again, which nobody has taken yet",
+                published.len()
+            );
         }
         Ok(())
     }

@@ -22,8 +22,13 @@ async fn of_seven_agents_only_the_one_that_worked_is_believed() {
     let rules = [
         // Claims success and changes nothing.
         finishes("L-1", "Done, all tests pass."),
-        // Quotes the success phrase.
-        finishes("L-2", "test result: ok. 5 passed; 0 failed; exit 0"),
+        // Leaves the words of success where the work should be.
+        writes(
+            "L-2",
+            "L-2.txt",
+            "test result: ok. 5 passed; 0 failed; exit 0\n",
+            None,
+        ),
         // Leaves a stub that compiles.
         writes("L-3", "L-3.rs", "fn good() { todo!() }\n", None),
         OFFLINE.to_owned(),
@@ -52,16 +57,21 @@ async fn of_seven_agents_only_the_one_that_worked_is_believed() {
         .map(|task| task.id.as_str())
         .collect();
     assert_eq!(complete, ["L-7"]);
-    let class = |id: &str| {
-        task(&tasks, id)
-            .failures
-            .last()
-            .map(|failure| failure.class)
-    };
-    assert_eq!(class("L-1"), Some(FailureClass::NoProgress));
-    assert_eq!(class("L-2"), Some(FailureClass::NoProgress));
-    assert_eq!(class("L-3"), Some(FailureClass::NoProgress));
-    assert_eq!(class("L-6"), Some(FailureClass::Tampered));
+    let ids = ["L-1", "L-2", "L-3", "L-4", "L-5", "L-6"];
+    let found = ids.map(|id| {
+        let failures = &task(&tasks, id).failures;
+        (id, failures.first().map(|failure| failure.class))
+    });
+    let classes = [
+        FailureClass::EmptyChange,
+        FailureClass::ValidationFailed,
+        FailureClass::StubMarker,
+        FailureClass::AgentRefused,
+        FailureClass::OutOfScope,
+        FailureClass::Tampered,
+    ];
+    let expected: Vec<_> = ids.into_iter().zip(classes.map(Some)).collect();
+    assert_eq!(found.to_vec(), expected);
     for id in ["L-1", "L-2", "L-3", "L-4", "L-5", "L-6"] {
         let reason = task(&tasks, id).reason.clone();
         assert!(
@@ -136,6 +146,8 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
             })
             .await;
         assert_eq!(task(&tasks, "L-6").state, state, "{answer}");
+        let landed = open.git(&["show", "build/habits:tests/check.sh"]);
+        assert_eq!(landed == TEST.trim_end(), answer == "keep", "{landed}");
         open.close().await;
     }
 }

@@ -314,6 +314,40 @@ async fn a_file_that_comes_free_is_granted_to_the_attempt_that_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn why_a_model_asked_for_a_file_is_shown_with_its_lock() {
+    let signals = tempfile::tempdir().unwrap();
+    let (says, goes_on) = (signals.path().join("says"), signals.path().join("go"));
+    let script = steps(
+        "ONE",
+        &[
+            Step::Ask(&["new.ts"]),
+            append("ONE", "new.ts"),
+            append_and_meet("ONE", "a.ts", &says, &goes_on),
+        ],
+    );
+    let house = House::new(&script)
+        .with(|options| options.lease = LONG_LEASE)
+        .with_files(&[("a.ts", "a\n")]);
+    let open = house.open().await;
+    let mut plan = update("ONE", "a.ts", 5);
+    plan["validation"]["command"] = json!("grep -q ONE a.ts");
+    let spec = open.approve(json!([plan])).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !says.exists() {
+        assert!(Instant::now() < deadline, "it never began");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let locks = open.held_locks().await;
+    let granted = locks.iter().find(|lease| lease.path.as_str() == "new.ts");
+    let reason = &granted.unwrap().reason;
+    assert!(reason.ends_with(": it belongs together"), "{reason}");
+    std::fs::write(&goes_on, "").unwrap();
+    let (ended, _) = open.ended(spec).await;
+    assert_eq!(ended.state, BuildState::Succeeded, "{:?}", ended.reason);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_whose_lock_is_revoked_ends_at_once_with_its_work_kept() {
     let signals = tempfile::tempdir().unwrap();
     let (says, never) = (signals.path().join("says"), signals.path().join("never"));
