@@ -50,6 +50,9 @@ pub enum PublishError {
         /// The filter.
         filter: String,
     },
+    /// Another git holds the branch, or one that was killed did; after a while its lock is cleared.
+    #[error("`{0}` is locked in your repository by another git; it is tried again")]
+    Locked(String),
     /// The repository takes no such branch.
     #[error("your repository refused the branch `{branch}`: {reason}")]
     Refused {
@@ -161,6 +164,9 @@ impl LocalClone {
             Some(line) => {
                 let branch = branch.to_owned();
                 let reason = refusal(line, &output.stderr);
+                if reason.contains(".lock': File exists") {
+                    return Err(PublishError::Locked(branch));
+                }
                 Err(PublishError::Refused { branch, reason })
             }
             None => Err(output.failure("push".to_owned()).into()),

@@ -75,7 +75,8 @@ fn is_for_people(build: &Build, refusal: &PublishError) -> bool {
         PublishError::CheckedOut(_) | PublishError::Dirty(_) | PublishError::Filtered { .. } => {
             build.state == BuildState::Verifying
         }
-        PublishError::Git(_) => false,
+        // Both pass by themselves.
+        PublishError::Locked(_) | PublishError::Git(_) => false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The program is ended at any step, and the next one goes on to the same result.
 
+use std::time::SystemTime;
+
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState};
@@ -137,13 +139,21 @@ async fn crashed_between_landing_and_publishing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_that_a_killed_push_left_is_cleared() {
+async fn a_lock_that_a_killed_push_left_is_cleared_and_one_of_just_now_is_waited_out() {
+    for left in [Some(SystemTime::UNIX_EPOCH), None] {
+        check_lock_of(left).await;
+    }
+}
+
+/// Leaves a lock of that time, or of just now, on the branch, and expects the build to end all the same.
+async fn check_lock_of(left: Option<SystemTime>) {
     let house = house();
     let lock = house.repo().join(".git/refs/heads/build/habits.lock");
     std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
     let file = std::fs::File::create(&lock).unwrap();
-    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
-        .unwrap();
+    if let Some(left) = left {
+        file.set_modified(left).unwrap();
+    }
     let open = house.open().await;
     let spec = open.approve(json!([plan("T-1", &[])])).await;
     let (build, _) = open.ended(spec).await;

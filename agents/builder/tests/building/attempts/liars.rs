@@ -146,6 +146,9 @@ async fn a_person_may_allow_what_an_agent_may_not_do_alone() {
             })
             .await;
         assert_eq!(task(&tasks, "L-6").state, state, "{answer}");
+        if state == TaskState::Complete {
+            open.ended(spec).await;
+        }
         let landed = open.git(&["show", "build/habits:tests/check.sh"]);
         assert_eq!(landed == TEST.trim_end(), answer == "keep", "{landed}");
         open.close().await;
