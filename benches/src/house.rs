@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use ropewalk_bus::{Bus, BusOptions, TransportOptions};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_bus::{Bus, TransportOptions};
+use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_store::{Location, Store};
+use ropewalk_world::{Plan, World};
 use tempfile::TempDir;
 
 /// How long the tasks of a bus may take to end.
@@ -24,21 +25,16 @@ pub(crate) struct House {
 impl House {
     /// Opens the database in `directory` and starts a bus.
     pub(crate) async fn open(directory: &Path, transport: TransportOptions) -> Result<Self> {
-        let clock = Clock::system();
-        let store = store(directory).await?;
-        let ids = Ids::system(clock.clone());
-        let supervisor = Supervisor::new(Shutdown::new());
-        let services = ropewalk_bus::Services {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            supervisor: supervisor.clone(),
-        };
-        let bus = Bus::start(store.clone(), transport, services, BusOptions::default()).await?;
+        let plan = Plan::unlike_any_other(&Clock::system()).over(transport);
+        let World {
+            services,
+            supervisor,
+        } = plan.open(directory).await?;
         Ok(Self {
-            store,
-            bus,
-            clock,
-            ids,
+            store: services.store,
+            bus: services.bus,
+            clock: services.clock,
+            ids: services.ids,
             supervisor,
         })
     }

@@ -11,6 +11,7 @@ pub mod labels;
 pub mod namespaces;
 mod process;
 pub mod program;
+pub mod repository;
 mod server_error;
 pub mod servers;
 pub mod soak;

@@ -1,7 +1,6 @@
 //! A house in which two agents live: deliveries are handed to them one by one, in the order of the store.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,8 +14,6 @@ use ropewalk_agents::places::Places;
 use ropewalk_agents::repository::{Machine, Repository};
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_bus::live::LiveEvents;
-use ropewalk_bus::{Bus, BusOptions, TransportOptions};
-use ropewalk_config::questions::FILES;
 use ropewalk_config::settings::PackageManager;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
@@ -30,8 +27,8 @@ use ropewalk_gate::checks::Gate;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
-use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Registry, Services};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Services};
+use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::idea::{Idea, Message, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, Revision, Specification};
@@ -39,13 +36,14 @@ use ropewalk_schemas::{
     CommitId, ComponentName, Event, Payload, SessionId, Slug, SpecId, UserSlug,
 };
 use ropewalk_store::{
-    ChangeSet, CommitError, EventFilter, Location, Outcome, Query, StartAt, Store, Subscription,
-    Versioned, revision_key,
+    ChangeSet, CommitError, EventFilter, Outcome, Query, StartAt, Store, Subscription, Versioned,
+    revision_key,
 };
-use ropewalk_tests::labels::worded;
+use ropewalk_tests::repository::{git, write};
 use ropewalk_workspace::{
     CleanPool, CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
+use ropewalk_world::{Plan, World};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -54,9 +52,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns the templates of questions, in the words of this run.
 pub(crate) fn templates() -> QuestionTemplates {
-    let files = FILES.map(|(name, text)| (name, worded(text)));
-    let files = files.iter().map(|(name, text)| (*name, text.as_str()));
-    QuestionTemplates::read(files).unwrap()
+    ropewalk_world::templates().unwrap()
 }
 
 /// The house.
@@ -106,7 +102,10 @@ impl House {
         let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
         let clock = Clock::manual(start);
         let ids = Ids::seeded(7, clock.clone());
-        let (services, supervisor) = services(directory.path(), &clock, ids).await;
+        let World {
+            services,
+            supervisor,
+        } = world(directory.path(), &clock, ids).await;
         let mut house = Self {
             directory,
             clock,
@@ -210,8 +209,8 @@ impl House {
             .unwrap();
         self.store().clone().close().await.unwrap();
         let ids = self.services.ids.clone();
-        let made = services(self.directory.path(), &self.clock, ids).await;
-        (self.services, self.supervisor) = made;
+        let world = world(self.directory.path(), &self.clock, ids).await;
+        (self.services, self.supervisor) = (world.services, world.supervisor);
         self.move_in().await;
         self.run().await;
     }
@@ -320,8 +319,8 @@ impl House {
     pub(crate) fn commit_file(&self, path: &str, text: &str) {
         let repo = self.places().repo;
         std::fs::write(repo.join(path), text).unwrap();
-        git(&repo, &["add", "--all"]);
-        git(&repo, &["commit", "--quiet", "--message=more"]);
+        git(&repo, &["add", "--all"]).unwrap();
+        git(&repo, &["commit", "--quiet", "--message=more"]).unwrap();
     }
 
     /// Commits files beside the branch of the user, or on it, and returns the commit as the clone has it.
@@ -487,32 +486,9 @@ pub(crate) fn user(name: &str) -> UserSlug {
     UserSlug::parse(name).unwrap()
 }
 
-async fn services(directory: &Path, clock: &Clock, ids: Ids) -> (Services, Supervisor) {
-    let state = directory.join("state");
-    std::fs::create_dir_all(&state).unwrap();
-    let location = Location::Sqlite(state.join("ropewalk.db"));
-    let store = Store::open(&location, clock.clone()).await.unwrap();
-    let supervisor = Supervisor::new(Shutdown::new());
-    let for_bus = ropewalk_bus::Services {
-        clock: clock.clone(),
-        ids: ids.clone(),
-        supervisor: supervisor.clone(),
-    };
-    let bus = Bus::start(
-        store.clone(),
-        TransportOptions::Embedded,
-        for_bus,
-        BusOptions::default(),
-    )
-    .await;
-    let services = Services {
-        store,
-        bus: bus.unwrap(),
-        registry: Registry::new(clock.clone(), "test"),
-        clock: clock.clone(),
-        ids,
-    };
-    (services, supervisor)
+async fn world(directory: &Path, clock: &Clock, ids: Ids) -> World {
+    let plan = Plan::with_ids(clock, ids);
+    plan.open(&directory.join("state")).await.unwrap()
 }
 
 fn environment() -> Environment {
@@ -530,35 +506,15 @@ async fn clone_of(places: &Places) -> LocalClone {
     LocalClone::open_or_create(git, options).await.unwrap()
 }
 
-fn make_repository(path: &PathBuf, files: &[(&str, &str)]) {
-    std::fs::create_dir_all(path).unwrap();
+fn make_repository(path: &Path, files: &[(&str, &str)]) {
     for (file, text) in files.iter().chain(&[("notes.txt", "a repository\n")]) {
-        let file = path.join(file);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
+        write(&path.join(file), text).unwrap();
     }
-    git(path, &["init", "--quiet", "--initial-branch=main"]);
-    git(path, &["add", "--all"]);
-    git(path, &["commit", "--quiet", "--message=begin"]);
-}
-
-fn git(directory: &Path, arguments: &[&str]) {
-    let done = Command::new("git")
-        .args([
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@localhost",
-            "-c",
-            "commit.gpgsign=false",
-        ])
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    assert!(
-        done.status.success(),
-        "{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
+    for arguments in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["add", "--all"],
+        &["commit", "--quiet", "--message=begin"],
+    ] {
+        git(path, arguments).unwrap();
+    }
 }

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
-use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::QuestionTemplates;
-use ropewalk_config::questions::FILES;
-use ropewalk_orchestrator::{Agent, Context, Registry, Services, questions};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_orchestrator::{Agent, Context, Services, questions};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::{AgentState, Component};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, Failure, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -19,15 +17,13 @@ use ropewalk_schemas::{
     AttemptId, BuildId, CommitId, ComponentName, ContentHash, CorrelationId, Payload, Priority,
     RepoPath, Slug, SpecId, Subject, TaskId, TimerId, UserSlug,
 };
-use ropewalk_store::{ChangeSet, Location, Query, Record, Store, task_key};
-use ropewalk_tests::labels::worded;
+use ropewalk_store::{ChangeSet, Query, Record, Store, task_key};
+use ropewalk_world::Plan;
 use uuid::Uuid;
 
 /// Returns the templates of questions, in the words of this run.
 pub(crate) fn templates() -> QuestionTemplates {
-    let files = FILES.map(|(name, text)| (name, worded(text)));
-    let files = files.iter().map(|(name, text)| (*name, text.as_str()));
-    QuestionTemplates::read(files).unwrap()
+    ropewalk_world::templates().unwrap()
 }
 
 pub(crate) struct House {
@@ -65,29 +61,9 @@ impl House {
     pub(crate) async fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::manual(noon());
-        let location = Location::Sqlite(directory.path().join("ropewalk.db"));
-        let store = Store::open(&location, clock.clone()).await.unwrap();
-        let ids = Ids::seeded(1, clock.clone());
-        let bus_services = ropewalk_bus::Services {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            supervisor: Supervisor::new(Shutdown::new()),
-        };
-        let bus = Bus::start(
-            store.clone(),
-            TransportOptions::Embedded,
-            bus_services,
-            BusOptions::default(),
-        )
-        .await
-        .unwrap();
-        let services = Services {
-            store: store.clone(),
-            bus,
-            clock: clock.clone(),
-            ids,
-            registry: Registry::new(clock.clone(), "test"),
-        };
+        let world = Plan::at(&clock).open(directory.path()).await.unwrap();
+        let services = world.services;
+        let store = services.store.clone();
         Self {
             services,
             store,

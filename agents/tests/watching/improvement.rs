@@ -1,7 +1,6 @@
 //! Reviews and lessons, over real git and a scripted model.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -21,6 +20,7 @@ use ropewalk_schemas::review::{DivergenceClass, Review, ReviewKind};
 use ropewalk_schemas::specification::{Complexity, Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{CommitId, KnowledgeId, Payload, RequirementId};
+use ropewalk_tests::repository;
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 
 use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates, types};
@@ -58,23 +58,13 @@ const FINDINGS: &str = r#"
 "#;
 
 fn git(repo: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(["-c", "commit.gpgsign=false"])
-        .args(arguments)
-        .current_dir(repo)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{arguments:?} {output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    repository::git(repo, arguments).unwrap()
 }
 
 /// Commits `files` and returns the commit.
 fn commit(repo: &Path, files: &[(&str, &str)]) -> CommitId {
     for (file, text) in files {
-        let file = repo.join(file);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
+        repository::write(&repo.join(file), text).unwrap();
     }
     git(repo, &["add", "."]);
     git(repo, &["commit", "-q", "-m", "change"]);

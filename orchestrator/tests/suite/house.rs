@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeZone, Utc};
-use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_orchestrator::{
-    Agent, AgentError, Context, Frame, Profile, Registry, Schedule, Services, Suspects,
+    Agent, AgentError, Context, Frame, Profile, Schedule, Services, Suspects,
 };
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_runtime::Clock;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{ComponentName, Event, EventPattern};
-use ropewalk_store::{ChangeSet, Location, Query, Store};
+use ropewalk_store::{ChangeSet, Query};
+use ropewalk_world::{Plan, World};
 
 /// How long a test waits for something that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct House {
     pub(crate) services: Services,
     pub(crate) clock: Clock,
-    supervisor: Supervisor,
+    world: World,
 }
 
 pub(crate) fn noon() -> DateTime<Utc> {
@@ -51,42 +51,20 @@ impl House {
         agents: Vec<Arc<dyn Agent>>,
         suspects: Suspects,
     ) -> anyhow::Result<Self> {
-        let location = Location::Sqlite(directory.join("ropewalk.db"));
-        let store = Store::open(&location, clock.clone()).await?;
-        let ids = Ids::seeded(1, clock.clone());
-        let supervisor = Supervisor::new(Shutdown::new());
-        let bus_services = ropewalk_bus::Services {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            supervisor: supervisor.clone(),
-        };
-        let options = BusOptions::default();
-        let bus = Bus::start(
-            store.clone(),
-            TransportOptions::Embedded,
-            bus_services,
-            options,
-        )
-        .await?;
-        let registry = Registry::new(clock.clone(), "test").counting(suspects);
-        let services = Services {
-            store,
-            bus,
-            clock: clock.clone(),
-            ids,
-            registry,
-        };
-        Frame::start(&services, agents, &supervisor).await?;
+        let plan = Plan::at(&clock).counting(suspects);
+        let world = plan.open(directory).await?;
+        let services = world.services.clone();
+        Frame::start(&services, agents, &world.supervisor).await?;
         Ok(Self {
             services,
             clock,
-            supervisor,
+            world,
         })
     }
 
     /// Returns a context in which `name` speaks.
     pub(crate) fn context(&self, name: &str) -> anyhow::Result<Context> {
-        Ok(Context::new(&self.services, ComponentName::parse(name)?))
+        Ok(self.world.context(name)?)
     }
 
     /// Waits until `look` finds what it looks for; every look is woken by a little passing time.
@@ -140,16 +118,12 @@ impl House {
 
     /// Drops what is in hand and closes the store.
     pub(crate) async fn abort(self) -> anyhow::Result<()> {
-        self.supervisor.shutdown().abort();
-        self.close().await
+        Ok(self.world.crash().await?)
     }
 
     /// Drains the frame and closes the store, as an orderly stop does.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
-        self.supervisor.shutdown().begin();
-        self.supervisor.drain(Duration::from_secs(10)).await?;
-        self.services.store.close().await?;
-        Ok(())
+        Ok(self.world.close().await?)
     }
 }
 

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_desk::people::{People, Person};
-use ropewalk_orchestrator::{Registry, Services};
+use ropewalk_orchestrator::Services;
 use ropewalk_runtime::http::{self, ClientOptions};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Idea, Message};
 use ropewalk_schemas::payload::IdeationMessage;
@@ -24,6 +23,7 @@ use ropewalk_schemas::{
 };
 use ropewalk_server::{Address, Door, Options, Server};
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
+use ropewalk_world::{Plan, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -82,31 +82,11 @@ impl House {
     /// Serves an empty store.
     pub(crate) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let clock = Clock::system();
-        let ids = Ids::system(clock.clone());
-        let location = Location::Sqlite(directory.path().join("ropewalk.db"));
-        let store = Store::open(&location, clock.clone()).await.unwrap();
-        let supervisor = Supervisor::new(Shutdown::new());
-        let bus = ropewalk_bus::Services {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            supervisor: supervisor.clone(),
-        };
-        let bus = Bus::start(
-            store.clone(),
-            TransportOptions::Embedded,
-            bus,
-            BusOptions::default(),
-        )
-        .await
-        .unwrap();
-        let services = Services {
-            store,
-            bus,
-            registry: Registry::new(clock.clone(), "test"),
-            clock,
-            ids,
-        };
+        let plan = Plan::unlike_any_other(&Clock::system());
+        let World {
+            services,
+            supervisor,
+        } = plan.open(directory.path()).await.unwrap();
         let options = Options {
             people: people(),
             hosts: Vec::new(),

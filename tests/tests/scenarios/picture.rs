@@ -39,14 +39,7 @@ pub(crate) async fn events_of(store: &Store, event_type: &str) -> anyhow::Result
 
 /// Runs git in `repository` and returns what it says.
 pub(crate) fn git(repository: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("git")
-        .args(arguments)
-        .current_dir(repository)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "git {arguments:?}: {complaint}");
-    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+    Ok(ropewalk_tests::repository::git(repository, arguments)?)
 }
 
 /// Returns the commits of `branch` that brought a task and that `main` has not, sorted by task. The first brings the idea

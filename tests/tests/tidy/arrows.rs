@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("agents", FLOOR, AGENT),
     ("server", FLOOR, SURFACE),
     ("telegram", FLOOR, SURFACE),
+    (WORLD, FLOOR, &["store", "bus", "orchestrator"]),
 ];
 
 /// What agents stand on.
@@ -59,6 +60,9 @@ const MET_IN_TESTS: (&str, &str) = ("builder", "agents");
 /// The harness: everybody's tests may use it, so it may import next to nothing itself.
 const HARNESS: &str = "tests";
 const HARNESS_IMPORTS: &[&str] = &["schemas", "runtime"];
+
+/// The worlds that tests of the frame live in: what stands on it may use them in tests, and so may itself.
+const WORLD: &str = "world";
 
 /// Benchmarks start the servers that they measure.
 const MEASURER: &str = "benches";
@@ -102,6 +106,9 @@ fn is_allowed(directory: &str, imported: &str, kind: Kind) -> bool {
         return in_tests || HARNESS_IMPORTS.contains(&imported);
     }
     if imported == HARNESS {
+        return in_tests || [MEASURER, WORLD].contains(&directory);
+    }
+    if imported == WORLD {
         return in_tests || directory == MEASURER;
     }
     if in_tests && (directory, imported) == MET_IN_TESTS {
@@ -144,6 +151,10 @@ mod tests {
             ("benches", "dependencies", "ropewalk-orchestrator", true),
             ("tests", "dependencies", "ropewalk-bus", false),
             ("tests", "dev-dependencies", "ropewalk-bus", true),
+            ("world", "dependencies", "ropewalk-bus", true),
+            ("world", "dependencies", "ropewalk-agents", false),
+            ("orchestrator", "dev-dependencies", "ropewalk-world", true),
+            ("orchestrator", "dependencies", "ropewalk-world", false),
             ("utils", "dependencies", "serde", false),
         ];
         for (directory, table, package, expected) in cases {

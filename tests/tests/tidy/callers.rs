@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 use crate::house::Member;
 
 /// Members that hold no part of the product.
-const BESIDE: [&str; 2] = ["benches", "tests"];
+const BESIDE: [&str; 3] = ["benches", "tests", "tests/world"];
 
 /// The functions that no production code calls, with what they are there for.
 const AWAITED: [(&str, &str); 7] = [

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use chrono::{DateTime, TimeZone, Utc};
 use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_tests::repository;
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{
@@ -72,26 +72,11 @@ pub(crate) fn environment() -> Environment {
 }
 
 pub(crate) fn git(directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("git")
-        .args(["-c", "user.name=User", "-c", "user.email=user@example.org"])
-        .args(arguments)
-        .current_dir(directory)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()?;
-    anyhow::ensure!(
-        output.status.success(),
-        "git {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(repository::git(directory, arguments)?)
 }
 
 pub(crate) fn write(root: &Path, path: &str, content: &str) -> anyhow::Result<()> {
-    let file = root.join(path);
-    if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    Ok(fs::write(file, content)?)
+    Ok(repository::write(&root.join(path), content)?)
 }
 
 pub(crate) fn now() -> DateTime<Utc> {

@@ -1,7 +1,6 @@
 //! Sets up a repository, a state directory and the build agent in its frame.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,14 +8,12 @@ use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
-use ropewalk_bus::{Bus, BusOptions, TransportOptions};
-use ropewalk_config::questions::FILES;
 use ropewalk_config::{Config, Prompts, QuestionTemplates};
 use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::questions::Deadlines;
-use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_orchestrator::{Agent, Context, Frame, Services};
+use ropewalk_runtime::{Clock, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::Lease;
@@ -25,10 +22,11 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::Wait;
 use ropewalk_schemas::{BuildId, ComponentName, Payload, SpecId, Subject, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, EventFilter, Location, Query, Store, Versioned};
-use ropewalk_tests::labels::worded;
+use ropewalk_tests::repository;
 use ropewalk_workspace::{
     CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
 };
+use ropewalk_world::{Plan, World};
 use serde_json::Value;
 
 use crate::world::listener::{Hold, Listener, Pace};
@@ -36,9 +34,7 @@ pub(crate) use crate::world::script::{finishes, writes, writes_slowly};
 
 /// Returns the templates of questions, in the words of this run.
 pub(crate) fn templates() -> QuestionTemplates {
-    let files = FILES.map(|(name, text)| (name, worded(text)));
-    let files = files.iter().map(|(name, text)| (*name, text.as_str()));
-    QuestionTemplates::read(files).unwrap()
+    ropewalk_world::templates().unwrap()
 }
 
 /// The longest that any of these builds may take.
@@ -173,31 +169,12 @@ impl House {
     /// Starts the agent on what is on disk.
     pub(crate) async fn open(&self) -> Open {
         let clock = self.clock.clone();
-        let ids = Ids::system(clock.clone());
-        let supervisor = Supervisor::new(Shutdown::new());
-        let location = Location::parse("sqlite", &self.state()).unwrap();
-        let store = Store::open(&location, clock.clone()).await.unwrap();
-        let bus_services = ropewalk_bus::Services {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            supervisor: supervisor.clone(),
-        };
-        let bus = Bus::start(
-            store.clone(),
-            TransportOptions::Embedded,
-            bus_services,
-            BusOptions::default(),
-        )
-        .await
-        .unwrap();
-        let services = Services {
-            store: store.clone(),
-            bus,
-            clock: clock.clone(),
-            ids,
-            registry: Registry::new(clock.clone(), "test"),
-        };
-        let engine = self.engine(&store, &clock);
+        let plan = Plan::unlike_any_other(&clock);
+        let World {
+            services,
+            supervisor,
+        } = plan.open(&self.state()).await.unwrap();
+        let engine = self.engine(&services.store, &clock);
         let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
         supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
         let mut agents = vec![self.agent(engine).await];
@@ -501,24 +478,11 @@ impl Open {
 
 /// Runs git as a user with a name would.
 pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(["-c", "commit.gpgsign=false"])
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "git {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    repository::git(directory, arguments).unwrap()
 }
 
 fn write(path: &Path, content: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, content).unwrap();
+    repository::write(path, content).unwrap();
 }
 
 /// Asks for a pause, a resume or a stop.

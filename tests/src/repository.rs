@@ -1,0 +1,30 @@
+//! Git repositories as people make them, in directories of tests.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs git in `directory` as a user with a name would, and returns what it says.
+pub fn git(directory: &Path, arguments: &[&str]) -> io::Result<String> {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(["-c", "commit.gpgsign=false"])
+        .args(arguments)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("git {arguments:?}: {said}")));
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    Ok(said.trim().to_owned())
+}
+
+/// Writes a file, and the directories above it.
+pub fn write(path: &Path, content: &str) -> io::Result<()> {
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above)?;
+    }
+    std::fs::write(path, content)
+}
