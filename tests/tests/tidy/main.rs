@@ -5,6 +5,7 @@
 
 mod arrows;
 mod callers;
+mod columns;
 mod decisions;
 mod dependencies;
 mod forgotten;
@@ -133,6 +134,20 @@ fn every_scenario_line_names_tests_that_exist() -> Result<()> {
     let house = House::load()?;
     let tests = scenarios::tests(&house.members)?;
     let violations = scenarios::violations(&house.scenarios, &tests);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_scenario_has_a_row_or_awaits_work_that_is_named() -> Result<()> {
+    let violations = scenarios::missing(&House::load()?.scenarios);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_column_that_a_query_names_is_one_of_a_record() -> Result<()> {
+    let violations = columns::violations(&House::load()?.members)?;
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }

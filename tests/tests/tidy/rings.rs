@@ -72,9 +72,9 @@ impl Crate {
         for (module, file) in files {
             let mut paths = Paths::default();
             paths.visit_file(file);
-            let passed_on = paths.public.iter().filter_map(|path| {
-                let (home, rest) = crate_.home_of(module, path)?;
-                Some((rest.last()?.clone(), home))
+            let passed_on = paths.public.iter().filter_map(|(name, path)| {
+                let (home, _) = crate_.home_of(module, path)?;
+                Some((name.clone(), home))
             });
             let passed_on = passed_on.collect();
             crate_.passed_on.insert(module.clone(), passed_on);
@@ -164,8 +164,8 @@ impl Crate {
 #[derive(Default)]
 struct Paths {
     all: Vec<Vec<String>>,
-    /// Those that the file passes on under a name.
-    public: Vec<Vec<String>>,
+    /// Those that the file passes on, each under its name.
+    public: Vec<(String, Vec<String>)>,
 }
 
 impl<'ast> Visit<'ast> for Paths {
@@ -182,7 +182,7 @@ impl<'ast> Visit<'ast> for Paths {
         if !matches!(item.vis, syn::Visibility::Inherited) {
             self.public.extend(found.iter().cloned());
         }
-        self.all.extend(found);
+        self.all.extend(found.into_iter().map(|(_, path)| path));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -199,18 +199,28 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-fn expand(tree: &syn::UseTree, above: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
-    let mut leaf = |last: Option<String>| found.push(above.iter().cloned().chain(last).collect());
+/// Lists the paths of an import, each with the name that it has from then on.
+fn expand(tree: &syn::UseTree, above: &mut Vec<String>, found: &mut Vec<(String, Vec<String>)>) {
+    let mut leaf = |last: Option<String>, name: Option<String>| {
+        let path: Vec<String> = above.iter().cloned().chain(last).collect();
+        let name = name.or_else(|| path.last().cloned()).unwrap_or_default();
+        found.push((name, path));
+    };
     match tree {
         syn::UseTree::Path(path) => {
             above.push(path.ident.to_string());
             expand(&path.tree, above, found);
             above.pop();
         }
-        syn::UseTree::Name(name) if name.ident == "self" => leaf(None),
-        syn::UseTree::Name(name) => leaf(Some(name.ident.to_string())),
-        syn::UseTree::Rename(rename) => leaf(Some(rename.ident.to_string())),
-        syn::UseTree::Glob(_) => leaf(None),
+        syn::UseTree::Name(name) if name.ident == "self" => leaf(None, None),
+        syn::UseTree::Name(name) => leaf(Some(name.ident.to_string()), None),
+        syn::UseTree::Rename(rename) => {
+            leaf(
+                Some(rename.ident.to_string()),
+                Some(rename.rename.to_string()),
+            );
+        }
+        syn::UseTree::Glob(_) => leaf(None, None),
         syn::UseTree::Group(group) => {
             for tree in &group.items {
                 expand(tree, above, found);
@@ -246,6 +256,17 @@ mod tests {
             &[
                 ("src/lib.rs", "mod claim; mod settle; pub use settle::Go;"),
                 ("src/claim.rs", "use crate::Go;"),
+                ("src/settle.rs", "use super::claim;"),
+            ],
+            &ring,
+        );
+        check(
+            &[
+                (
+                    "src/lib.rs",
+                    "mod claim; mod settle; pub use settle::Go as Gone;",
+                ),
+                ("src/claim.rs", "use crate::Gone;"),
                 ("src/settle.rs", "use super::claim;"),
             ],
             &ring,

@@ -11,6 +11,36 @@ use crate::house::Member;
 /// The tests of each member, by its short name.
 pub(crate) type Tests = BTreeMap<String, BTreeSet<String>>;
 
+/// The last scenario; they are numbered from 1.
+const LAST: u32 = 44;
+
+/// The scenarios that may have no row yet, with what they await.
+const AWAITED: [(u32, &str); 13] = [
+    (3, "questions of the conversation about a vague idea"),
+    (17, "faults that are mended as ideas of their own"),
+    (18, "reviews that somebody reads"),
+    (19, "lessons that cross ideas"),
+    (20, "promotion by consent"),
+    (23, "a chat that executes"),
+    (24, "feedback after the end, and a summary"),
+    (26, "what is taken out of service"),
+    (31, "the gate of people's journeys"),
+    (33, "tasks without a group"),
+    (35, "keeping the queue in order"),
+    (36, "journeys of the conversation"),
+    (44, "the phone"),
+];
+
+/// The scenarios without a row that the list does not excuse.
+pub(crate) fn missing(page: &str) -> Vec<String> {
+    let has_row = |number: u32| page.contains(&format!("| V{number:02}."));
+    (1..=LAST)
+        .filter(|number| !has_row(*number))
+        .filter(|number| !AWAITED.iter().any(|(awaited, _)| awaited == number))
+        .map(|number| format!("V{number:02} has no row in `docs/scenarios.md`"))
+        .collect()
+}
+
 /// Lists the tests of `members`: functions with a test attribute, and what a macro makes tests of.
 pub(crate) fn tests(members: &[Member]) -> Result<Tests> {
     let mut tests = Tests::new();
@@ -83,6 +113,20 @@ fn identifiers(tokens: TokenStream, found: &mut BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scenario_without_a_row_is_found() {
+        let rows = |but: u32| -> String {
+            let all = (1..=LAST).filter(|number| *number != but);
+            all.map(|number| format!("| V{number:02}.1 | `a::b` |\n"))
+                .collect()
+        };
+        assert_eq!(
+            missing(&rows(37)),
+            ["V37 has no row in `docs/scenarios.md`"]
+        );
+        assert_eq!(missing(&rows(31)), Vec::<String>::new());
+    }
 
     #[test]
     fn a_named_test_that_is_not_there_is_found() {
