@@ -90,9 +90,9 @@ impl App {
             Ok(found) if found.is_dir() => Ok(absolute),
             Ok(_) => Err(CliError::refused(
                 "file",
-                format!(
-                    "`{}` is a file; name a directory with `-C`",
-                    directory.display()
+                (
+                    format!("`{}` is a file", directory.display()),
+                    "name a directory with `-C`",
                 ),
             )),
             Err(error) => Err(CliError::file(&directory, &error)),

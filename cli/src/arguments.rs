@@ -4,11 +4,13 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use ropewalk_desk::advice::Words;
 
 use crate::app::Global;
 use crate::commands::{
-    self, build::Build, config::Config, dead_letter::DeadLetter, event::Event, idea::Idea,
-    knowledge::Knowledge, lock::Lock, people::People, question::Question, spec::Spec, wait::Wait,
+    self, build::Build, config::Config, dead_letter::DeadLetter, event::Event,
+    idea::Idea, knowledge::Knowledge, lock::Lock, people::People, question::Question,
+    spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
 use crate::output::remark;
@@ -110,17 +112,18 @@ pub fn parse(arguments: &[OsString]) -> Result<Option<Arguments>, CliError> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 remark(error.render().to_string().trim_end());
-                Err(CliError::Usage(
-                    "a verb is missing; choose one of the above".to_owned(),
-                ))
+                Err(CliError::usage((
+                    "a verb is missing",
+                    "choose one of the above",
+                )))
             }
-            _ => Err(CliError::Usage(one_line(&error, arguments))),
+            _ => Err(CliError::usage(one_line(&error, arguments))),
         },
     }
 }
 
 /// Says in one line what clap says in several.
-fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
+fn one_line(error: &clap::Error, arguments: &[OsString]) -> Words {
     let rendered = error.render().to_string();
     let what: Vec<&str> = rendered
         .lines()
@@ -133,7 +136,7 @@ fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
         .lines()
         .find_map(|line| line.trim().strip_prefix("tip: "));
     let advice = tip.map_or_else(|| help_of(arguments), ToOwned::to_owned);
-    format!("{what}; {advice}")
+    Words::from((what, advice))
 }
 
 /// Names the help of the verb that was meant, as far as one was.

@@ -2,12 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
+use ropewalk_desk::advice::{Advice, Words};
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::people::Forbidden;
@@ -50,28 +52,29 @@ impl Exit {
 /// What is said when a person stopped a verb.
 const STOPPED: &str = "stopped on request";
 
+/// The code of what has an id that nothing has.
+const UNKNOWN: &str = "unknown-id";
+
 /// Says why a verb failed.
 #[derive(Debug, Clone)]
 pub enum CliError {
     /// It failed; a text that names no cause of its own.
-    Failed(String),
+    Failed(Words),
     /// It failed for a reason that programs may want to tell from others.
     Refused {
         /// A stable word, for example `unknown-id`.
         code: &'static str,
-        /// What is wrong.
-        message: String,
-        /// How to mend it.
-        next: Option<String>,
+        /// What is wrong, and how to mend it.
+        words: Words,
         /// The error of a library that it comes from.
         source: Option<Arc<dyn Error + Send + Sync>>,
     },
     /// A person stopped it.
     Cancelled,
     /// The arguments are wrong.
-    Usage(String),
+    Usage(Words),
     /// A key is missing.
-    Credentials(String),
+    Credentials(Words),
 }
 
 /// An error as `--json` shows it.
@@ -88,45 +91,52 @@ pub struct Report {
 impl CliError {
     /// Wraps an error with its causes.
     pub fn failed(error: impl Error) -> Self {
-        Self::Failed(chain(&error))
+        Self::Failed(parted(&chain(&error)))
     }
 
-    /// Returns a failure of the kind `code`; what follows the first `; ` of `text` says how to mend it.
-    ///
-    /// For words of our own: a text that quotes another program goes to `quoting`.
-    pub fn refused(code: &'static str, text: impl fmt::Display) -> Self {
-        let text = text.to_string();
-        let (message, next) = advised(&text);
+    /// Says that the arguments are wrong.
+    pub fn usage(words: impl Into<Words>) -> Self {
+        Self::Usage(words.into())
+    }
+
+    /// Says that a key is missing.
+    pub fn credentials(words: impl Into<Words>) -> Self {
+        Self::Credentials(words.into())
+    }
+
+    /// Returns a failure of the kind `code`: what is wrong, alone or with how to mend it.
+    pub fn refused(code: &'static str, words: impl Into<Words>) -> Self {
         Self::Refused {
             code,
-            message,
-            next,
+            words: words.into(),
             source: None,
         }
     }
 
-    /// Wraps an error of a library whose words are our own, with its causes.
-    fn caused(code: &'static str, error: impl Error + Send + Sync + 'static) -> Self {
-        let (message, next) = advised(&chain(&error));
-        Self::Refused {
-            code,
-            message,
-            next,
-            source: Some(Arc::new(error)),
-        }
+    /// Wraps an error that knows how it is mended, with its causes.
+    pub fn advised(code: &'static str, error: impl Advice + Send + Sync + 'static) -> Self {
+        let words = Words {
+            message: chain(&error),
+            next: error.next(),
+        };
+        Self::quoting(code, error, words)
     }
 
-    /// Wraps an error that quotes another program: whatever is quoted there is no advice.
+    /// Wraps an error of a library below, with its causes: its own text holds both, parted by the first `; `.
+    pub fn caused(code: &'static str, error: impl Error + Send + Sync + 'static) -> Self {
+        let words = parted(&chain(&error));
+        Self::quoting(code, error, words)
+    }
+
+    /// Wraps an error under words of our own.
     fn quoting(
         code: &'static str,
         error: impl Error + Send + Sync + 'static,
-        message: String,
-        next: Option<&str>,
+        words: Words,
     ) -> Self {
         Self::Refused {
             code,
-            message,
-            next: next.map(str::to_owned),
+            words,
             source: Some(Arc::new(error)),
         }
     }
@@ -137,11 +147,11 @@ impl CliError {
                 let clone = path.display();
                 let message = format!("the local clone `{clone}` cannot be read: {reason}");
                 let next = "it may hold work that exists nowhere else, so move it aside rather than delete it";
-                Self::quoting(code, error, message, Some(next))
+                Self::quoting(code, error, (message, next).into())
             }
             GitError::Failed { .. } | GitError::Unreadable { .. } => {
                 let message = chain(&error);
-                Self::quoting(code, error, message, None)
+                Self::quoting(code, error, message.into())
             }
             _ => Self::caused(code, error),
         }
@@ -149,23 +159,30 @@ impl CliError {
 
     /// Says that nothing has this id.
     pub fn unknown(noun: &str, id: impl fmt::Display, list: &str) -> Self {
-        let text = format!("no {noun} is called `{id}`; `ropewalk {list}` shows what there is");
-        Self::refused("unknown-id", text)
+        let message = format!("no {noun} is called `{id}`");
+        let next = format!("`ropewalk {list}` shows what there is");
+        Self::refused(UNKNOWN, (message, next))
     }
 
     /// Says that a file or directory could not be used.
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
-        let advice = match error.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                "; make it writable or choose another place"
+        let next = match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                Some("make it writable or choose another place")
             }
-            std::io::ErrorKind::NotFound => "; check the path",
-            _ => "",
+            ErrorKind::NotFound => Some("check the path"),
+            _ => None,
         };
-        Self::refused(
-            "file",
-            format!("cannot use `{}`: {error}{advice}", path.display()),
-        )
+        let words = Words {
+            message: format!("cannot use `{}`: {error}", path.display()),
+            next: next.map(str::to_owned),
+        };
+        Self::refused("file", words)
+    }
+
+    /// Returns whether it says that nothing has this id.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if *code == UNKNOWN)
     }
 
     /// Returns how the process exits.
@@ -187,15 +204,17 @@ impl CliError {
             Self::Usage(_) => "usage",
             Self::Credentials(_) => "credentials",
         };
-        let (message, next) = match self {
-            Self::Refused { message, next, .. } => (message.clone(), next.clone()),
-            Self::Failed(text) | Self::Usage(text) | Self::Credentials(text) => advised(text),
-            Self::Cancelled => (STOPPED.to_owned(), None),
+        let words = match self {
+            Self::Refused { words, .. }
+            | Self::Failed(words)
+            | Self::Usage(words)
+            | Self::Credentials(words) => words.clone(),
+            Self::Cancelled => STOPPED.into(),
         };
         Report {
             code,
-            message: one_line(&message),
-            next: next.as_deref().map(one_line),
+            message: one_line(&words.message),
+            next: words.next.as_deref().map(one_line),
         }
     }
 }
@@ -222,11 +241,11 @@ impl Error for CliError {
     }
 }
 
-/// Parts words of our own from the advice that follows them.
-fn advised(text: &str) -> (String, Option<String>) {
+/// Parts the text of a library below from the advice that follows it.
+fn parted(text: &str) -> Words {
     match text.split_once("; ") {
-        Some((message, next)) => (message.to_owned(), Some(next.to_owned())),
-        None => (text.to_owned(), None),
+        Some(parts) => parts.into(),
+        None => text.into(),
     }
 }
 
@@ -261,11 +280,8 @@ macro_rules! plain_errors {
 }
 
 plain_errors! {
-    AnswerError = "question",
     BusError = "bus",
-    ChatError = "idea",
     CommitError = "store",
-    Forbidden = "forbidden",
     FrameError = "agents",
     InstanceLockError = "running",
     InvalidId = "name",
@@ -274,6 +290,34 @@ plain_errors! {
     PokeError = "bus",
     ReadError = "store",
     TaskFailure = "crash",
+}
+
+/// Errors that know how they are mended, with those inside of them that speak for themselves.
+macro_rules! advised_errors {
+    ($( $error:ident ( $($inner:ident),* ) = $code:literal ),+ $(,)?) => { $(
+        impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $( $error::$inner(inner) => inner.into(), )*
+                    refused => Self::advised($code, refused),
+                }
+            }
+        }
+    )+ };
+}
+
+advised_errors! {
+    AnswerError(Read, Commit) = "question",
+    ApproveError(Forbidden, Read, Commit) = "approval",
+    ChatError(Read, Commit) = "idea",
+    RequestError(Forbidden, Read, Commit) = "specification",
+    SteerError(Forbidden, Commit) = "build-state",
+}
+
+impl From<Forbidden> for CliError {
+    fn from(error: Forbidden) -> Self {
+        Self::advised("forbidden", error)
+    }
 }
 
 impl From<GitError> for CliError {
@@ -294,7 +338,7 @@ impl From<LandError> for CliError {
                 let message =
                     format!("`{branch}` passes alone, but not together with `{into}`: {findings}");
                 let next = format!("build on what `{into}` holds now");
-                Self::quoting("landing", error, message, Some(&next))
+                Self::quoting("landing", error, (message, next).into())
             }
             _ => Self::caused("landing", error),
         }
@@ -304,33 +348,15 @@ impl From<LandError> for CliError {
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
         match error {
-            ConfigError::MissingKey { provider, variable } => Self::Credentials(format!(
-                "provider `{provider}` needs a key; set the environment variable `{variable}`, or choose another provider in `[models]`"
+            ConfigError::MissingKey { provider, variable } => Self::credentials((
+                format!("provider `{provider}` needs a key"),
+                format!(
+                    "set the environment variable `{variable}`, or choose another provider in `[models]`"
+                ),
             )),
-            ConfigError::Untrusted { .. } => Self::refused("untrusted", error),
-            ConfigError::NotAnOverride(_) => Self::Usage(error.to_string()),
-            _ => Self::refused("config", error),
-        }
-    }
-}
-
-impl From<ApproveError> for CliError {
-    fn from(error: ApproveError) -> Self {
-        let advice = match &error {
-            ApproveError::Forbidden(forbidden) => return forbidden.clone().into(),
-            ApproveError::Already { .. } => "; `ropewalk build list` shows its build",
-            _ => "",
-        };
-        Self::refused("approval", format!("{}{advice}", chain(&error)))
-    }
-}
-
-impl From<SteerError> for CliError {
-    fn from(error: SteerError) -> Self {
-        match error {
-            SteerError::Forbidden(forbidden) => forbidden.into(),
-            SteerError::Commit(error) => error.into(),
-            refused => Self::refused("build-state", refused),
+            ConfigError::Untrusted { .. } => Self::caused("untrusted", error),
+            ConfigError::NotAnOverride(_) => Self::Usage(parted(&error.to_string())),
+            _ => Self::caused("config", error),
         }
     }
 }
@@ -344,27 +370,13 @@ impl From<RefusedAnswer> for CliError {
     }
 }
 
-impl From<RequestError> for CliError {
-    fn from(error: RequestError) -> Self {
-        let text = chain(&error);
-        let advice = match &error {
-            RequestError::Forbidden(forbidden) => return forbidden.clone().into(),
-            RequestError::State { spec, .. } if !text.contains("; ") => {
-                format!("; `ropewalk spec show {spec}` shows what became of it")
-            }
-            _ => String::new(),
-        };
-        Self::refused("specification", format!("{text}{advice}"))
-    }
-}
-
 impl From<BuildError> for CliError {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::MissingKey { .. } | BuildError::UnusableKey { .. } => {
-                Self::Credentials(error.to_string())
+                Self::Credentials(parted(&error.to_string()))
             }
-            _ => Self::refused("model", chain(&error)),
+            _ => Self::caused("model", error),
         }
     }
 }
@@ -375,7 +387,8 @@ mod tests {
 
     #[test]
     fn an_error_is_one_line_and_says_how_to_mend_it() {
-        let error = CliError::refused("store", "the disk\nis full; make  room; then go on");
+        let words = ("the disk\nis full", "make  room; then go on");
+        let error = CliError::refused("store", words);
         assert_eq!(error.to_string(), "the disk is full; make room; then go on");
         let report = error.report();
         assert_eq!(
@@ -446,6 +459,7 @@ mod tests {
             spec,
             state: SpecState::Rejected,
             what: "it cannot be rejected any more",
+            next: None,
         };
         for error in [CliError::from(already), CliError::from(gone)] {
             let next = error.report().next.unwrap_or_default();

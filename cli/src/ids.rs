@@ -61,8 +61,9 @@ impl IdText {
             1 => rows.pop().ok_or_else(unknown),
             many => Err(CliError::refused(
                 "ambiguous-id",
-                format!(
-                    "`{self}` fits {many} ids; write more digits (`ropewalk {list}` shows them)"
+                (
+                    format!("`{self}` fits {many} ids"),
+                    format!("write more digits (`ropewalk {list}` shows them)"),
                 ),
             )),
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_agents::places::Places;
 use ropewalk_config::settings::VariableName;
 use ropewalk_config::{Config, ConfigError, Environment, Loaded, Locations};
+use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::{People, Person, Stranger};
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::UserSlug;
@@ -40,9 +41,9 @@ impl Project {
         if loaded.project_file.is_none() && loaded.config.project.repo.is_none() {
             return Err(CliError::refused(
                 "no-project",
-                format!(
-                    "no `ropewalk.toml` in `{}` or above; run `ropewalk init` in your repository, or name it with `-C`",
-                    directory.display()
+                (
+                    format!("no `ropewalk.toml` in `{}` or above", directory.display()),
+                    "run `ropewalk init` in your repository, or name it with `-C`",
                 ),
             ));
         }
@@ -77,7 +78,7 @@ impl Project {
     /// Returns who sits at the keyboard.
     pub fn person(&self) -> Result<&Person, CliError> {
         let seated = self.seated.as_ref().as_ref();
-        seated.map_err(|stranger| CliError::refused("stranger", stranger))
+        seated.map_err(|stranger| CliError::refused("stranger", Words::of(stranger)))
     }
 
     /// Returns the state directory.

@@ -114,7 +114,10 @@ async fn check_store(text: &str) -> Result<String, CliError> {
     let ideas = store.count::<Idea>(Query::new()).await;
     store.close().await?;
     if ideas? > 0 {
-        let text = format!("`{location}` holds ideas already; name an empty database");
+        let text = (
+            format!("`{location}` holds ideas already"),
+            "name an empty database",
+        );
         return Err(CliError::refused("store", text));
     }
     Ok(location.to_string())
@@ -129,7 +132,10 @@ fn directory(wanted: Option<&Path>) -> Result<PathBuf, CliError> {
             .tempdir()
             .map(tempfile::TempDir::keep)
             .map_err(|error| {
-                let text = format!("no folder can be made: {error}; name one with `--dir`, or set `TMPDIR` to a writable place");
+                let text = (
+                    format!("no folder can be made: {error}"),
+                    "name one with `--dir`, or set `TMPDIR` to a writable place",
+                );
                 CliError::refused("file", text)
             }),
     }
@@ -265,12 +271,12 @@ fn tell(report: &Report, output: &Output) -> Result<(), CliError> {
     if report.ok {
         Ok(())
     } else {
-        Err(CliError::Failed(missed(&report.ideas)))
+        Err(CliError::Failed(missed(&report.ideas).into()))
     }
 }
 
 /// Says that the goal was missed, and why as far as the ideas know.
-fn missed(ideas: &[IdeaReport]) -> String {
+fn missed(ideas: &[IdeaReport]) -> (String, &'static str) {
     let reasons: Vec<&str> = ideas
         .iter()
         .filter_map(|idea| idea.build.as_ref()?.reason.as_deref())
@@ -280,7 +286,10 @@ fn missed(ideas: &[IdeaReport]) -> String {
     } else {
         format!(": {}", reasons.join(", "))
     };
-    format!("the rehearsal did not reach its goal{why}; its folder is kept")
+    (
+        format!("the rehearsal did not reach its goal{why}"),
+        "its folder is kept",
+    )
 }
 
 fn summary(idea: &IdeaReport) -> String {

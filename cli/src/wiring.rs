@@ -49,10 +49,15 @@ pub async fn git(environment: &Environment) -> Result<Git, GitError> {
 
 /// Checks that what builds Rust is there.
 pub(crate) fn check_rust(environment: &Environment) -> Result<(), CliError> {
-    transport::on_path("cargo", environment).map(drop).ok_or_else(|| {
-        let text = "`cargo` is not on the PATH, and a rehearsal builds Rust code; install Rust with rustup or your package manager";
-        CliError::refused("cargo", text)
-    })
+    transport::on_path("cargo", environment)
+        .map(drop)
+        .ok_or_else(|| {
+            let text = (
+                "`cargo` is not on the PATH, and a rehearsal builds Rust code",
+                "install Rust with rustup or your package manager",
+            );
+            CliError::refused("cargo", text)
+        })
 }
 
 /// Returns the variables that children may see.
@@ -87,7 +92,7 @@ pub fn logging(project: &Project, service: bool) -> Result<(), CliError> {
     match telemetry::init(format, filter) {
         // The first of several projects in one process has set it up.
         Ok(()) | Err(TelemetryError::Installed(_)) => Ok(()),
-        Err(error) => Err(CliError::refused("config", error)),
+        Err(error) => Err(CliError::caused("config", error)),
     }
 }
 

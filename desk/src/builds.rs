@@ -27,7 +27,7 @@ pub enum SteerError {
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
     /// Another build goes on with its work.
-    #[error("build `{build}` was amended; build `{next}` goes on with its work")]
+    #[error("build `{build}` was amended")]
     Continued {
         /// The build.
         build: BuildId,

@@ -26,34 +26,28 @@ const THAT_IS_ALL: &str = "That is all.";
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
     /// There is nothing in it.
-    #[error("the message is empty; write what you want to say")]
+    #[error("the message is empty")]
     Empty,
     /// It is too long.
-    #[error(
-        "the message has {0} bytes; {MESSAGE_BYTES} is the most, put the rest into another message"
-    )]
+    #[error("the message has {0} bytes, and {MESSAGE_BYTES} is the most")]
     TooLong(usize),
     /// No slug can be made of the title.
-    #[error("no name can be made of `{0}`; give one of `a-z 0-9 -`")]
+    #[error("no name can be made of `{0}`")]
     NoName(String),
     /// The name is taken.
-    #[error(
-        "the idea `{0}` is there already; choose another name, or go on with `ropewalk idea chat {0}`"
-    )]
+    #[error("the idea `{0}` is there already")]
     Taken(Slug),
     /// The idea was given up.
-    #[error("the idea `{0}` was abandoned; begin another with `ropewalk idea new`")]
+    #[error("the idea `{0}` was abandoned")]
     Abandoned(Slug),
     /// The conversation has come to its end.
-    #[error(
-        "the idea `{0}` is complete already; go on with `ropewalk spec generate {0}`, or say more with `ropewalk idea chat {0}`"
-    )]
+    #[error("the idea `{0}` is complete already")]
     Complete(Slug),
     /// There is no such idea.
-    #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
+    #[error("no idea is called `{0}`")]
     Unknown(Slug),
     /// There is no such session.
-    #[error("no session has the id `{0}`; `ropewalk idea list` shows the ideas")]
+    #[error("no session has the id `{0}`")]
     UnknownSession(SessionId),
     /// The store cannot be read.
     #[error(transparent)]
@@ -241,7 +235,7 @@ pub async fn is_abandoned(store: &Store, slug: &Slug) -> Result<bool, ReadError>
 #[derive(Debug, thiserror::Error)]
 pub enum AbandonError {
     /// There is no such idea.
-    #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
+    #[error("no idea is called `{0}`")]
     Unknown(Slug),
     /// It was given up before.
     #[error("the idea `{0}` was abandoned already")]
@@ -250,7 +244,7 @@ pub enum AbandonError {
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
     /// Everything of it is landed.
-    #[error("the idea `{0}` is landed; nothing of it is left to abandon")]
+    #[error("the idea `{0}` is landed, and nothing of it is left to abandon")]
     Landed(Slug),
     /// The store cannot be read.
     #[error(transparent)]

@@ -8,6 +8,7 @@
 //! that does the same on an answer takes the function that adds to a change set. To add a view: a struct that serialises to
 //! what `--json` prints, and a function that loads it, in the file of its noun below `views/`.
 
+pub mod advice;
 pub mod builds;
 pub mod dead_letters;
 pub mod ideas;

@@ -20,16 +20,16 @@ const FEEDBACK_BYTES: usize = 16 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// There is no such idea.
-    #[error("no idea is called `{0}`; `ropewalk idea list` shows them")]
+    #[error("no idea is called `{0}`")]
     UnknownIdea(Slug),
     /// The idea was given up.
-    #[error("the idea `{0}` was abandoned; begin another with `ropewalk idea new`")]
+    #[error("the idea `{0}` was abandoned")]
     Abandoned(Slug),
     /// There is no such specification.
-    #[error("no specification has the id `{0}`; `ropewalk spec list` shows them")]
+    #[error("no specification has the id `{0}`")]
     UnknownSpecification(SpecId),
     /// The idea has a specification that is still on its way.
-    #[error("the idea `{idea}` has the specification `{spec}` in state {state}; {next}")]
+    #[error("the idea `{idea}` has the specification `{spec}` in state {state}")]
     OnItsWay {
         /// The idea.
         idea: Slug,
@@ -49,12 +49,14 @@ pub enum RequestError {
         state: SpecState,
         /// What cannot be done and why.
         what: &'static str,
+        /// What can be done.
+        next: Option<&'static str>,
     },
     /// The person may not do this.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
     /// There is nothing in the text, or too much.
-    #[error("the text is empty or longer than {FEEDBACK_BYTES} bytes; say what to change")]
+    #[error("the text is empty or longer than {FEEDBACK_BYTES} bytes")]
     Text,
     /// The store cannot be read.
     #[error(transparent)]
@@ -68,7 +70,7 @@ pub enum RequestError {
 #[derive(Debug, thiserror::Error)]
 pub enum ApproveError {
     /// There is no such specification.
-    #[error("no specification has the id `{0}`; `ropewalk spec list` shows them")]
+    #[error("no specification has the id `{0}`")]
     Unknown(SpecId),
     /// Somebody was first.
     #[error("specification `{spec}` was already approved by {by} at {at}")]
@@ -81,9 +83,7 @@ pub enum ApproveError {
         at: String,
     },
     /// The hash is not that of the newest revision.
-    #[error(
-        "`{given}` is not the newest revision of specification `{spec}`; read revision {revision} and approve `{newest}`"
-    )]
+    #[error("`{given}` is not the newest revision of specification `{spec}`")]
     Stale {
         /// The specification.
         spec: SpecId,
@@ -98,10 +98,10 @@ pub enum ApproveError {
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
     /// The idea was given up.
-    #[error("the idea `{0}` was abandoned; nothing of it is built any more")]
+    #[error("the idea `{0}` was abandoned, and nothing of it is built any more")]
     Abandoned(Slug),
     /// There is nothing to approve.
-    #[error("specification `{spec}` is {state}; only a generated one can be approved")]
+    #[error("specification `{spec}` is {state}, and only a generated one can be approved")]
     NotReady {
         /// The specification.
         spec: SpecId,
@@ -250,19 +250,22 @@ pub async fn add_revision(
     if is_abandoned(&context.store, &found.idea).await? {
         return Err(RequestError::Abandoned(found.idea.clone()));
     }
-    let refused = |what| RequestError::State {
+    let refused = |what, next| RequestError::State {
         spec: found.id,
         state: found.state,
         what,
+        next: Some(next),
     };
     if found.state == SpecState::Approved && !build_is_at_rest(context, found.id).await? {
         return Err(refused(
-            "its build comes first; wait for its end, or stop it with `ropewalk build stop`",
+            "its build comes first",
+            "wait for its end, or stop it with `ropewalk build stop`",
         ));
     }
     if found.state == SpecState::Draft || found.revision == 0 {
         return Err(refused(
-            "there is no revision to change; ask for a specification with `ropewalk spec generate`",
+            "there is no revision to change",
+            "ask for a specification with `ropewalk spec generate`",
         ));
     }
     let mut after = found.record.clone();
@@ -312,6 +315,7 @@ pub async fn reject(
             spec,
             state: found.state,
             what: "it cannot be rejected any more",
+            next: None,
         })?;
         let after = Specification {
             state,

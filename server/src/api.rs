@@ -87,12 +87,18 @@ fn resources() -> OpenApiRouter<Shared> {
 }
 
 async fn nowhere() -> Response {
-    let text = "there is nothing here; `GET /api/openapi.json` shows what there is";
+    let text = (
+        "there is nothing here",
+        "`GET /api/openapi.json` shows what there is",
+    );
     Problem::new(StatusCode::NOT_FOUND, "unknown-path", text).into_response()
 }
 
 async fn no_such_method() -> Response {
-    let text = "this cannot be done here; `GET /api/openapi.json` shows what can";
+    let text = (
+        "this cannot be done here",
+        "`GET /api/openapi.json` shows what can",
+    );
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "unknown-path", text).into_response()
 }
 

@@ -70,15 +70,20 @@ fn admitted(shared: &Shared, request: &Request) -> Result<(), (Problem, Option<D
     let headers = request.headers();
     let host = text(headers, &header::HOST).unwrap_or_default();
     if !shared.hosts.has(host) {
-        let text =
-            "this server is not called so; name its own address, or add the name to `server.hosts`";
+        let text = (
+            "this server is not called so",
+            "name its own address, or add the name to `server.hosts`",
+        );
         let problem = Problem::new(StatusCode::FORBIDDEN, "host", text);
         return Err((problem, None));
     }
     if headers.contains_key(header::ORIGIN)
         && !text(headers, &header::ORIGIN).is_some_and(|origin| shared.hosts.has_origin(origin))
     {
-        let text = "a page of somebody else may not ask here; open one of this server";
+        let text = (
+            "a page of somebody else may not ask here",
+            "open one of this server",
+        );
         let problem = Problem::new(StatusCode::FORBIDDEN, "origin", text);
         return Err((problem, None));
     }
@@ -90,7 +95,7 @@ fn admitted(shared: &Shared, request: &Request) -> Result<(), (Problem, Option<D
 }
 
 fn too_many() -> Problem {
-    let text = "too many requests; wait as long as `Retry-After` says";
+    let text = ("too many requests", "wait as long as `Retry-After` says");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many", text)
 }
 
@@ -154,7 +159,7 @@ pub(crate) async fn here(request: Request, next: Next) -> Response {
     if peer.is_some_and(|Peer(address)| address.ip().is_loopback()) {
         return next.run(request).await;
     }
-    let text = "this is told on the machine itself alone; ask there";
+    let text = ("this is told on the machine itself alone", "ask there");
     Problem::new(StatusCode::FORBIDDEN, "forbidden", text).into_response()
 }
 
@@ -189,8 +194,9 @@ fn who(shared: &Shared, request: &Request) -> Result<(Person, Csrf), (Problem, O
 }
 
 fn unknown(what: &str) -> Problem {
-    let text = format!(
-        "{what}; open the link that `ropewalk up` shows, or send `Authorization: Bearer TOKEN`"
+    let text = (
+        what,
+        "open the link that `ropewalk up` shows, or send `Authorization: Bearer TOKEN`",
     );
     Problem::new(StatusCode::UNAUTHORIZED, "credentials", text)
 }

@@ -57,8 +57,10 @@ impl Asked {
     ) -> Result<Self, Problem> {
         let key = key.to_str().unwrap_or_default();
         if key.is_empty() || key.len() > LONGEST {
-            let text =
-                format!("`Idempotency-Key` is 1 to {LONGEST} printable characters; send another");
+            let text = (
+                format!("`Idempotency-Key` is 1 to {LONGEST} printable characters"),
+                "send another",
+            );
             return Err(Problem::usage(text));
         }
         let mut asked = format!("{method} {uri}\n").into_bytes();
@@ -82,11 +84,17 @@ pub(crate) async fn once(
         Ok(Claim::New) => {}
         Ok(Claim::Answered(answer)) => return replay(answer),
         Ok(Claim::Open) => {
-            let text = "this was asked under the same key, and how it ended is not known; look what happened, then use a new key";
+            let text = (
+                "this was asked under the same key, and how it ended is not known",
+                "look what happened, then use a new key",
+            );
             return Problem::new(StatusCode::CONFLICT, "idempotency", text).into_response();
         }
         Ok(Claim::Other) => {
-            let text = "something else was asked under the same key; use a new one";
+            let text = (
+                "something else was asked under the same key",
+                "use a new one",
+            );
             return Problem::new(StatusCode::CONFLICT, "idempotency", text).into_response();
         }
         Err(problem) => return problem.into_response(),

@@ -40,7 +40,7 @@ impl Part {
             return Ok(usize::try_from(limit).unwrap_or(usize::MAX));
         }
         Err(Problem::usage(format!(
-            "`limit` must lie between 1 and {MOST}; it is {limit}"
+            "`limit` must lie between 1 and {MOST}, and it is {limit}"
         )))
     }
 
@@ -56,7 +56,10 @@ impl Part {
             Some(cursor) => {
                 let found = all.iter().position(|item| key(item) == *cursor);
                 1 + found.ok_or_else(|| {
-                    Problem::usage("`cursor` names no entry of this list; begin again without it")
+                    Problem::usage((
+                        "`cursor` names no entry of this list",
+                        "begin again without it",
+                    ))
                 })?
             }
         };

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use ropewalk_desk::advice::{Advice, Words};
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::people::Forbidden;
@@ -52,13 +53,9 @@ pub(crate) struct Body {
 }
 
 impl Problem {
-    /// Returns a problem in words of our own; what follows the first `; ` says how to mend it.
-    pub(crate) fn new(status: StatusCode, code: &'static str, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let (message, next) = match text.split_once("; ") {
-            Some((message, next)) => (message.to_owned(), Some(next.to_owned())),
-            None => (text, None),
-        };
+    /// Returns a problem: what is wrong, alone or with how to mend it.
+    pub(crate) fn new(status: StatusCode, code: &'static str, words: impl Into<Words>) -> Self {
+        let Words { message, next } = words.into();
         Self {
             status,
             code,
@@ -67,22 +64,28 @@ impl Problem {
         }
     }
 
+    /// Returns the problem that an error is which knows how it is mended.
+    fn of(status: StatusCode, code: &'static str, error: &impl Advice) -> Self {
+        Self::new(status, code, Words::of(error))
+    }
+
     /// Says that the request itself cannot be understood.
-    pub(crate) fn usage(text: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "usage", text)
+    pub(crate) fn usage(words: impl Into<Words>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "usage", words)
     }
 
     /// Says that nothing here has this id; `list` is where to look.
     pub(crate) fn unknown(noun: &str, id: &str, list: &str) -> Self {
         let id: String = id.chars().take(80).collect();
-        let text = format!("no {noun} is called `{id}`; `GET {list}` shows what there is");
-        Self::new(StatusCode::NOT_FOUND, "unknown-id", text)
+        let message = format!("no {noun} is called `{id}`");
+        let next = format!("`GET {list}` shows what there is");
+        Self::new(StatusCode::NOT_FOUND, "unknown-id", (message, next))
     }
 
     /// Says that this program failed; the reason is for its log alone.
     pub(crate) fn failed(reason: &dyn std::fmt::Display) -> Self {
         error!("a request failed: {reason}");
-        let text = "the request failed, and the log says why; try again";
+        let text = ("the request failed, and the log says why", "try again");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text)
     }
 }
@@ -125,12 +128,15 @@ impl From<CommitError> for Problem {
             CommitError::Conflict { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "store",
-                "somebody changed this in the same moment; look at it again",
+                (
+                    "somebody changed this in the same moment",
+                    "look at it again",
+                ),
             ),
             CommitError::Closing => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "store",
-                "the program is about to stop; try again once it runs",
+                ("the program is about to stop", "try again once it runs"),
             ),
             error => Self::failed(&error),
         }
@@ -139,7 +145,7 @@ impl From<CommitError> for Problem {
 
 impl From<Forbidden> for Problem {
     fn from(error: Forbidden) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())
+        Self::of(StatusCode::FORBIDDEN, "forbidden", &error)
     }
 }
 
@@ -156,7 +162,7 @@ impl From<ChatError> for Problem {
                 StatusCode::CONFLICT
             }
         };
-        Self::new(status, "idea", error.to_string())
+        Self::of(status, "idea", &error)
     }
 }
 
@@ -169,7 +175,7 @@ impl From<AbandonError> for Problem {
             AbandonError::Unknown(_) => StatusCode::NOT_FOUND,
             AbandonError::Already(_) | AbandonError::Landed(_) => StatusCode::CONFLICT,
         };
-        Self::new(status, "idea-state", error.to_string())
+        Self::of(status, "idea-state", &error)
     }
 }
 
@@ -178,7 +184,7 @@ impl From<SteerError> for Problem {
         match error {
             SteerError::Commit(error) => error.into(),
             SteerError::Forbidden(error) => error.into(),
-            error => Self::new(StatusCode::CONFLICT, "build-state", error.to_string()),
+            error => Self::of(StatusCode::CONFLICT, "build-state", &error),
         }
     }
 }
@@ -197,7 +203,7 @@ impl From<RequestError> for Problem {
             | RequestError::OnItsWay { .. }
             | RequestError::State { .. } => StatusCode::CONFLICT,
         };
-        Self::new(status, "specification", error.to_string())
+        Self::of(status, "specification", &error)
     }
 }
 
@@ -213,7 +219,7 @@ impl From<ApproveError> for Problem {
             | ApproveError::Abandoned(_)
             | ApproveError::NotReady { .. } => StatusCode::CONFLICT,
         };
-        Self::new(status, "approval", error.to_string())
+        Self::of(status, "approval", &error)
     }
 }
 
@@ -221,7 +227,7 @@ impl From<CompareError> for Problem {
     fn from(error: CompareError) -> Self {
         match error {
             CompareError::Read(error) => error.into(),
-            error => Self::new(StatusCode::NOT_FOUND, "unknown-id", error.to_string()),
+            error => Self::of(StatusCode::NOT_FOUND, "unknown-id", &error),
         }
     }
 }
@@ -241,7 +247,7 @@ impl From<RefusedAnswer> for Problem {
             | AnswerError::NotAChoice { .. }
             | AnswerError::WordsMissing { .. } => StatusCode::BAD_REQUEST,
         };
-        Self::new(status, "question", error.to_string())
+        Self::of(status, "question", &error)
     }
 }
 
@@ -250,12 +256,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_do_is_told_from_what_is_wrong() {
-        let problem = Problem::new(StatusCode::CONFLICT, "idea", "it is\nthere; take another");
+    fn what_to_do_is_told_from_what_is_wrong_whatever_somebody_wrote() {
+        let refused = Problem::from(ChatError::NoName("a; b".to_owned()));
         assert_eq!(
-            (problem.message.as_str(), problem.next.as_deref()),
-            ("it is\nthere", Some("take another"))
+            (refused.message.as_str(), refused.next.as_deref()),
+            (
+                "no name can be made of `a; b`",
+                Some("give one of `a-z 0-9 -`")
+            )
         );
-        assert_eq!(one_line(&problem.message), "it is there");
+        let unknown = Problem::unknown("build", "a; b", "/api/builds");
+        assert_eq!(unknown.message, "no build is called `a; b`");
+        assert_eq!(one_line("it is\nthere"), "it is there");
     }
 }

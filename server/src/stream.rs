@@ -43,7 +43,7 @@ pub(crate) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
         return Ok(None);
     };
     let position = last.to_str().ok().and_then(|text| text.parse().ok());
-    let text = "`Last-Event-ID` is no position; begin again without it";
+    let text = ("`Last-Event-ID` is no position", "begin again without it");
     position.map(Some).ok_or_else(|| Problem::usage(text))
 }
 
@@ -53,11 +53,11 @@ pub(crate) async fn open(
     filter: EventFilter,
     after: Option<i64>,
 ) -> Result<Response, Problem> {
-    let text = "too many listen already; close some of them";
+    let text = ("too many listen already", "close some of them");
     let place = Arc::clone(&shared.streams).try_acquire_owned();
     let place = place.map_err(|_| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many", text))?;
     let live = shared.services.bus.live().subscribe();
-    let text = "the program is about to stop; try again once it runs";
+    let text = ("the program is about to stop", "try again once it runs");
     let tail = shared.tail.listen().await;
     let tail = tail.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", text))?;
     let reader = Reader {

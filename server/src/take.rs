@@ -20,7 +20,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
-            let text = "the body must be JSON; send `Content-Type: application/json`";
+            let text = (
+                "the body must be JSON",
+                "send `Content-Type: application/json`",
+            );
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return Err(Problem::new(status, "usage", text));
         }
@@ -69,7 +72,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let person = parts.extensions.get::<Person>().cloned();
-        let text = "nobody is logged in; open the link that `ropewalk up` shows";
+        let text = (
+            "nobody is logged in",
+            "open the link that `ropewalk up` shows",
+        );
         person
             .map(Self)
             .ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "credentials", text))

@@ -426,7 +426,9 @@ async fn what_is_not_generated_cannot_be_approved_and_is_asked_for_once() {
         .await
         .unwrap_err();
     assert!(
-        early.to_string().contains("is draft; only a generated one"),
+        early
+            .to_string()
+            .contains("is draft, and only a generated one"),
         "{early}"
     );
 }

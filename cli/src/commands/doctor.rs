@@ -101,9 +101,9 @@ impl Doctor {
         if failed == 0 {
             return Ok(());
         }
-        let text = format!(
-            "{failed} of {} checks failed; mend what they name",
-            findings.len()
+        let text = (
+            format!("{failed} of {} checks failed", findings.len()),
+            "mend what they name",
         );
         Err(CliError::refused("doctor", text))
     }
@@ -158,7 +158,10 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
     match store.check().await? {
         Health::Intact => {}
         Health::Damaged(finding) => {
-            let text = format!("the database is damaged ({finding}); restore the newest backup");
+            let text = (
+                format!("the database is damaged ({finding})"),
+                "restore the newest backup",
+            );
             return Err(CliError::refused("store", text));
         }
     }

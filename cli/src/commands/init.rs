@@ -46,9 +46,9 @@ impl Init {
         let directory = app.directory()?;
         let file = directory.join(PROJECT_FILE);
         if file.symlink_metadata().is_ok() {
-            let text = format!(
-                "`{}` is there already; edit it, or remove it first",
-                file.display()
+            let text = (
+                format!("`{}` is there already", file.display()),
+                "edit it, or remove it first",
             );
             return Err(CliError::refused("exists", text));
         }
@@ -103,9 +103,12 @@ impl Init {
             return if locations.state.exists() {
                 Err(CliError::refused(
                     "exists",
-                    format!(
-                        "a project named `{name}` has its state in `{}`; choose another name",
-                        locations.state.display()
+                    (
+                        format!(
+                            "a project named `{name}` has its state in `{}`",
+                            locations.state.display()
+                        ),
+                        "choose another name",
                     ),
                 ))
             } else {
@@ -129,7 +132,10 @@ impl Init {
         }
         Err(CliError::refused(
             "exists",
-            format!("too many projects named `{base}`; give one with `--name`"),
+            (
+                format!("too many projects named `{base}`"),
+                "give one with `--name`",
+            ),
         ))
     }
 }
@@ -193,7 +199,7 @@ fn create(path: &Path, text: &str) -> Result<(), CliError> {
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => CliError::refused(
             "exists",
-            format!("`{}` is there already; edit it", path.display()),
+            (format!("`{}` is there already", path.display()), "edit it"),
         ),
         _ => CliError::file(path, &error),
     })

@@ -77,17 +77,23 @@ fn agrees(hash: &ContentHash, request: &TrustRequest) -> Result<bool, CliError> 
     if *hash == request.hash {
         return Ok(true);
     }
-    let text = format!(
-        "`{}` does not ask for that, or no longer; read what it asks for with `ropewalk trust`",
-        request.file.display()
+    let text = (
+        format!(
+            "`{}` does not ask for that, or no longer",
+            request.file.display()
+        ),
+        "read what it asks for with `ropewalk trust`",
     );
     Err(CliError::refused("untrusted", text))
 }
 
 fn refusal(request: &TrustRequest) -> CliError {
-    let text = format!(
-        "nothing was trusted; read the keys, then allow exactly these with `ropewalk trust --hash {}`",
-        request.hash
+    let text = (
+        "nothing was trusted",
+        format!(
+            "read the keys, then allow exactly these with `ropewalk trust --hash {}`",
+            request.hash
+        ),
     );
     CliError::refused("untrusted", text)
 }

@@ -136,7 +136,10 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
         (Ok(shipped), _) => Some(shipped),
         (Err(_), Some(_)) => None,
         (Err(error), None) => {
-            let text = format!("{error}; add `[providers.{name}]` with its `kind`");
+            let text = (
+                error.to_string(),
+                format!("add `[providers.{name}]` with its `kind`"),
+            );
             return Err(CliError::refused("model", text));
         }
     };

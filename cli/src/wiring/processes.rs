@@ -35,9 +35,9 @@ impl Place {
                 });
             }
         }
-        let text = format!(
-            "{MOST} processes run on `{}` already; stop one first",
-            state.display()
+        let text = (
+            format!("{MOST} processes run on `{}` already", state.display()),
+            "stop one first",
         );
         Err(CliError::refused("running", text))
     }

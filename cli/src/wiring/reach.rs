@@ -135,8 +135,9 @@ impl Reach {
             }
             self.pause().await?;
         }
-        let text = format!(
-            "the process that runs on this state does not run the agent `{role}`; stop it, or run `ropewalk up` instead"
+        let text = (
+            format!("the process that runs on this state does not run the agent `{role}`"),
+            "stop it, or run `ropewalk up` instead",
         );
         Err(CliError::refused(RUNNING, text))
     }

@@ -53,7 +53,7 @@ fn egress(project: &Project, environment: &Environment) -> Result<Egress, CliErr
     Ok(Egress {
         hosts,
         package_hosts: config.sandbox.package_hosts.clone(),
-        upstream: upstream.map_err(|error| CliError::refused("proxy", error))?,
+        upstream: upstream.map_err(|error| CliError::caused("proxy", error))?,
         outside: Arc::new(Internet),
     })
 }

@@ -33,8 +33,8 @@ pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
             warn!("the API is not served: {error}");
             Ok(None)
         }
-        Err(error @ ListenError::Taken(_)) => Err(CliError::refused("address-taken", error)),
-        Err(error) => Err(CliError::refused("address", error)),
+        Err(error @ ListenError::Taken(_)) => Err(CliError::caused("address-taken", error)),
+        Err(error) => Err(CliError::caused("address", error)),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn bus(
         Transport::Nats => {
             let server = SupervisedServer::start(project.state(), &services.supervisor)
                 .await
-                .map_err(|error| CliError::refused("bus", error))?;
+                .map_err(|error| CliError::caused("bus", error))?;
             TransportOptions::JetStream(jetstream(project, server.url()))
         }
     };
@@ -55,13 +55,19 @@ pub(super) async fn bus(
 pub(super) fn check_shared(project: &Project) -> Result<(), CliError> {
     let config = project.config();
     if config.store.location == StoreLocation::Sqlite {
-        let text = "`ropewalk agent` shares one store with other processes, and `store.location` is `sqlite`; name a PostgreSQL database in `ropewalk.toml` or with `--store postgres://…`";
+        let text = (
+            "`ropewalk agent` shares one store with other processes, and `store.location` is `sqlite`",
+            "name a PostgreSQL database in `ropewalk.toml` or with `--store postgres://…`",
+        );
         return Err(CliError::refused("store", text));
     }
     if !matches!(config.bus.transport, Transport::NatsAt(_)) {
-        let text = format!(
-            "`ropewalk agent` shares one bus with other processes, and `bus.transport` is `{}`; name a NATS server in `ropewalk.toml` or with `--bus nats://…`",
-            config.bus.transport
+        let text = (
+            format!(
+                "`ropewalk agent` shares one bus with other processes, and `bus.transport` is `{}`",
+                config.bus.transport
+            ),
+            "name a NATS server in `ropewalk.toml` or with `--bus nats://…`",
         );
         return Err(CliError::refused("bus", text));
     }
@@ -115,8 +121,9 @@ fn login(project: &Project, environment: &Environment) -> Result<Auth, CliError>
         .secret(variable)
         .map(Auth::Token)
         .ok_or_else(|| {
-            CliError::Credentials(format!(
-                "the environment variable `{variable}` of `bus.token_variable` is not set; set it, or log in with a file"
+            CliError::credentials((
+                format!("the environment variable `{variable}` of `bus.token_variable` is not set"),
+                "set it, or log in with a file",
             ))
         })
 }
@@ -146,9 +153,9 @@ pub fn check_login(
             continue;
         };
         std::fs::read(&path).map_err(|error| {
-            let text = format!(
-                "bus.{key}: cannot read `{}`: {error}; check the path, and who may read it",
-                path.display()
+            let text = (
+                format!("bus.{key}: cannot read `{}`: {error}", path.display()),
+                "check the path, and who may read it",
             );
             CliError::refused("bus", text)
         })?;
@@ -178,13 +185,19 @@ pub async fn check_bus(
     match transport {
         Transport::Embedded => Ok("embedded, in process".to_owned()),
         Transport::Nats => on_path("nats-server", environment).ok_or_else(|| {
-            let text = "`nats-server` is not on the PATH; install version 2.10.23 or newer, or use the embedded bus";
+            let text = (
+                "`nats-server` is not on the PATH",
+                "install version 2.10.23 or newer, or use the embedded bus",
+            );
             CliError::refused("bus", text)
         }),
         Transport::NatsAt(url) => {
             let address = address(url);
             let silent = |reason: String| {
-                let text = format!("no NATS server answers at `{address}` ({reason}); start it or name another one");
+                let text = (
+                    format!("no NATS server answers at `{address}` ({reason})"),
+                    "start it or name another one",
+                );
                 CliError::refused("bus", text)
             };
             match tokio::time::timeout(CHECK_LIMIT, greeting(&address)).await {

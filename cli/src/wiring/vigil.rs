@@ -82,14 +82,18 @@ impl Vigil {
                 Some(since) if now - since < PATIENCE => Ok(None),
                 Some(_) => Err(CliError::refused(
                     PUT_OFF,
-                    format!(
-                        "{outcome} yet: {reason}; it is kept, and `ropewalk up` goes on with it once that is over"
+                    (
+                        format!("{outcome} yet: {reason}"),
+                        "it is kept, and `ropewalk up` goes on with it once that is over",
                     ),
                 )),
             },
             Standing::Dead { key, error } => Err(CliError::refused(
                 UNHANDLED,
-                format!("{outcome}: {error}; mend that, then `ropewalk dead-letter replay {key}`"),
+                (
+                    format!("{outcome}: {error}"),
+                    format!("mend that, then `ropewalk dead-letter replay {key}`"),
+                ),
             )),
         }
     }

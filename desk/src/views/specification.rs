@@ -80,10 +80,10 @@ pub struct RevisionDifference {
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// There is only one.
-    #[error("specification {0} has one revision; there is nothing to compare it with")]
+    #[error("specification {0} has one revision, and there is nothing to compare it with")]
     Alone(SpecId),
     /// There is no such revision.
-    #[error("specification {spec} has no revision {number}; its newest is {newest}")]
+    #[error("specification {spec} has no revision {number}")]
     Missing {
         /// The specification.
         spec: SpecId,

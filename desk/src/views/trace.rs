@@ -103,7 +103,7 @@ pub struct Origin {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// Several begin so.
-    #[error("`{wanted}` fits several commits: {names}; write more digits")]
+    #[error("`{wanted}` fits several commits: {names}")]
     Ambiguous {
         /// What was looked for.
         wanted: String,

@@ -13,12 +13,10 @@ use crate::context::Context;
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     /// No question has this id.
-    #[error("no question has the id `{0}`; `ropewalk question list` shows the open ones")]
+    #[error("no question has the id `{0}`")]
     Unknown(QuestionId),
     /// The question is closed; what was said is kept and changes nothing.
-    #[error(
-        "question `{id}` is already {state}{by}; your answer is kept beside it and changes nothing"
-    )]
+    #[error("question `{id}` is already {state}{by}")]
     Closed {
         /// The question.
         id: QuestionId,
@@ -28,15 +26,13 @@ pub enum AnswerError {
         by: String,
     },
     /// The answer is empty.
-    #[error("the answer is empty and decides nothing; answer with {choices}")]
+    #[error("the answer is empty and decides nothing")]
     Empty {
         /// What would be an answer.
         choices: String,
     },
     /// The answer is none of the choices.
-    #[error(
-        "`{text}` is none of the choices of question `{id}` and decides nothing; answer with {choices}"
-    )]
+    #[error("`{text}` is none of the choices of question `{id}` and decides nothing")]
     NotAChoice {
         /// The question.
         id: QuestionId,
@@ -46,9 +42,7 @@ pub enum AnswerError {
         choices: String,
     },
     /// The choice takes words, and none were given.
-    #[error(
-        "`{choice}` decides nothing without your words; answer with `{choice}` and what you want to say"
-    )]
+    #[error("`{choice}` decides nothing without your words")]
     WordsMissing {
         /// The choice.
         choice: ChoiceId,

@@ -41,7 +41,7 @@ impl Which {
     /// Returns the position to go on after.
     fn position(&self) -> Result<Option<i64>, Problem> {
         let position = self.cursor.as_deref().map(|cursor| {
-            let text = "`cursor` is no position; begin again without it";
+            let text = ("`cursor` is no position", "begin again without it");
             cursor.parse::<i64>().map_err(|_| Problem::usage(text))
         });
         position.transpose()
@@ -50,7 +50,10 @@ impl Which {
     /// Returns the filter for this.
     pub(crate) fn filter(&self) -> Result<EventFilter, Problem> {
         let pattern = self.event_type.as_deref().map(|text| {
-            let none = "no event type is called so; write for example `task.failed` or `alert.*`";
+            let none = (
+                "no event type is called so",
+                "write for example `task.failed` or `alert.*`",
+            );
             EventPattern::known(text).ok_or_else(|| Problem::usage(none))
         });
         let source = self

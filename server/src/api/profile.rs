@@ -42,7 +42,7 @@ pub(crate) async fn login(
     let (peer, now) = (peer(&request), shared.services.clock.now());
     let headers = request.headers().clone();
     if shared.rates().rests(Kind::Wrong, &peer, now).is_some() {
-        let text = "too many links that do not work; wait a while";
+        let text = ("too many links that do not work", "wait a while");
         return Err(Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too-many",
@@ -52,7 +52,10 @@ pub(crate) async fn login(
     let code = code.map(|Query(code)| code.code).unwrap_or_default();
     let Some((login, secret)) = shared.logins().enter(&code, now) else {
         shared.rates().count(Kind::Wrong, &peer, now).ok();
-        let text = "this link was used or has grown old; start `ropewalk up` again for another";
+        let text = (
+            "this link was used or has grown old",
+            "start `ropewalk up` again for another",
+        );
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "credentials", text));
     };
     let person = shared.people.named(login.person.as_str());

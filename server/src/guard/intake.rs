@@ -47,7 +47,10 @@ pub(crate) async fn intake(
         Ok(Ok(response)) => response,
         Ok(Err(_)) => Problem::failed(&"the request was dropped").into_response(),
         Err(_) => {
-            let text = "the answer takes too long, and what was asked may still happen; look before you ask again";
+            let text = (
+                "the answer takes too long, and what was asked may still happen",
+                "look before you ask again",
+            );
             Problem::new(StatusCode::GATEWAY_TIMEOUT, "slow", text).into_response()
         }
     }
@@ -76,13 +79,13 @@ async fn read(headers: &axum::http::HeaderMap, body: Body) -> Result<Bytes, Prob
         // A body that breaks off has nobody left to be told.
         Ok(Err(_)) => Err(too_large()),
         Err(_) => {
-            let text = "the body did not come in time; send it at once";
+            let text = ("the body did not come in time", "send it at once");
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow", text))
         }
     }
 }
 
 fn too_large() -> Problem {
-    let text = format!("a body has at most {MOST} bytes; send less");
+    let text = (format!("a body has at most {MOST} bytes"), "send less");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
 }

@@ -51,7 +51,7 @@ impl Show {
         }
         let wanted = self.commit.as_deref().unwrap_or_default();
         let origin = trace.commit(wanted).map_err(|error| match error {
-            FindError::Ambiguous { .. } => CliError::refused("ambiguous-id", error),
+            FindError::Ambiguous { .. } => CliError::advised("ambiguous-id", error),
             FindError::Name(error) => error.into(),
         })?;
         let list = format!("build show {}", build.id);

@@ -74,25 +74,31 @@ async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, Cli
         return Ok(None);
     };
     let of_spec = Query::new().equal("spec", spec.id.to_string());
-    let advice = match desk.store.list::<Build>(of_spec).await?.pop() {
-        Some(build) => format!(
-            "is the specification of build `{0}`; name that: `{0}`",
-            build.id
+    let (what, next) = match desk.store.list::<Build>(of_spec).await?.pop() {
+        Some(build) => (
+            format!("is the specification of build `{}`", build.id),
+            format!("name that: `{}`", build.id),
         ),
         None => match &spec.hash {
-            Some(hash) if spec.state == SpecState::Generated => format!(
-                "is a specification that is generated, not approved; `ropewalk spec approve {} --hash {hash}` begins its build",
-                spec.id
+            Some(hash) if spec.state == SpecState::Generated => (
+                "is a specification that is generated, not approved".to_owned(),
+                format!(
+                    "`ropewalk spec approve {} --hash {hash}` begins its build",
+                    spec.id
+                ),
             ),
-            _ => format!(
-                "is a specification that is {}, and has no build; `ropewalk spec show {}` shows more",
-                spec.state, spec.id
+            _ => (
+                format!(
+                    "is a specification that is {}, and has no build",
+                    spec.state
+                ),
+                format!("`ropewalk spec show {}` shows more", spec.id),
             ),
         },
     };
     Ok(Some(CliError::refused(
         "unknown-id",
-        format!("`{id}` {advice}"),
+        (format!("`{id}` {what}"), next),
     )))
 }
 

@@ -58,9 +58,9 @@ impl Tell {
         };
         let hearing: Vec<&Versioned<Task>> = tasks.iter().filter(hears).collect();
         if hearing.is_empty() {
-            let said = format!(
-                "no task of build {} is open; `ropewalk build show {0}` shows them",
-                build.id
+            let said = (
+                format!("no task of build {} is open", build.id),
+                format!("`ropewalk build show {}` shows them", build.id),
             );
             return Err(CliError::refused("task-state", said));
         }

@@ -63,9 +63,9 @@ fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
     wiring::location(project)?;
     let repository = &project.locations.repository;
     if !repository.is_dir() {
-        let text = format!(
-            "project.repo: `{}` is no directory; name your repository",
-            repository.display()
+        let text = (
+            format!("project.repo: `{}` is no directory", repository.display()),
+            "name your repository",
         );
         return Err(CliError::refused("config", text));
     }
@@ -76,14 +76,14 @@ fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
     };
     for check in wiring::check_models(project, &app.environment, &Clock::system()) {
         match check.fault {
-            Some(CliError::Credentials(missing)) => warnings.push(missing),
+            Some(CliError::Credentials(missing)) => warnings.push(missing.to_string()),
             Some(fault) => return Err(fault),
             None => {}
         }
     }
     match wiring::check_login(project, &app.environment) {
         Ok(_) => {}
-        Err(CliError::Credentials(missing)) => warnings.push(missing),
+        Err(CliError::Credentials(missing)) => warnings.push(missing.to_string()),
         Err(fault) => return Err(fault),
     }
     warnings.extend(unused(&project.config().bus));

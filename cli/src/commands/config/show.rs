@@ -19,7 +19,10 @@ impl Show {
         if let Some(prefix) = &self.prefix {
             entries.retain(|entry| entry.key.starts_with(prefix.as_str()));
             if entries.is_empty() {
-                let text = format!("no key begins with `{prefix}`; see `ropewalk config show`");
+                let text = (
+                    format!("no key begins with `{prefix}`"),
+                    "see `ropewalk config show`",
+                );
                 return Err(CliError::refused("unknown-key", text));
             }
         }

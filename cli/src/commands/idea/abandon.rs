@@ -31,7 +31,7 @@ impl Abandon {
             .await
             .map_err(|refused| match refused {
                 AbandonError::Forbidden(forbidden) => forbidden.into(),
-                refused => CliError::refused("idea-state", refused),
+                refused => CliError::advised("idea-state", refused),
             })?;
         desk.poke_or_say(&app.output)?;
         let done = Done { idea: self.slug };

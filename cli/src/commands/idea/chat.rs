@@ -77,7 +77,10 @@ impl Chat {
                 },
                 Ok(None) => return ended(unanswered),
                 Err(error) => {
-                    let text = format!("cannot read what you say: {error}; write UTF-8 text");
+                    let text = (
+                        format!("cannot read what you say: {error}"),
+                        "write UTF-8 text",
+                    );
                     return Err(CliError::refused("input", text));
                 }
             }
@@ -293,8 +296,9 @@ fn ended(mut unanswered: Vec<CliError>) -> Result<(), CliError> {
     if number == 1 {
         return Err(last);
     }
-    let text = format!(
-        "{number} messages were not answered; `ropewalk dead-letter list` shows why, and `ropewalk dead-letter replay ID` tries again"
+    let text = (
+        format!("{number} messages were not answered"),
+        "`ropewalk dead-letter list` shows why, and `ropewalk dead-letter replay ID` tries again",
     );
     Err(CliError::refused(UNHANDLED, text))
 }

@@ -100,8 +100,8 @@ fn ask(app: &App, question: &Question) -> Result<String, CliError> {
     }
     if !app.can_ask() {
         let choices = choices_told(question);
-        let text = format!("an answer is missing; add {choices}");
-        return Err(CliError::Usage(text));
+        let text = ("an answer is missing", format!("add {choices}"));
+        return Err(CliError::usage(text));
     }
     app.output.note(&human(question))?;
     let answered = if question.choices.is_empty() || question.free_text {

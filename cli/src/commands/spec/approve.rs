@@ -97,18 +97,21 @@ fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
     let (Some(newest), SpecState::Generated | SpecState::Approved) = (&spec.hash, spec.state)
     else {
         let text = format!(
-            "specification `{}` is {}; only a generated one can be approved",
+            "specification `{}` is {}, and only a generated one can be approved",
             spec.id, spec.state
         );
         return Err(CliError::refused("approval", text));
     };
     let price = Price::told(spec.price.as_ref());
     if !app.can_ask() {
-        let text = format!(
-            "an approval names what it approves (price {price}); read `ropewalk spec show {}`, then add `--hash {newest}`",
-            spec.id
+        let text = (
+            format!("an approval names what it approves (price {price})"),
+            format!(
+                "read `ropewalk spec show {}`, then add `--hash {newest}`",
+                spec.id
+            ),
         );
-        return Err(CliError::Usage(text));
+        return Err(CliError::usage(text));
     }
     app.output.note(&format!(
         "revision {} of `{}`\nhash   {newest}\nprice  {price}",

@@ -29,7 +29,7 @@ impl Diff {
             .await?;
         let compared = specification::compare(&desk.store, &spec, self.from, self.to)
             .await
-            .map_err(|error| CliError::refused("revision", error.to_string()))?;
+            .map_err(|error| CliError::advised("revision", error))?;
         app.output.show(&compared, |compared| {
             if compared.difference.is_empty() {
                 format!(

@@ -43,26 +43,29 @@ fn read(from: &Path) -> Result<String, CliError> {
     } else {
         format!("`{}`", from.display())
     };
-    let refused = |why: String| CliError::refused("input", format!("cannot take {name}: {why}"));
+    let refused = |why: String, next: &str| {
+        CliError::refused("input", (format!("cannot take {name}: {why}"), next))
+    };
     let mut bytes = Vec::new();
     let read = if from == Path::new("-") {
         std::io::stdin().take(MOST + 1).read_to_end(&mut bytes)
     } else {
         File::open(from).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))
     };
-    read.map_err(|error| refused(format!("{error}; name a text file, or `-`")))?;
+    read.map_err(|error| refused(error.to_string(), "name a text file, or `-`"))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MOST {
-        return Err(refused(format!(
-            "it has more than {MOST} bytes; say it shorter, and put the rest into files of the repository"
-        )));
+        return Err(refused(
+            format!("it has more than {MOST} bytes"),
+            "say it shorter, and put the rest into files of the repository",
+        ));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| refused("it is not UTF-8 text; name a text file".to_owned()))?;
+        .map_err(|_| refused("it is not UTF-8 text".to_owned(), "name a text file"))?;
     if text.contains('\0') {
-        return Err(refused("it is binary; name a text file".to_owned()));
+        return Err(refused("it is binary".to_owned(), "name a text file"));
     }
     if text.trim().is_empty() {
-        return Err(refused("it is empty; say what is to be built".to_owned()));
+        return Err(refused("it is empty".to_owned(), "say what is to be built"));
     }
     Ok(text)
 }

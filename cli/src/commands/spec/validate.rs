@@ -37,7 +37,7 @@ impl Validate {
         let key = revision_key(spec.id, spec.revision);
         let Some(revision) = desk.store.get::<Revision>(&key).await? else {
             let text = format!(
-                "specification `{}` is {} and has no revision; there is nothing to check",
+                "specification `{}` is {} and has no revision to check",
                 spec.id, spec.state
             );
             return Err(CliError::refused("no-revision", text));
@@ -62,7 +62,10 @@ impl Validate {
             0 => Ok(()),
             many => Err(CliError::refused(
                 "invalid",
-                format!("{many} errors; ask for changes with `ropewalk spec revise`"),
+                (
+                    format!("{many} errors"),
+                    "ask for changes with `ropewalk spec revise`",
+                ),
             )),
         }
     }

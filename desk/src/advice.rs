@@ -1,0 +1,225 @@
+//! What is said of an error: what is wrong, and what to do about it, each by itself.
+//!
+//! An error of this crate says in its own text what is wrong alone, so that nobody has to find the advice in words that
+//! may quote somebody else.
+
+use std::error::Error;
+use std::fmt;
+
+use ropewalk_orchestrator::questions::AnswerError;
+
+use crate::builds::SteerError;
+use crate::dead_letters::DeadLetterError;
+use crate::ideas::{AbandonError, ChatError};
+use crate::people::{Forbidden, Stranger};
+use crate::questions::RefusedAnswer;
+use crate::specifications::{ApproveError, RequestError};
+use crate::views::specification::CompareError;
+use crate::views::trace::FindError;
+
+/// What is said to a person about something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub next: Option<String>,
+}
+
+impl Words {
+    /// Returns what is said of an error.
+    pub fn of(error: &impl Advice) -> Self {
+        Self {
+            message: error.to_string(),
+            next: error.next(),
+        }
+    }
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.next {
+            Some(next) => write!(formatter, "{}; {next}", self.message),
+            None => formatter.write_str(&self.message),
+        }
+    }
+}
+
+impl From<String> for Words {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            next: None,
+        }
+    }
+}
+
+impl From<&str> for Words {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl<M: Into<String>, N: Into<String>> From<(M, N)> for Words {
+    fn from((message, next): (M, N)) -> Self {
+        Self {
+            message: message.into(),
+            next: Some(next.into()),
+        }
+    }
+}
+
+/// An error that knows how it is mended.
+pub trait Advice: Error {
+    /// Says how to mend it, where anybody can.
+    fn next(&self) -> Option<String>;
+}
+
+const IDEAS: &str = "`ropewalk idea list` shows them";
+const SPECIFICATIONS: &str = "`ropewalk spec list` shows them";
+const ANOTHER_IDEA: &str = "begin another with `ropewalk idea new`";
+
+impl Advice for Forbidden {
+    fn next(&self) -> Option<String> {
+        let Self { person, right } = self;
+        Some(format!(
+            "add `{right}` to `rights` of `[people.{person}]`, or let somebody do it who may"
+        ))
+    }
+}
+
+impl Advice for Stranger {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::User(user) => format!("set `user = \"{user}\"` for one of them"),
+            Self::Token => "`ropewalk people token NAME` makes another".to_owned(),
+        })
+    }
+}
+
+impl Advice for ChatError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Empty => "write what you want to say".to_owned(),
+            Self::TooLong(_) => "put the rest into another message".to_owned(),
+            Self::NoName(_) => "give one of `a-z 0-9 -`".to_owned(),
+            Self::Taken(idea) => {
+                format!("choose another name, or go on with `ropewalk idea chat {idea}`")
+            }
+            Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
+            Self::Complete(idea) => format!(
+                "go on with `ropewalk spec generate {idea}`, or say more with `ropewalk idea chat {idea}`"
+            ),
+            Self::Unknown(_) => IDEAS.to_owned(),
+            Self::UnknownSession(_) => "`ropewalk idea list` shows the ideas".to_owned(),
+            Self::Read(_) | Self::Commit(_) => return None,
+        })
+    }
+}
+
+impl Advice for AbandonError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Unknown(_) => Some(IDEAS.to_owned()),
+            Self::Forbidden(error) => error.next(),
+            Self::Already(_) | Self::Landed(_) | Self::Read(_) | Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for RequestError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::UnknownIdea(_) => IDEAS.to_owned(),
+            Self::UnknownSpecification(_) => SPECIFICATIONS.to_owned(),
+            Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
+            Self::OnItsWay { next, .. }
+            | Self::State {
+                next: Some(next), ..
+            } => (*next).to_owned(),
+            Self::State { spec, .. } => {
+                format!("`ropewalk spec show {spec}` shows what became of it")
+            }
+            Self::Forbidden(error) => return error.next(),
+            Self::Text => "say what to change".to_owned(),
+            Self::Read(_) | Self::Commit(_) => return None,
+        })
+    }
+}
+
+impl Advice for ApproveError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => SPECIFICATIONS.to_owned(),
+            Self::Already { .. } => "`ropewalk build list` shows its build".to_owned(),
+            Self::Stale {
+                newest, revision, ..
+            } => format!("read revision {revision} and approve `{newest}`"),
+            Self::Forbidden(error) => return error.next(),
+            Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
+            Self::NotReady { .. } | Self::Read(_) | Self::Commit(_) => return None,
+        })
+    }
+}
+
+impl Advice for SteerError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Forbidden(error) => error.next(),
+            Self::Continued { next, .. } => Some(format!("build `{next}` goes on with its work")),
+            Self::Abandoned { .. } | Self::State { .. } | Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for CompareError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Missing { newest, .. } => Some(format!("its newest is {newest}")),
+            Self::Alone(_) | Self::Read(_) => None,
+        }
+    }
+}
+
+impl Advice for FindError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Ambiguous { .. } => Some("write more digits".to_owned()),
+            Self::Name(_) => None,
+        }
+    }
+}
+
+impl Advice for DeadLetterError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Unknown(_) => Some("`ropewalk dead-letter list` shows them".to_owned()),
+            Self::Read(_) | Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for AnswerError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => "`ropewalk question list` shows the open ones".to_owned(),
+            Self::Closed { .. } => "your answer is kept beside it and changes nothing".to_owned(),
+            Self::Empty { choices } | Self::NotAChoice { choices, .. } => {
+                format!("answer with {choices}")
+            }
+            Self::WordsMissing { choice } => {
+                format!("answer with `{choice}` and what you want to say")
+            }
+            Self::Read(_) | Self::Commit(_) => return None,
+        })
+    }
+}
+
+impl Advice for RefusedAnswer {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Forbidden(error) => error.next(),
+            Self::Answer(error) => error.next(),
+        }
+    }
+}
