@@ -1,7 +1,7 @@
-//! Holds the wait-for graph: who waits for whom and for what; finds rings and names who gives way. Pure.
+//! Holds the wait-for graph: who waits for whom and for what; finds cycles and names who gives way. Pure.
 //!
-//! A wait for a person, a quota or a budget is a sink: it is drawn, and it never closes a ring. A build waits for
-//! each of its waiting tasks, so that two builds which wait for each other's files form a ring through their tasks.
+//! A wait for a person, a quota or a budget is a sink: it is drawn, and it never closes a cycle. A build waits for
+//! each of its waiting tasks, so that two builds which wait for each other's files form a cycle through their tasks.
 
 mod svg;
 
@@ -50,7 +50,7 @@ impl Edge {
     }
 }
 
-/// A ring of waits, each member waiting for the next and the last for the first.
+/// A cycle of waits, each member waiting for the next and the last for the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cycle {
     /// The members with what each waits for; a build that only waits for its own task has no wait of its own.
@@ -67,7 +67,7 @@ pub struct Link {
 }
 
 impl Cycle {
-    /// Names the members as `alert.deadlock` does, beginning with the smallest, so that one ring has one name.
+    /// Names the members as `alert.deadlock` does, beginning with the smallest, so that one cycle has one name.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .links
@@ -83,7 +83,7 @@ impl Cycle {
         names
     }
 
-    /// Lists the members whose leases the ring waits for: those whose giving way breaks it.
+    /// Lists the members whose leases the cycle waits for: those whose giving way breaks it.
     pub fn candidates(&self) -> Vec<&Party> {
         let holders = self.links.iter().skip(1).chain(self.links.first());
         self.links
@@ -129,7 +129,7 @@ impl WaitGraph {
         }
     }
 
-    /// Adds what is no build and no task, and waits for an answer; it is drawn, and it closes no ring.
+    /// Adds what is no build and no task, and waits for an answer; it is drawn, and it closes no cycle.
     pub fn insert_asking(&mut self, asking: &Asking) {
         let waiter = self.node(Node::Other(asking.name()));
         let answer = self.node(Node::Sink(asking.resource.to_string()));
@@ -154,7 +154,7 @@ impl WaitGraph {
         self.forget_if_alone(node);
     }
 
-    /// Finds a ring that one of `new_edges` closes together with the waits of the graph; the shortest of the first.
+    /// Finds a cycle that one of `new_edges` closes together with the waits of the graph; the shortest of the first.
     ///
     /// Looks only at what can be reached from the new edges. Edges that are not in the graph yet are added to a copy of
     /// it: insert them first where the graph is large.
@@ -168,7 +168,7 @@ impl WaitGraph {
         new_edges.iter().find_map(|wait| graph.cycle_through(wait))
     }
 
-    /// Finds one ring per knot of waits; empty when nobody is stuck.
+    /// Finds one cycle per group that waits for each other; empty when nobody is stuck.
     pub fn cycles(&self) -> Vec<Cycle> {
         petgraph::algo::tarjan_scc(&self.graph)
             .into_iter()
@@ -256,7 +256,7 @@ impl WaitGraph {
         let mut open = VecDeque::from([holder]);
         while let Some(node) = open.pop_front() {
             if node == waiter {
-                return Some(self.ring(wait, holder, waiter, &came_from));
+                return Some(self.cycle(wait, holder, waiter, &came_from));
             }
             for next in self.graph.neighbors(node) {
                 if next != holder && !came_from.contains_key(&next) {
@@ -268,7 +268,7 @@ impl WaitGraph {
         None
     }
 
-    fn ring(
+    fn cycle(
         &self,
         wait: &Wait,
         holder: NodeIndex,
@@ -378,7 +378,7 @@ const SPARED_AFTER: u32 = 3;
 /// Names the member that gives way: the lowest priority, then the least work done, then the youngest; at last by name.
 ///
 /// One that gave way three times already is spared while there is another.
-/// Only a member that holds a lease the ring waits for can break it; `None` when there is none.
+/// Only a member that holds a lease the cycle waits for can break it; `None` when there is none.
 pub fn victim(cycle: &Cycle, facts: impl Fn(&Party) -> Facts) -> Option<Party> {
     cycle
         .candidates()

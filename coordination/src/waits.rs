@@ -2,7 +2,7 @@
 //!
 //! A wait for a lock, an owner, a quota, a budget or an outage is a row, written and ended with what it waits for. A wait for a
 //! person is an open blocking question, and a wait for a dependency is an edge of the plan to a task that is not
-//! complete: rows of their own could only contradict those. Neither can close a ring: people are sinks, and nobody
+//! complete: rows of their own could only contradict those. Neither can close a cycle: people are sinks, and nobody
 //! who waits for a dependency holds a lock. That the tasks of a build do not begin, since the provider is away, is the
 //! row of the outage alone.
 

@@ -3,10 +3,10 @@
 mod answers;
 mod change;
 mod conflict;
+mod deadlock;
 mod decision;
-mod estate;
+mod orphans;
 mod provider;
-mod ring;
 mod stuck;
 
 use ropewalk_orchestrator::{AgentError, Context};
@@ -31,10 +31,12 @@ pub(super) async fn handle(
         }
         Payload::ConflictDetected(detected) => conflict::detected(detected, context).await,
         Payload::ChangeRequested(request) => change::requested(options, request, context).await,
-        Payload::ComponentDown(alert) => estate::divided(options, &alert.component, context).await,
+        Payload::ComponentDown(alert) => orphans::divided(options, &alert.component, context).await,
         Payload::ProviderDown(alert) => provider::away(options, alert, context).await,
         Payload::ProviderDownCleared(alert) => provider::back(&alert.cause, context).await,
-        Payload::DeadlockDetected(alert) if !alert.resolved => ring::found(alert, context).await,
+        Payload::DeadlockDetected(alert) if !alert.resolved => {
+            deadlock::found(alert, context).await
+        }
         Payload::DecisionRequested(request) => decision::requested(options, request, context).await,
         Payload::BuildCompleted(ended) => decision::build_ended(options, ended, context).await,
         Payload::QuestionAnswered(answer) | Payload::QuestionDefaulted(answer) => {

@@ -184,18 +184,18 @@ pub(super) async fn owner(store: &Store, file: &RepoPath) -> Result<Option<Claim
 type Attempts = BTreeMap<(BuildId, TaskId, u32), Attempt>;
 
 /// The tasks of a dead loop, and who could take them.
-pub(super) struct Estate {
+pub(super) struct Orphans {
     pub(super) orphans: Vec<(Build, Task)>,
     pub(super) loads: Vec<Load>,
 }
 
 /// Loads what a dead loop leaves; `None` when it is no loop or lives again.
-pub(super) async fn estate(
+pub(super) async fn left_by(
     store: &Store,
     dead: &ComponentName,
     down_after: Duration,
     now: DateTime<Utc>,
-) -> Result<Option<Estate>, ReadError> {
+) -> Result<Option<Orphans>, ReadError> {
     if !dead.is_loop() {
         return Ok(None);
     }
@@ -225,7 +225,7 @@ pub(super) async fn estate(
         .filter(|task| of(dead, task))
         .cloned()
         .collect();
-    Ok(Some(Estate { orphans, loads }))
+    Ok(Some(Orphans { orphans, loads }))
 }
 
 /// Names the loop that runs a task, that it is assigned to, or that was interrupted at it.

@@ -1,11 +1,11 @@
 //! Decides about stuck tasks, contested files, and orphaned work. Pure (seed pipeline §8.2, design §15).
 
 mod conflict;
-mod knot;
+mod handover;
 mod spread;
 mod stuck;
 
 pub use conflict::{Claimant, Ruling, conflict};
-pub use knot::{Member, hands_over};
+pub use handover::{Member, hands_over};
 pub use spread::{Load, spread};
 pub use stuck::{Stuck, StuckLimits, stuck};

@@ -100,44 +100,44 @@ pub(super) struct Parts<'a> {
 
 /// Makes the agents of `crew`.
 pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn Agent>>, CliError> {
-    let shop = Shop::new(parts)?;
+    let toolkit = Toolkit::new(parts)?;
     let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
     if crew.has(Role::Questions) {
-        agents.push(Arc::new(QuestionService::new(shop.deadlines)?));
+        agents.push(Arc::new(QuestionService::new(toolkit.deadlines)?));
     }
     let with_code = [Role::Specification, Role::Build, Role::Improvement];
     let with_code = with_code.into_iter().any(|role| crew.has(role));
     let clone = if with_code || crew.has(Role::Ideation) {
-        shop.clone_repository().await?
+        toolkit.clone_repository().await?
     } else {
         None
     };
-    let machine = shop.machine()?;
+    let machine = toolkit.machine()?;
     let repository = clone.clone().map(|clone| Repository::new(clone, machine));
     if crew.has(Role::Ideation) {
-        agents.push(Arc::new(shop.ideation(repository.clone())?));
+        agents.push(Arc::new(toolkit.ideation(repository.clone())?));
     }
     if with_code {
-        let none = || GitError::NoCommit(shop.parts.project.locations.repository.clone());
+        let none = || GitError::NoCommit(toolkit.parts.project.locations.repository.clone());
         let (clone, repository) = clone.zip(repository).ok_or_else(none)?;
         if crew.has(Role::Specification) {
-            agents.push(Arc::new(shop.specification(repository)?));
+            agents.push(Arc::new(toolkit.specification(repository)?));
         }
         if crew.has(Role::Build) {
-            agents.push(Arc::new(shop.build(&clone)?));
+            agents.push(Arc::new(toolkit.build(&clone)?));
         }
         if crew.has(Role::Improvement) {
-            agents.push(Arc::new(shop.improvement(&clone)?));
+            agents.push(Arc::new(toolkit.improvement(&clone)?));
         }
     }
     if crew.has(Role::Monitor) {
-        agents.push(Arc::new(shop.monitor()?));
+        agents.push(Arc::new(toolkit.monitor()?));
     }
     if crew.has(Role::Pm) {
-        agents.push(Arc::new(shop.pm()?));
+        agents.push(Arc::new(toolkit.pm()?));
     }
     if *crew == Crew::Everyone {
-        agents.extend(shop.person()?);
+        agents.extend(toolkit.person()?);
     }
     Ok(agents)
 }
@@ -167,14 +167,14 @@ async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, GitError>
 }
 
 /// What several agents share.
-struct Shop<'a> {
+struct Toolkit<'a> {
     parts: Parts<'a>,
     prompts: Prompts,
     templates: QuestionTemplates,
     deadlines: Deadlines,
 }
 
-impl<'a> Shop<'a> {
+impl<'a> Toolkit<'a> {
     fn new(parts: Parts<'a>) -> Result<Self, CliError> {
         let deadlines = deadlines(parts.project.config());
         let (prompts, templates) = (Prompts::shipped()?, QuestionTemplates::shipped()?);

@@ -53,7 +53,7 @@ impl WaitGraph {
         svg
     }
 
-    /// Puts every node right of those who wait for it; the members of a ring stand in one column.
+    /// Puts every node right of those who wait for it; the members of a cycle stand in one column.
     fn columns(&self) -> Vec<Vec<NodeIndex>> {
         let knots = petgraph::algo::tarjan_scc(&self.graph);
         let mut knot_of = HashMap::new();

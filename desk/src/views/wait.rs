@@ -44,7 +44,7 @@ pub struct WaitsView {
     /// Whatever else asks a person.
     pub others: Vec<Asking>,
     /// Those that wait for each other, by name.
-    pub rings: Vec<Vec<String>>,
+    pub cycles: Vec<Vec<String>>,
 }
 
 /// Lists who waits for what, the longest first.
@@ -66,11 +66,11 @@ pub async fn graph(store: &Store) -> Result<(WaitsView, WaitGraph), ReadError> {
     for asking in &others {
         graph.insert_asking(asking);
     }
-    let rings = graph.cycles().iter().map(Cycle::names).collect();
+    let cycles = graph.cycles().iter().map(Cycle::names).collect();
     let view = WaitsView {
         waits,
         others,
-        rings,
+        cycles,
     };
     Ok((view, graph))
 }

@@ -14,7 +14,7 @@ use super::WatchedTask;
 pub const STUCK: &str = "stuck/";
 /// Begins the cause of a silent component.
 pub const COMPONENT: &str = "component/";
-/// Begins the cause of a ring of waits, as the bus names it.
+/// Begins the cause of a cycle of waits, as its detector names it.
 pub const DEADLOCK: &str = "deadlock/";
 
 /// Something that is wrong now.

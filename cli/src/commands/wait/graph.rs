@@ -35,9 +35,9 @@ impl Graph {
             if text.is_empty() {
                 text.push_str("nobody waits\n");
             }
-            for ring in &drawn.rings {
+            for cycle in &drawn.cycles {
                 // Writing to a String cannot fail.
-                writeln!(text, "ring: {}", ring.join(" > ")).ok();
+                writeln!(text, "cycle: {}", cycle.join(" > ")).ok();
             }
             text
         })

@@ -17,11 +17,11 @@ pub(super) async fn divided(
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
     let down_after = options.component_down_after;
-    let estate = context::estate(&context.store, dead, down_after, context.now()).await?;
-    let Some(estate) = estate else {
+    let left = context::left_by(&context.store, dead, down_after, context.now()).await?;
+    let Some(left) = left else {
         return Ok(changes);
     };
-    for ((build, task), to) in decide::spread(estate.orphans, estate.loads) {
+    for ((build, task), to) in decide::spread(left.orphans, left.loads) {
         let context = of_build(context, &build);
         if let Some(to) = to {
             changes.emit(context.event(

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{BuildId, Priority};
 
-/// A build in such a ring.
+/// A build in such a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     /// The build.

@@ -1,4 +1,4 @@
-//! Breaks a ring of waits that nobody has broken.
+//! Breaks a cycle of waits that nobody has broken.
 
 use ropewalk_coordination::deadlock::{self, Deadlock};
 use ropewalk_coordination::graph::Link;
@@ -13,8 +13,8 @@ use super::of_build;
 use crate::pm::context;
 use crate::pm::decide::{self, Member};
 
-/// Takes the locks of one member, if the ring still stands; without one, a file of one build goes to the one that
-/// waits for it. The alert of the ring is closed, not raised again.
+/// Takes the locks of one member, if the cycle still stands; without one, a file of one build goes to the one that
+/// waits for it. The alert of the cycle is closed, not raised again.
 pub(super) async fn found(
     alert: &DeadlockDetected,
     context: &Context,
@@ -24,35 +24,35 @@ pub(super) async fn found(
     let standing = deadlock::find_all(&context.store, now).await?;
     let named = standing
         .iter()
-        .find(|ring| ring.cycle.names() == alert.cycle);
-    let Some(ring) = named else {
+        .find(|deadlock| deadlock.cycle.names() == alert.cycle);
+    let Some(deadlock) = named else {
         return Ok(changes);
     };
-    if ring.victim.is_none() {
-        untie(ring, context, &mut changes).await?;
+    if deadlock.victim.is_none() {
+        untie(deadlock, context, &mut changes).await?;
         return Ok(changes);
     }
     // The events belong to whoever gives way.
-    let context = match &ring.victim {
+    let context = match &deadlock.victim {
         Some(Party::Task { build, .. } | Party::Build { build }) => {
             let build = context::build(&context.store, *build).await?;
             build.map_or_else(|| context.clone(), |build| of_build(context, &build))
         }
         None => context.clone(),
     };
-    ring.resolve(&mut changes, now, &|subject, payload| {
+    deadlock.resolve(&mut changes, now, &|subject, payload| {
         context.event(subject, payload)
     });
     Ok(changes)
 }
 
-/// Lets one of the builds that wait for each other's files hand over the one that the ring waits for.
+/// Lets one of the builds that wait for each other's files hand over the one that the deadlock waits for.
 async fn untie(
-    ring: &Deadlock,
+    deadlock: &Deadlock,
     context: &Context,
     changes: &mut ChangeSet,
 ) -> Result<(), AgentError> {
-    let waits: Vec<(&Link, BuildId)> = for_owners(ring).collect();
+    let waits: Vec<(&Link, BuildId)> = for_owners(deadlock).collect();
     let mut members = Vec::new();
     for (_, owner) in &waits {
         let build = context::build(&context.store, *owner).await?;
@@ -81,8 +81,8 @@ async fn untie(
         file: path.clone(),
     };
     let reason = format!(
-        "build `{owner}` hands it over to end a ring of waits: {}",
-        ring.cycle.names().join(", ")
+        "build `{owner}` hands it over to end a cycle of waits: {}",
+        deadlock.cycle.names().join(", ")
     );
     request.answer(changes, true, &reason, &|subject, payload| {
         context.event(subject, payload)
@@ -90,9 +90,9 @@ async fn untie(
     Ok(())
 }
 
-/// Lists the waits of a ring for owners of files, with these owners.
-fn for_owners(ring: &Deadlock) -> impl Iterator<Item = (&Link, BuildId)> {
-    let links = &ring.cycle.links;
+/// Lists the waits of a deadlock for owners of files, with these owners.
+fn for_owners(deadlock: &Deadlock) -> impl Iterator<Item = (&Link, BuildId)> {
+    let links = &deadlock.cycle.links;
     let next = links.iter().cycle().skip(1);
     links
         .iter()
