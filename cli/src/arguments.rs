@@ -8,9 +8,9 @@ use ropewalk_desk::advice::Words;
 
 use crate::app::Global;
 use crate::commands::{
-    self, build::Build, config::Config, dead_letter::DeadLetter, event::Event,
+    self, alert::Alert, build::Build, config::Config, dead_letter::DeadLetter, event::Event,
     idea::Idea, knowledge::Knowledge, lock::Lock, people::People, question::Question,
-    spec::Spec, wait::Wait,
+    review::Review, spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
 use crate::output::remark;
@@ -64,6 +64,12 @@ pub enum Command {
     /// Searches and adds to what was learned.
     #[command(subcommand)]
     Knowledge(Knowledge),
+    /// Shows what came of builds.
+    #[command(subcommand)]
+    Review(Review),
+    /// Shows what is wrong.
+    #[command(subcommand)]
+    Alert(Alert),
     /// Shows what happened.
     #[command(subcommand)]
     Event(Event),
@@ -201,7 +207,7 @@ mod tests {
 
     #[test]
     fn verbs_of_later_versions_are_unknown() {
-        for verb in ["code", "session", "usage", "alert", "export", "completions"] {
+        for verb in ["code", "session", "usage", "export", "completions"] {
             refused(&format!("ropewalk {verb}"));
         }
     }

@@ -1,6 +1,7 @@
 //! Holds the verbs: one file each, below the file of its noun.
 
 pub mod agent;
+pub mod alert;
 pub mod build;
 pub mod config;
 pub mod dead_letter;
@@ -12,6 +13,7 @@ pub mod knowledge;
 pub mod lock;
 pub mod people;
 pub mod question;
+pub mod review;
 pub mod spec;
 pub mod trust;
 pub mod up;

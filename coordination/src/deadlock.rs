@@ -1,7 +1,7 @@
-//! Looks for a ring when somebody begins to wait, and says what breaks it.
+//! Looks for a cycle when somebody begins to wait, and says what breaks it.
 //!
-//! Only what can be reached from the new edges is read. The edges and the answer to a ring go into one change set; since
-//! another process may add its half of a ring at the same moment, [`wait`] looks once more after its commit.
+//! Only what can be reached from the new edges is read. The edges and the answer to a cycle go into one change set; since
+//! another process may add its half of a cycle at the same moment, [`wait`] looks once more after its commit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,14 +26,14 @@ const CONFLICTS: u32 = 16;
 /// How many names one query takes.
 const NAMES: usize = 200;
 
-/// A ring of waits, and what is needed to break it.
+/// A cycle of waits, and what is needed to break it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deadlock {
-    /// The ring.
+    /// The cycle.
     pub cycle: Cycle,
-    /// Who gives way; `None` when no member holds a lock that the ring waits for.
+    /// Who gives way; `None` when no member holds a lock that the cycle waits for.
     pub victim: Option<Party>,
-    /// The locks that the ring waits for, as they were when it was found.
+    /// The locks that the cycle waits for, as they were when it was found.
     held: Vec<Versioned<Lease>>,
     /// What the victim loses.
     leases: Vec<Versioned<Lease>>,
@@ -53,10 +53,10 @@ pub enum WaitError {
 }
 
 impl Deadlock {
-    /// Breaks the ring: takes the victim's locks and ends its waits, and says so in one resolved alert.
+    /// Breaks the cycle: takes the victim's locks and ends its waits, and says so in one resolved alert.
     ///
     /// Without a victim it is only reported. The victim's attempt is told by `lock.revoked`. Refused as `Fenced` when
-    /// a lock of the ring has ended meanwhile: somebody else was faster, and there is no ring any more.
+    /// a lock of the cycle has ended meanwhile: somebody else was faster, and there is no cycle any more.
     pub fn resolve(&self, changes: &mut ChangeSet, now: DateTime<Utc>, announce: Announce<'_>) {
         if self.victim.is_none() {
             self.report(changes, now, announce);
@@ -75,7 +75,7 @@ impl Deadlock {
         self.raise(changes, now, true, announce);
     }
 
-    /// Reports the ring without breaking it, once.
+    /// Reports the cycle without breaking it, once.
     pub fn report(&self, changes: &mut ChangeSet, now: DateTime<Utc>, announce: Announce<'_>) {
         self.raise(changes, now, false, announce);
     }
@@ -103,7 +103,7 @@ impl Deadlock {
             build: self.cycle.links.first().map(|link| build_of(&link.waiter)),
             raised_at: open.map_or(now, |alert| alert.raised_at),
             escalations: open.map_or(0, |alert| alert.escalations),
-            acknowledged_by: open.and_then(|alert| alert.acknowledged_by.clone()),
+            acknowledged: open.and_then(|alert| alert.acknowledged.clone()),
             cleared_at: resolved.then_some(now),
         };
         match &self.alert {
@@ -131,15 +131,15 @@ impl Deadlock {
     }
 
     fn message(&self, resolved: bool) -> String {
-        let ring = self.cycle.names().join(" → ");
+        let cycle = self.cycle.names().join(" → ");
         match &self.victim {
-            Some(victim) if resolved => format!("{victim} gave way to break the ring {ring}"),
-            _ => format!("these wait for each other and cannot go on: {ring}"),
+            Some(victim) if resolved => format!("{victim} gave way to break the cycle {cycle}"),
+            _ => format!("these wait for each other and cannot go on: {cycle}"),
         }
     }
 }
 
-/// Commits `changes` with new waits, and with what breaks the ring if they close one; answers that ring.
+/// Commits `changes` with new waits, and with what breaks the cycle if they close one; answers that cycle.
 ///
 /// When the waiter itself gives way, its waits are not written.
 pub async fn wait(
@@ -168,7 +168,7 @@ pub async fn wait(
         .await?;
         match store.commit(all).await {
             Ok(_) => {
-                // What was asked for is written; from now on only rings are looked for.
+                // What was asked for is written; from now on only cycles are looked for.
                 changes = ChangeSet::new();
                 let Some(deadlock) = deadlock else { continue };
                 new_waits.retain(|wait| deadlock.victim.as_ref() != Some(&wait.waiter));
@@ -186,7 +186,7 @@ pub async fn wait(
     Ok(found)
 }
 
-/// Commits `changes` with new waits and looks for no ring: the sweep over all waits finds it.
+/// Commits `changes` with new waits and looks for no cycle: the sweep over all waits finds it.
 pub async fn wait_unchecked(
     store: &Store,
     changes: &ChangeSet,
@@ -199,7 +199,7 @@ pub async fn wait_unchecked(
     Ok(())
 }
 
-/// Adds the waits that are not written yet, and what breaks a ring.
+/// Adds the waits that are not written yet, and what breaks a cycle.
 async fn with_waits(
     store: &Store,
     changes: &ChangeSet,
@@ -243,13 +243,13 @@ fn is_ours(error: &CommitError, new_waits: &[Wait]) -> bool {
             let is_new = |wait: &Wait| wait_key(&wait.waiter, &wait.resource) == *key;
             *table == "alerts" || (*table == "waits" && new_waits.iter().any(is_new))
         }
-        // A lock of the ring ended meanwhile.
+        // A lock of the cycle ended meanwhile.
         CommitError::Fenced { .. } => true,
         _ => false,
     }
 }
 
-/// Looks for a ring that `new_waits` close together with what is stored.
+/// Looks for a cycle that `new_waits` close together with what is stored.
 pub async fn find(
     store: &Store,
     new_waits: &[Wait],
@@ -270,7 +270,7 @@ pub async fn find(
     Ok(None)
 }
 
-/// Whether a ring of stored waits is one.
+/// Whether a cycle of stored waits is one.
 enum Standing {
     /// Every lock that it waits for is held by the next member.
     Held(Vec<Versioned<Lease>>),
@@ -297,7 +297,7 @@ async fn standing(store: &Store, cycle: &Cycle) -> Result<Standing, ReadError> {
     Ok(Standing::Held(held))
 }
 
-/// Looks at all waits, as the second net; one ring per knot.
+/// Looks at all waits, as the second net; one cycle per group that waits for each other.
 pub async fn find_all(store: &Store, now: DateTime<Utc>) -> Result<Vec<Deadlock>, ReadError> {
     let mut graph = graph(store).await?;
     loop {

@@ -8,6 +8,7 @@ use std::fmt;
 
 use ropewalk_orchestrator::questions::AnswerError;
 
+use crate::alerts::AcknowledgeError;
 use crate::builds::SteerError;
 use crate::dead_letters::DeadLetterError;
 use crate::ideas::{AbandonError, ChatError};
@@ -186,6 +187,18 @@ impl Advice for FindError {
         match self {
             Self::Ambiguous { .. } => Some("write more digits".to_owned()),
             Self::Name(_) => None,
+        }
+    }
+}
+
+impl Advice for AcknowledgeError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Unknown(_) => Some("`ropewalk alert list` shows them".to_owned()),
+            Self::Ambiguous { .. } => {
+                Some("write more of the cause (`ropewalk alert list` shows them)".to_owned())
+            }
+            Self::Already { .. } | Self::Read(_) | Self::Commit(_) => None,
         }
     }
 }

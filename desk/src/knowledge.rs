@@ -33,8 +33,13 @@ pub struct Remark {
 pub enum Remembered {
     /// It is a new item.
     Added(KnowledgeId),
-    /// It was known already.
-    SeenAgain(KnowledgeId),
+    /// It was known already; counted again only where somebody else said it.
+    SeenAgain {
+        /// The item.
+        item: KnowledgeId,
+        /// Whether this counts as one more time.
+        counted: bool,
+    },
     /// It took the place of a weaker item.
     Superseded(KnowledgeId),
 }
@@ -65,7 +70,10 @@ pub async fn remember(
     let remembered = match recorded.outcome {
         RecordOutcome::Refused(refusal) => return Err(refusal.into()),
         RecordOutcome::Added(id) => Remembered::Added(id),
-        RecordOutcome::SeenAgain(id) => Remembered::SeenAgain(id),
+        RecordOutcome::SeenAgain(item) => Remembered::SeenAgain {
+            item,
+            counted: !recorded.payloads.is_empty(),
+        },
         RecordOutcome::Superseded { new, .. } => Remembered::Superseded(new),
     };
     for payload in recorded.payloads {
@@ -80,7 +88,7 @@ impl Remembered {
     /// Returns the item that now holds it.
     pub const fn item(self) -> KnowledgeId {
         match self {
-            Self::Added(id) | Self::SeenAgain(id) | Self::Superseded(id) => id,
+            Self::Added(item) | Self::SeenAgain { item, .. } | Self::Superseded(item) => item,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! what `--json` prints, and a function that loads it, in the file of its noun below `views/`.
 
 pub mod advice;
+pub mod alerts;
 pub mod builds;
 pub mod dead_letters;
 pub mod ideas;

@@ -9,6 +9,7 @@ pub mod idea;
 pub mod knowledge;
 pub mod lock;
 pub mod question;
+pub mod review;
 pub mod specification;
 pub mod task;
 pub mod trace;

@@ -148,7 +148,7 @@ impl Outages<'_> {
             build: None,
             raised_at: outage.since,
             escalations: 0,
-            acknowledged_by: None,
+            acknowledged: None,
             cleared_at: None,
         });
         let payload = Payload::ProviderDown(ProviderDown {

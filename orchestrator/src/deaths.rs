@@ -155,7 +155,7 @@ fn set_aside(changes: &mut ChangeSet, key: &DeliveryKey, deaths: &Deaths, contex
         build: None,
         raised_at: context.now(),
         escalations: 0,
-        acknowledged_by: None,
+        acknowledged: None,
         cleared_at: None,
     });
     changes.close(key, Outcome::Dead { error: message });

@@ -47,7 +47,7 @@ async fn tell(name: &ComponentName, context: &Context, message: &str, rest: Opti
         build: None,
         raised_at: context.now(),
         escalations: 0,
-        acknowledged_by: None,
+        acknowledged: None,
         cleared_at: None,
     });
     changes.emit(context.event(

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::BuildId;
+use crate::ids::{BuildId, UserSlug};
 
 /// Says how bad it is.
 #[derive(
@@ -18,6 +18,26 @@ pub enum Severity {
     Error,
     /// Work stands still.
     Critical,
+}
+
+impl Severity {
+    /// Returns the written form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// That a person has seen an alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Acknowledgement {
+    /// The person.
+    pub by: UserSlug,
+    /// When.
+    pub at: DateTime<Utc>,
 }
 
 /// An alert: one per cause, until the cause is gone.
@@ -36,9 +56,9 @@ pub struct Alert {
     pub raised_at: DateTime<Utc>,
     /// How often it was raised again at a higher level.
     pub escalations: u32,
-    /// Who has seen it.
+    /// Who has seen it, and when; until it grows worse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acknowledged_by: Option<String>,
+    pub acknowledged: Option<Acknowledgement>,
     /// When the cause was gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleared_at: Option<DateTime<Utc>>,

@@ -1,8 +1,10 @@
 //! Lists the resources, and what stands before them.
 
 pub(crate) mod builds;
+pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod ideas;
+pub(crate) mod knowledge;
 pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod running;
@@ -84,6 +86,14 @@ fn resources() -> OpenApiRouter<Shared> {
         .routes(routes!(running::locks))
         .routes(routes!(running::agents))
         .routes(routes!(running::alerts))
+        .routes(routes!(running::acknowledge))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::show))
+        .routes(routes!(dead_letters::replay))
+        .routes(routes!(dead_letters::discard))
+        .routes(routes!(knowledge::list))
+        .routes(routes!(knowledge::show))
+        .routes(routes!(knowledge::review))
 }
 
 async fn nowhere() -> Response {

@@ -2,14 +2,18 @@
 
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{BuildRow, BuildView};
+use ropewalk_desk::views::dead_letter::{DeadLetterRow, DeadLetterView};
 use ropewalk_desk::views::event::TimelineEvent;
 use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
+use ropewalk_desk::views::knowledge::KnowledgeView;
+use ropewalk_desk::views::review::ReviewView;
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
 };
 use ropewalk_desk::views::wait::WaitRow;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::question::Question;
 use schemars::generate::SchemaSettings;
@@ -18,7 +22,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::api::{builds, ideas, profile, questions, specifications};
+use crate::api::{builds, ideas, profile, questions, running, specifications};
 use crate::page::Page;
 use crate::problem;
 
@@ -94,7 +98,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 31] = [
+    let adds: [fn(&mut SchemaGenerator); 37] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -126,6 +130,12 @@ fn schemas() -> Value {
         add::<Page<Lease>>,
         add::<Page<Component>>,
         add::<Page<Alert>>,
+        add::<running::SeenAlert>,
+        add::<Page<DeadLetterRow>>,
+        add::<DeadLetterView>,
+        add::<Page<KnowledgeItem>>,
+        add::<KnowledgeView>,
+        add::<ReviewView>,
     ];
     for add in adds {
         add(&mut generator);

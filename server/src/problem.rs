@@ -4,7 +4,9 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ropewalk_desk::advice::{Advice, Words};
+use ropewalk_desk::alerts::AcknowledgeError;
 use ropewalk_desk::builds::SteerError;
+use ropewalk_desk::dead_letters::DeadLetterError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::people::Forbidden;
 use ropewalk_desk::questions::RefusedAnswer;
@@ -228,6 +230,33 @@ impl From<CompareError> for Problem {
         match error {
             CompareError::Read(error) => error.into(),
             error => Self::of(StatusCode::NOT_FOUND, "unknown-id", &error),
+        }
+    }
+}
+
+impl From<AcknowledgeError> for Problem {
+    fn from(error: AcknowledgeError) -> Self {
+        let (status, code) = match error {
+            AcknowledgeError::Read(error) => return error.into(),
+            AcknowledgeError::Commit(error) => return error.into(),
+            AcknowledgeError::Unknown(cause) => {
+                return Self::unknown("alert", &cause, "/api/alerts");
+            }
+            AcknowledgeError::Ambiguous { .. } => (StatusCode::CONFLICT, "ambiguous-id"),
+            AcknowledgeError::Already { .. } => (StatusCode::CONFLICT, "alert"),
+        };
+        Self::of(status, code, &error)
+    }
+}
+
+impl From<DeadLetterError> for Problem {
+    fn from(error: DeadLetterError) -> Self {
+        match error {
+            DeadLetterError::Read(error) => error.into(),
+            DeadLetterError::Commit(error) => error.into(),
+            DeadLetterError::Unknown(name) => {
+                Self::unknown("dead letter", &name.to_string(), "/api/dead-letters")
+            }
         }
     }
 }

@@ -12,20 +12,23 @@ use ropewalk_store::{ChangeSet, Versioned};
 use super::decide::{self, COMPONENT, Cause, DEADLOCK, Finding, Move, STUCK, StuckCause};
 use super::{MonitorOptions, context as load};
 
-/// Looks for stuck tasks and rings of waits.
+/// Looks for stuck tasks and cycles of waits.
 pub(super) async fn look_at_work(
     options: &MonitorOptions,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let open = load::open_alerts(&context.store).await?;
-    let mut desk = Desk::new(context, &open);
-    look_at_tasks(options, &mut desk).await?;
-    look_at_waits(&mut desk).await?;
-    Ok(desk.changes)
+    let mut writer = AlertWriter::new(context, &open);
+    look_at_tasks(options, &mut writer).await?;
+    look_at_waits(&mut writer).await?;
+    Ok(writer.changes)
 }
 
-async fn look_at_tasks(options: &MonitorOptions, desk: &mut Desk<'_>) -> Result<(), AgentError> {
-    let (context, open) = (desk.context, desk.open);
+async fn look_at_tasks(
+    options: &MonitorOptions,
+    writer: &mut AlertWriter<'_>,
+) -> Result<(), AgentError> {
+    let (context, open) = (writer.context, writer.open);
     let tasks = load::work(&context.store).await?;
     let attempts = load::attempts(&context.store, open).await?;
     let causes = decide::stuck(&tasks, &options.stuck_minutes, context.now());
@@ -40,31 +43,31 @@ async fn look_at_tasks(options: &MonitorOptions, desk: &mut Desk<'_>) -> Result<
             let subject = Subject::task(cause.build, &cause.task);
             Some((subject, Payload::StuckTaskCleared(payload)))
         };
-        desk.take(step, gone).await?;
+        writer.take(step, gone).await?;
     }
     Ok(())
 }
 
-/// The second net: rings are found when their last edge appears, and here if that failed.
-async fn look_at_waits(desk: &mut Desk<'_>) -> Result<(), AgentError> {
-    let (context, open) = (desk.context, desk.open);
-    let rings = deadlock::find_all(&context.store, context.now()).await?;
-    let causes: Vec<String> = rings.iter().map(Deadlock::cause).collect();
-    for ring in &rings {
-        let first = ring.cycle.links.first().map(|link| &link.waiter);
+/// The second net: cycles are found when their last edge appears, and here if that failed.
+async fn look_at_waits(writer: &mut AlertWriter<'_>) -> Result<(), AgentError> {
+    let (context, open) = (writer.context, writer.open);
+    let deadlocks = deadlock::find_all(&context.store, context.now()).await?;
+    let causes: Vec<String> = deadlocks.iter().map(Deadlock::cause).collect();
+    for deadlock in &deadlocks {
+        let first = deadlock.cycle.links.first().map(|link| &link.waiter);
         let context = match first {
             Some(Party::Task { build, .. } | Party::Build { build }) => {
-                desk.of_build(Some(*build)).await?
+                writer.of_build(Some(*build)).await?
             }
             None => context.clone(),
         };
-        ring.report(&mut desk.changes, context.now(), &|subject, payload| {
+        deadlock.report(&mut writer.changes, context.now(), &|subject, payload| {
             context.event(subject, payload)
         });
     }
     let standing: Vec<&str> = causes.iter().map(String::as_str).collect();
     for key in decide::gone(&standing, open.iter().map(|row| &row.record), DEADLOCK) {
-        desk.clear(&key, None).await?;
+        writer.clear(&key, None).await?;
     }
     Ok(())
 }
@@ -80,7 +83,7 @@ pub(super) async fn look_at_components(
     let limit = options.component_down_after;
     let silent = decide::silent(&components, limit, context.now());
     let causes = decide::down(&components, limit, listening_since, context.now());
-    let mut desk = Desk::new(context, &open);
+    let mut writer = AlertWriter::new(context, &open);
     for step in decide::moves(causes, open.iter().map(|row| &row.record), COMPONENT) {
         if let Move::Clear { key } = &step
             && silent
@@ -100,19 +103,19 @@ pub(super) async fn look_at_components(
             let subject = Subject::component(&ComponentName::parse(name).ok()?);
             Some((subject, Payload::ComponentDownCleared(payload)))
         };
-        desk.take(step, gone).await?;
+        writer.take(step, gone).await?;
     }
-    Ok(desk.changes)
+    Ok(writer.changes)
 }
 
 /// Writes what becomes of alerts into one change set.
-struct Desk<'a> {
+struct AlertWriter<'a> {
     context: &'a Context,
     open: &'a [Versioned<Alert>],
     changes: ChangeSet,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> AlertWriter<'a> {
     fn new(context: &'a Context, open: &'a [Versioned<Alert>]) -> Self {
         Self {
             context,
@@ -150,7 +153,7 @@ impl<'a> Desk<'a> {
             build,
             raised_at: self.context.now(),
             escalations: 0,
-            acknowledged_by: None,
+            acknowledged: None,
             cleared_at: None,
         };
         match self.context.store.get::<Alert>(&alert.cause).await? {
@@ -170,6 +173,8 @@ impl<'a> Desk<'a> {
                 severity,
                 message,
                 escalations: row.escalations + 1,
+                // It is not what was seen any more.
+                acknowledged: None,
                 ..row.record.clone()
             };
             self.changes.update(row, &alert);

@@ -5,14 +5,14 @@ use std::time::Duration;
 use ropewalk_agents::monitor::{HEALTH, Monitor, MonitorOptions, TICK};
 use ropewalk_config::Config;
 use ropewalk_orchestrator::Agent;
-use ropewalk_schemas::Payload;
-use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_schemas::alert::{Acknowledgement, Alert, Severity};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::lease::{Holder, Lease, LeaseState};
 use ropewalk_schemas::payload::DeadlockDetected;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{Payload, UserSlug};
 use ropewalk_store::ChangeSet;
 
 use crate::house::{House, attempt_id, build, build_id, component, id, noon, path, task, types};
@@ -67,6 +67,17 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
     );
     house.pass(120);
     assert_eq!(house.due(&monitor, TICK, "").await, []);
+    let [row] = house.list::<Alert>().await.try_into().unwrap();
+    let seen = Acknowledgement {
+        by: UserSlug::parse("ann").unwrap(),
+        at: noon(),
+    };
+    house
+        .put(&Alert {
+            acknowledged: Some(seen),
+            ..row
+        })
+        .await;
     house.pass(420);
     assert_eq!(house.due(&monitor, TICK, "").await, []);
     let [row] = house.list::<Alert>().await.try_into().unwrap();
@@ -74,6 +85,7 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
         (row.severity, row.escalations, row.cleared_at),
         (Severity::Error, 1, None)
     );
+    assert_eq!(row.acknowledged, None, "it grew worse since");
     assert_eq!(row.build, Some(build_id(1)));
 
     house

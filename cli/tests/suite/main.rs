@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod abandoning;
 #[cfg(test)]
+mod alerts;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod bad_input;
@@ -16,6 +18,8 @@ mod conversations;
 mod given;
 #[cfg(test)]
 mod landing;
+#[cfg(test)]
+mod lessons;
 #[cfg(test)]
 mod marks;
 #[cfg(test)]

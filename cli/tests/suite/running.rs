@@ -116,6 +116,12 @@ fn knowledge_is_added_once_and_found_again() {
         (&again["outcome"], &again["id"]),
         (&"seen-again".into(), &first["id"])
     );
+    let said = world.ropewalk(add[..5].iter().copied()).assert().success();
+    let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
+    assert!(
+        said.contains("known already") && !said.contains("once more"),
+        "who says it twice counts once: {said}"
+    );
     let found = world.json("knowledge search midnight");
     assert_eq!(found.as_array().unwrap().len(), 1);
     assert_eq!(found[0]["globs"], serde_json::json!(["src/*.rs"]));

@@ -1,6 +1,6 @@
 //! What was learned, as people see it.
 
-use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
+use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +15,19 @@ pub struct KnowledgeView {
     pub item: KnowledgeItem,
     /// Where it was used.
     pub uses: Vec<Injection>,
+}
+
+/// Lists what was learned, the newest first; `all` shows what is out of use too.
+pub async fn list(
+    store: &Store,
+    kind: Option<KnowledgeKind>,
+    all: bool,
+) -> Result<Vec<KnowledgeItem>, ReadError> {
+    let newest = Query::new().order_by("updated_at").descending();
+    let mut items = records(store.list::<KnowledgeItem>(newest).await?);
+    items.retain(|item| all || item.is_usable());
+    items.retain(|item| kind.is_none_or(|kind| item.kind == kind));
+    Ok(items)
 }
 
 /// Searches what was learned for words, the best match first, at most `limit` of it.

@@ -2,17 +2,20 @@
 
 use axum::Json;
 use axum::extract::State;
+use ropewalk_desk::alerts;
 use ropewalk_desk::views::wait::{self, WaitRow};
 use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_store::Record;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::Parameters;
+use crate::take::{Asker, Json as Taking, Parameters};
 
 /// Lists who waits for what, the longest first.
 #[utoipa::path(get, path = "/api/waits", operation_id = "list_waits", params(Part), responses(
@@ -60,4 +63,26 @@ pub(crate) async fn alerts(
 ) -> Result<Json<Page<Alert>>, Problem> {
     let open = alert::list(&shared.services.store, false).await?;
     part.of(open, Record::key).map(Json)
+}
+
+/// Which alert was seen.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SeenAlert {
+    /// Its cause, or the beginning of that.
+    cause: String,
+}
+
+/// Records that an alert was seen; it stands until its cause is gone.
+#[utoipa::path(post, path = "/api/alerts/ack", operation_id = "acknowledge_alert",
+    request_body(content = ref("#/components/schemas/SeenAlert"), content_type = "application/json"), responses(
+    (status = 200, description = "The alert, with who has seen it and when.", body = ref("#/components/schemas/Alert"))
+))]
+pub(crate) async fn acknowledge(
+    State(shared): Here,
+    Asker(person): Asker,
+    Taking(seen): Taking<SeenAlert>,
+) -> Result<Json<Alert>, Problem> {
+    let alert = alerts::acknowledge(&shared.context(), &seen.cause, &person).await?;
+    Ok(Json(alert))
 }

@@ -14,3 +14,5 @@ mod refusals;
 mod resources;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod troubles;

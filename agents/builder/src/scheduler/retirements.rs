@@ -39,7 +39,7 @@ fn changes(context: &Context, retirement: &Retirement) -> ChangeSet {
         build: None,
         raised_at: context.now(),
         escalations: 0,
-        acknowledged_by: None,
+        acknowledged: None,
         cleared_at: None,
     });
     let subject = Subject::component(context.source());

@@ -170,7 +170,7 @@ fn alert(key: &str, severity: Severity) -> Alert {
         build: None,
         raised_at: noon(),
         escalations: 0,
-        acknowledged_by: None,
+        acknowledged: None,
         cleared_at: None,
     }
 }

@@ -83,9 +83,10 @@ impl Add {
         desk.poke()?;
         let outcome = match remembered {
             Remembered::Added(_) => "added",
-            Remembered::SeenAgain(_) => "seen-again",
+            Remembered::SeenAgain { .. } => "seen-again",
             Remembered::Superseded(_) => "superseded",
         };
+        let counts = matches!(remembered, Remembered::SeenAgain { counted: true, .. });
         let done = Done {
             id: remembered.item(),
             outcome,
@@ -94,7 +95,8 @@ impl Add {
             let id = done.id;
             match done.outcome {
                 "added" => format!("remembered as {id}"),
-                "seen-again" => format!("known already as {id}; counted once more"),
+                "seen-again" if counts => format!("known already as {id}; counted once more"),
+                "seen-again" => format!("known already as {id}"),
                 _ => format!("remembered as {id} in place of a weaker item"),
             }
         })
@@ -102,14 +104,7 @@ impl Add {
 
     fn remark(self) -> Remark {
         Remark {
-            kind: match self.kind {
-                Kind::Gotcha => KnowledgeKind::Gotcha,
-                Kind::Pattern => KnowledgeKind::Pattern,
-                Kind::Decision => KnowledgeKind::Decision,
-                Kind::Convention => KnowledgeKind::Convention,
-                Kind::Preference => KnowledgeKind::Preference,
-                Kind::Fact => KnowledgeKind::Fact,
-            },
+            kind: self.kind.into(),
             content: self.content.join(" "),
             globs: self.globs,
             action: self.action.map(|action| match action {
@@ -126,10 +121,23 @@ impl Add {
     }
 }
 
+impl From<Kind> for KnowledgeKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Gotcha => Self::Gotcha,
+            Kind::Pattern => Self::Pattern,
+            Kind::Decision => Self::Decision,
+            Kind::Convention => Self::Convention,
+            Kind::Preference => Self::Preference,
+            Kind::Fact => Self::Fact,
+        }
+    }
+}
+
 impl From<RemarkError> for CliError {
     fn from(error: RemarkError) -> Self {
         match error {
-            RemarkError::Refused(refusal) => Self::refused("knowledge", refusal),
+            RemarkError::Refused(refusal) => Self::caused("knowledge", refusal),
             RemarkError::Read(error) => error.into(),
             RemarkError::Commit(error) => error.into(),
         }

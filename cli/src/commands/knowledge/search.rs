@@ -3,9 +3,9 @@
 use clap::Args;
 use ropewalk_desk::views::knowledge;
 
+use super::list::{HEADER, row};
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::short;
 
 /// What to look for.
 #[derive(Debug, Args)]
@@ -24,19 +24,6 @@ impl Search {
         let desk = app.desk().await?;
         let words = self.words.join(" ");
         let items = knowledge::search(&desk.store, &words, self.limit).await?;
-        app.output.list(
-            &items,
-            ["id", "kind", "state", "confidence", "files", "says"],
-            |item| {
-                [
-                    item.id.to_string(),
-                    super::word(&item.kind),
-                    item.state.to_string(),
-                    format!("{:.2}", item.confidence),
-                    item.globs.join(" "),
-                    short(&item.content, 80),
-                ]
-            },
-        )
+        app.output.list(&items, HEADER, row)
     }
 }

@@ -1,0 +1,100 @@
+//! Verb `review show`: what came of a build, by the id of the review or of the build.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use ropewalk_desk::views::review::{self, ReviewView};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
+
+use crate::app::App;
+use crate::commands::knowledge::word;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::output::time;
+use crate::wiring::Desk;
+
+/// The review.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The id of the review, as `review.completed` names it, or of its build, as `build list` shows it.
+    id: IdText,
+}
+
+impl Show {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let found = self.found(&desk).await?;
+        let shown = review::show(&desk.store, found).await?;
+        app.output.show(&shown, human)
+    }
+
+    async fn found(&self, desk: &Desk) -> Result<Review, CliError> {
+        let list = "event list --type review.completed";
+        let unknown = match self.id.find::<Review>(desk, "review", list).await {
+            Ok(review) => return Ok(review.record),
+            Err(error) if error.is_unknown() => error,
+            Err(error) => return Err(error),
+        };
+        let build = match self.id.find::<Build>(desk, "build", "build list").await {
+            Ok(build) => build,
+            Err(error) if error.is_unknown() => return Err(unknown),
+            Err(error) => return Err(error),
+        };
+        let newest = review::of_build(&desk.store, build.id).await?;
+        newest.ok_or_else(|| {
+            let text = (
+                format!("build `{}` was not reviewed", build.id),
+                "a review follows its end while `ropewalk up` runs",
+            );
+            CliError::refused("review", text)
+        })
+    }
+}
+
+fn human(shown: &ReviewView) -> String {
+    let review = &shown.review;
+    let what = match (review.kind, &review.build, &review.spec) {
+        (ReviewKind::Build, Some(build), _) => format!("build {build}"),
+        (ReviewKind::Specification, _, Some(spec)) => format!("specification {spec}"),
+        _ => "the conversation".to_owned(),
+    };
+    let mut text = format!(
+        "review {} of {what} of `{}` at {}\n",
+        review.id,
+        review.idea,
+        time(review.at)
+    );
+    // Writing to a String cannot fail.
+    for (name, value) in &review.metrics {
+        writeln!(text, "{name:<24} {value:.2}").ok();
+    }
+    for divergence in &review.divergences {
+        text.push_str(&told(divergence));
+    }
+    for item in &shown.lessons {
+        let (kind, content) = (word(&item.kind), item.content.trim());
+        writeln!(
+            text,
+            "{kind} {} ({:.2}): {content}",
+            item.id, item.confidence
+        )
+        .ok();
+    }
+    for note in &review.notes {
+        writeln!(text, "note: {note}").ok();
+    }
+    text
+}
+
+fn told(divergence: &Divergence) -> String {
+    let task = divergence.task.as_ref().map(ToString::to_string);
+    let place = task.or_else(|| divergence.file.clone()).unwrap_or_default();
+    format!(
+        "{} {place}: planned {}, done {}\n",
+        word(&divergence.class),
+        divergence.planned,
+        divergence.actual
+    )
+}

@@ -1,0 +1,110 @@
+//! What was learned is listed, and what came of a build is shown with its lessons.
+
+use std::collections::BTreeMap;
+
+use chrono::DateTime;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::review::{Divergence, DivergenceClass, Review, ReviewKind};
+use ropewalk_schemas::{BuildId, ContentHash, KnowledgeId, ReviewId, Slug};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::world::World;
+
+#[test]
+fn what_was_learned_is_listed_by_kind_the_newest_first() {
+    let world = World::scripted();
+    assert_eq!(world.json("knowledge list"), json!([]));
+    world.run("knowledge add Rivers flood in spring so keep the tables apart");
+    world.run("knowledge add --kind pattern Walks are stored by day and never by hour");
+    let all = world.json("knowledge list");
+    let kinds: Vec<&str> = all.as_array().unwrap().iter().map(kind).collect();
+    assert_eq!(kinds, ["pattern", "gotcha"]);
+    let gotchas = world.json("knowledge list --kind gotcha");
+    let [gotcha] = gotchas.as_array().unwrap().as_slice() else {
+        panic!("{gotchas}");
+    };
+    assert_eq!(
+        gotcha["content"],
+        "Rivers flood in spring so keep the tables apart"
+    );
+    let shown = world.run("knowledge list");
+    assert!(shown.contains("Walks are stored by day"), "{shown}");
+}
+
+fn kind(item: &serde_json::Value) -> &str {
+    item["kind"].as_str().unwrap()
+}
+
+#[test]
+fn a_review_is_shown_by_its_own_id_or_that_of_its_build() {
+    let world = World::scripted();
+    let added = world.json("knowledge add Rivers flood in spring so keep the tables apart");
+    let lesson: KnowledgeId = serde_json::from_value(added["id"].clone()).unwrap();
+    let (review, build) = (Uuid::from_u128(7), Uuid::from_u128(8 << 96));
+    world.commit(|changes| {
+        changes.insert(&succeeded(BuildId(build)));
+        changes.insert(&Review {
+            id: ReviewId(review),
+            kind: ReviewKind::Build,
+            idea: Slug::parse("walks").unwrap(),
+            build: Some(BuildId(build)),
+            spec: None,
+            gotchas: vec![lesson],
+            patterns: Vec::new(),
+            divergences: vec![Divergence {
+                class: DivergenceClass::ScopeCreep,
+                file: Some("a.txt".to_owned()),
+                task: None,
+                planned: "a list".to_owned(),
+                actual: "a map".to_owned(),
+            }],
+            metrics: BTreeMap::from([("first_pass_success".to_owned(), 0.5)]),
+            notes: vec!["Mind the rivers.".to_owned()],
+            at: DateTime::UNIX_EPOCH,
+        });
+    });
+    let shown = world.json(&format!("review show {review}"));
+    assert_eq!(
+        (&shown["build"], &shown["lessons"][0]["id"]),
+        (&json!(build), &added["id"])
+    );
+    let text = world.run(&format!("review show {review}"));
+    for wanted in [
+        "scope-creep a.txt: planned a list, done a map",
+        "Rivers flood in spring",
+        "note: Mind the rivers.",
+        "0.50",
+    ] {
+        assert!(text.contains(wanted), "`{wanted}` is missing in {text}");
+    }
+    assert_eq!(world.json(&format!("review show {build}")), shown);
+    let other = Uuid::from_u128(9);
+    let said = world.refused(&format!("review show {other}"), 1);
+    assert!(said.contains("no review is called"), "{said}");
+}
+
+#[test]
+fn a_build_that_nobody_has_reviewed_says_so() {
+    let world = World::scripted();
+    world.run("idea list");
+    let build = Uuid::from_u128(8 << 96);
+    world.commit(|changes| {
+        changes.insert(&succeeded(BuildId(build)));
+    });
+    let said = world.refused(&format!("review show {build}"), 1);
+    assert!(
+        said.contains("was not reviewed; a review follows"),
+        "{said}"
+    );
+}
+
+/// A build as it stands when it has ended well.
+fn succeeded(id: BuildId) -> Build {
+    let build = json!({
+        "id": id, "spec": Uuid::from_u128(1), "revision": 1, "hash": ContentHash::of(b"walks"), "idea": "walks",
+        "user": "ada", "state": "succeeded", "pause_requested": false, "branch": "build/walks", "target": "main",
+        "priority": 5, "working_ms": 0, "correlation_id": Uuid::from_u128(2), "created_at": DateTime::UNIX_EPOCH,
+    });
+    serde_json::from_value(build).unwrap()
+}

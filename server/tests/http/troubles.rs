@@ -1,0 +1,117 @@
+//! What went wrong is seen, replayed and given up over requests as on a terminal.
+
+use chrono::DateTime;
+use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState, Outcome, Subscription};
+use serde_json::json;
+
+use crate::house::{ADA, BOB, House, answered};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_saw_an_alert_first_is_kept_and_the_second_hears_so() {
+    let house = House::new().await;
+    let mut changes = ChangeSet::new();
+    changes.insert(&Alert {
+        cause: "component/loop-1".to_owned(),
+        severity: Severity::Error,
+        message: "`loop-1` is silent".to_owned(),
+        build: None,
+        raised_at: DateTime::UNIX_EPOCH,
+        escalations: 0,
+        acknowledged: None,
+        cleared_at: None,
+    });
+    house.services.store.commit(changes).await.unwrap();
+    let ack = "/api/alerts/ack";
+    let bob = answered(
+        house
+            .ask("POST", ack, BOB)
+            .json(&json!({ "cause": "component/loop-1" })),
+    )
+    .await;
+    assert_eq!(
+        (bob.status, &bob.body["acknowledged"]["by"]),
+        (200, &json!("bob")),
+        "{}",
+        bob.text
+    );
+    let ada = house
+        .send(ack, &json!({ "cause": "component/loop-1" }))
+        .await;
+    assert_eq!((ada.status, &ada.body["code"]), (409, &json!("alert")));
+    let none = house.send(ack, &json!({ "cause": "flood" })).await;
+    assert_eq!(
+        (none.status, &none.body["code"]),
+        (404, &json!("unknown-id"))
+    );
+    let listed = house.read("/api/alerts").await;
+    assert_eq!(listed["items"][0]["acknowledged"]["by"], "bob");
+    house.stop().await;
+}
+
+/// Lets `waits` fail on the first event for good, and returns the path of its dead letter.
+async fn dead_letter(house: &House) -> String {
+    let store = &house.services.store;
+    let subscriber = ComponentName::parse("waits").unwrap();
+    let subscription = Subscription::new(subscriber, ["ideation.message"]);
+    store.subscribe(&subscription).await.unwrap();
+    let begun = house
+        .send("/api/ideation/sessions", &json!({ "text": "Walks" }))
+        .await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+    let open = store.deliveries(&DeliveryFilter::default()).await.unwrap();
+    let key = open[0].key.clone();
+    let mut changes = ChangeSet::new();
+    let error = "no such file".to_owned();
+    changes.close(&key, Outcome::Dead { error });
+    store.commit(changes).await.unwrap();
+    format!("/api/dead-letters/{key}")
+}
+
+async fn state(house: &House) -> DeliveryState {
+    let store = &house.services.store;
+    let rows = store.deliveries(&DeliveryFilter::default()).await.unwrap();
+    rows[0].state
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_is_shown_handled_again_and_given_up() {
+    let house = House::new().await;
+    let path = dead_letter(&house).await;
+    let listed = house.read("/api/dead-letters").await;
+    assert_eq!(
+        (&listed["items"][0]["state"], &listed["items"][0]["error"]),
+        (&json!("dead"), &json!("no such file"))
+    );
+    let shown = house.read(&path).await;
+    assert_eq!(shown["content"]["type"], "ideation.message");
+    let replay = format!("{path}/replay");
+    let replayed = answered(house.ask("POST", &replay, ADA)).await;
+    assert_eq!(replayed.status, 204, "{}", replayed.text);
+    assert_eq!(state(&house).await, DeliveryState::Open);
+    let again = answered(house.ask("POST", &replay, ADA)).await;
+    assert_eq!(
+        (again.status, &again.body["code"]),
+        (404, &json!("unknown-id"))
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_that_is_given_up_is_listed_no_more() {
+    let house = House::new().await;
+    let path = dead_letter(&house).await;
+    let given_up = answered(house.ask("POST", &format!("{path}/discard"), ADA)).await;
+    assert_eq!(given_up.status, 204, "{}", given_up.text);
+    assert_eq!(state(&house).await, DeliveryState::Discarded);
+    assert_eq!(house.read("/api/dead-letters").await["items"], json!([]));
+    for path in [
+        "/api/dead-letters/1/x/replay",
+        "/api/dead-letters/x/y/discard",
+    ] {
+        let none = answered(house.ask("POST", path, ADA)).await;
+        assert_eq!(none.status, 404, "{path}: {}", none.text);
+    }
+    house.stop().await;
+}
