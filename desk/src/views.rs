@@ -13,6 +13,7 @@ pub mod review;
 pub mod specification;
 pub mod task;
 pub mod trace;
+pub mod transcript;
 pub mod wait;
 pub mod why;
 

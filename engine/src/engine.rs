@@ -19,9 +19,9 @@ use tracing::warn;
 
 use crate::budget::{self, Budgets};
 use crate::error::EngineError;
+use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome};
 use crate::journal::Journal;
-use crate::observer::Observer;
 use crate::outages;
 use asking::Broken;
 

@@ -113,7 +113,7 @@ impl<'a> Journal<'a> {
     }
 
     /// The provider may answer with a more exact name than it was asked by, so both are looked up.
-    fn micro_usd(&self, model: &str, usage: &Usage) -> Option<u64> {
+    pub(crate) fn micro_usd(&self, model: &str, usage: &Usage) -> Option<u64> {
         let prices = &self.entry.prices;
         prices
             .cost(model, usage)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ropewalk_llm::{ModelRequest, ToolChoice};
+use ropewalk_llm::{ModelRequest, Reply, ToolChoice};
 use ropewalk_runtime::in_hand;
 use tokio_util::sync::CancellationToken;
 
@@ -13,9 +13,9 @@ use super::asking::ask;
 use super::conversation::{Conversation, Next};
 use super::secrets::strike_request;
 use crate::error::EngineError;
+use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
 use crate::journal::Journal;
-use crate::observer::Observer;
 use crate::steering::{Steering, Unsteered};
 use crate::submission::{Intake, Submission};
 
@@ -92,29 +92,19 @@ impl<'a> Session<'a> {
             }
             self.conversation.check_tokens()?;
             self.turn += 1;
-            let reply = if let Some(reply) = self.journal.replay(self.turn).await? {
-                observer.delta(&reply.text());
-                reply
-            } else {
-                self.engine.check_budgets(self.job).await?;
-                let entry = self.engine.models.of(self.job.role);
-                self.engine.check_outage(entry).await?;
-                for words in self.steering.heard().await {
-                    self.conversation.say(&words);
-                }
-                let place = (self.tries, self.turn - self.since);
-                let request = request(self.job, entry, &self.conversation, place);
-                let answer = ask(entry, &request, cancel, observer);
-                match in_hand::aside(answer).await {
-                    Ok(reply) => self.journal.record(self.turn, reply).await?,
-                    Err(broken) => {
-                        return Err(self.engine.broke(&self.journal, self.turn, broken).await);
-                    }
-                }
-            };
-            in_hand::advanced();
-            observer.replied(&reply);
-            match self.conversation.hear(reply, cancel, observer).await? {
+            let known = self.journal.replay(self.turn).await?;
+            observer.see(JobEvent::TurnStarted {
+                turn: self.turn,
+                replayed: known.is_some(),
+            });
+            let mut stop = None;
+            let next = self.one(known, &mut stop, cancel, observer).await;
+            observer.see(JobEvent::TurnEnded {
+                turn: self.turn,
+                stop,
+                error: next.as_ref().err().map(ToString::to_string),
+            });
+            match next? {
                 Next::Ask => {}
                 Next::End(outcome) => return Ok(outcome),
             }
@@ -122,6 +112,53 @@ impl<'a> Session<'a> {
         Err(EngineError::TurnLimit {
             turns: self.job.limits.turns,
         })
+    }
+
+    /// One turn: the answer that is known, or a new one, and what follows from it.
+    async fn one(
+        &mut self,
+        known: Option<Reply>,
+        stop: &mut Option<String>,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Next, EngineError> {
+        let item = event::message(self.turn);
+        observer.see(JobEvent::MessageStarted { item: item.clone() });
+        let reply = if let Some(reply) = known {
+            let text = reply.text();
+            observer.see(JobEvent::MessageUpdated { item, text });
+            reply
+        } else {
+            self.ask(&item, cancel, observer).await?
+        };
+        in_hand::advanced();
+        *stop = Some(event::stop_name(&reply.stop));
+        let cost = self.journal.micro_usd(&reply.model, &reply.usage);
+        observer.see(event::message_ended(self.turn, &reply, cost));
+        self.conversation.hear(reply, cancel, observer).await
+    }
+
+    /// Asks the model; its reply is in the journal before anything acts on it.
+    async fn ask(
+        &mut self,
+        item: &str,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Reply, EngineError> {
+        self.engine.check_budgets(self.job).await?;
+        let entry = self.engine.models.of(self.job.role);
+        self.engine.check_outage(entry).await?;
+        for text in self.steering.heard().await {
+            self.conversation.say(&text);
+            observer.see(JobEvent::PersonSaid { text });
+        }
+        let place = (self.tries, self.turn - self.since);
+        let request = request(self.job, entry, &self.conversation, place);
+        let answer = ask(entry, &request, cancel, (item, observer));
+        match in_hand::aside(answer).await {
+            Ok(reply) => self.journal.record(self.turn, reply).await,
+            Err(broken) => Err(self.engine.broke(&self.journal, self.turn, broken).await),
+        }
     }
 }
 
