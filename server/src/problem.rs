@@ -31,15 +31,6 @@ pub(crate) struct Problem {
     next: Option<String>,
 }
 
-/// A problem in words, for pages.
-#[derive(Debug, Clone)]
-pub(crate) struct Words {
-    /// What is wrong.
-    pub(crate) message: String,
-    /// How to mend it.
-    pub(crate) next: Option<String>,
-}
-
 /// A problem as it is sent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]

@@ -331,11 +331,11 @@ impl House {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        git(&repo, &["add", "--all"]);
-        git(&repo, &["commit", "--quiet", "--message=apart"]);
+        git(&repo, &["add", "--all"]).unwrap();
+        git(&repo, &["commit", "--quiet", "--message=apart"]).unwrap();
         let head = clone_of(&self.places()).await.fetch().await.unwrap();
         if !on_it {
-            git(&repo, &["reset", "--quiet", "--hard", "HEAD~1"]);
+            git(&repo, &["reset", "--quiet", "--hard", "HEAD~1"]).unwrap();
         }
         head.commit
     }

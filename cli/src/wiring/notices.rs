@@ -84,9 +84,13 @@ fn secret(
         return Ok(None);
     };
     let secret = environment.get(variable).ok_or_else(|| {
-        CliError::Credentials(format!(
-            "the environment variable `{variable}` of `{key}` is not set; set it, or drop the key"
-        ))
+        CliError::Credentials(
+            (
+                format!("the environment variable `{variable}` of `{key}` is not set"),
+                "set it, or drop the key",
+            )
+                .into(),
+        )
     })?;
     Ok(Some(secret.to_owned()))
 }

@@ -285,7 +285,7 @@ impl Sender {
             build: None,
             raised_at: context.now(),
             escalations: 0,
-            acknowledged_by: None,
+            acknowledged: None,
             cleared_at: None,
         });
         context.store.commit(changes).await?;

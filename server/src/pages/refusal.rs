@@ -5,10 +5,11 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use ropewalk_desk::advice::Words;
 
 use super::frame::{is_wanted, page};
 use crate::guard::cookie;
-use crate::problem::{Problem, Words};
+use crate::problem::Problem;
 use crate::shared::Shared;
 
 /// A page of a few words.

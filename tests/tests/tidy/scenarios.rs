@@ -118,8 +118,9 @@ mod tests {
     fn a_scenario_without_a_row_is_found() {
         let rows = |but: u32| -> String {
             let all = (1..=LAST).filter(|number| *number != but);
-            all.map(|number| format!("| V{number:02}.1 | `a::b` |\n"))
-                .collect()
+            all.map(|number| format!("| V{number:02}.1 | `a::b` |"))
+                .collect::<Vec<_>>()
+                .join("\n")
         };
         assert_eq!(
             missing(&rows(37)),
