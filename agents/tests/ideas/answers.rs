@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_config::Trigger;
+use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
 use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
@@ -29,7 +30,7 @@ async fn words_to_the_question_whether_to_build_decide_nothing() {
     );
     for prose in ["ok, but not yet", "yes", "approve"] {
         let refused = questions::answer(&house.person(), question.id, prose, "ann", "cli").await;
-        let told = refused.unwrap_err().to_string();
+        let told = Words::of(&refused.unwrap_err()).to_string();
         assert!(
             told.contains("decides nothing") && told.contains("`start`"),
             "{told}"

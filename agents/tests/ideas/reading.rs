@@ -21,7 +21,7 @@ async fn a_plan_is_made_by_a_model_that_has_read_the_code() {
         reply: {text: Let me see., tools: [{name: code_outline, input: {path: src/keep.rs}}, {name: read, input: {path: src/keep.rs}}, \
         {name: history, input: {action: log}}, {name: write, input: {path: src/keep.rs, content: no}}]}}\n";
     let plan = rule(
-        "turn: 2, contains: ['name.len()', 't: begin', 'there is no tool `write`']",
+        "turn: 2, contains: ['name.len()', 'Ada: begin', 'there is no tool `write`']",
         &small_plan("Pets"),
     );
     let house = House::with(&format!("{look}{plan}"), &[CODE], false).await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions;
@@ -441,8 +442,8 @@ async fn only_the_newest_hash_is_approved_and_only_once() {
     assert_ne!(first, second);
     let stale = specifications::approve(&person, spec, &first, &alone(&ann), Priority::DEFAULT)
         .await
-        .unwrap_err()
-        .to_string();
+        .unwrap_err();
+    let stale = Words::of(&stale).to_string();
     assert!(
         stale.contains(second.as_str()) && stale.contains("revision 2"),
         "{stale}"

@@ -530,7 +530,7 @@ async fn of_two_builds_that_wait_for_each_other_one_hands_its_file_over() {
         (build_id(1), build_id(2), path("b.ts"))
     );
     assert!(
-        decided.reason.contains("ring of waits"),
+        decided.reason.contains("cycle of waits"),
         "{}",
         decided.reason
     );

@@ -9,19 +9,15 @@ mod approvals;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
-mod canary;
-#[cfg(test)]
-mod confined;
-#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod given;
 #[cfg(test)]
+mod guarding;
+#[cfg(test)]
 mod landing;
 #[cfg(test)]
 mod lessons;
-#[cfg(test)]
-mod marks;
 #[cfg(test)]
 mod people;
 #[cfg(test)]
@@ -31,13 +27,9 @@ mod questions;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
-mod secrets;
-#[cfg(test)]
 mod surveying;
 #[cfg(test)]
 mod timeline;
-#[cfg(test)]
-mod trusting;
 #[cfg(test)]
 mod waiting;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_engine::{JobEvent, Observer};
 use ropewalk_orchestrator::Context;
-use ropewalk_runtime::Clock;
+use ropewalk_runtime::{Clock, secrets};
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::{AttemptId, Subject, TaskId};
@@ -69,6 +69,7 @@ impl Observer for Watching {
         };
         // A passage is a struct of plain fields, which JSON can always hold.
         let mut data = serde_json::to_value(passage).unwrap_or_default();
+        secrets::strike_json(&mut data);
         bound(&mut data);
         if is_kept {
             let transcript = self.transcript.lock();

@@ -2,8 +2,8 @@
 
 use std::process::{Command as Process, Stdio};
 
+use super::secrets::holding;
 use crate::approvals::{documented, text, until};
-use crate::secrets::holding;
 use crate::world::{World, one_task};
 
 const CANARY: &str = "sk-canary-7f3e9a1c55d0";

@@ -6,8 +6,8 @@ use std::process::Command as Process;
 use assert_cmd::Command;
 use serde_json::Value;
 
+use super::secrets::holding;
 use crate::approvals::{specified, text, until};
-use crate::secrets::holding;
 use crate::world::{World, one_line, one_task};
 
 const PROJECT: &str = "[project]\nname = \"walks\"\nrepo = \".\"\nstate = \"../state\"\n";
