@@ -1,9 +1,7 @@
 //! Runs one attempt: slot, engine, candidate, gate, landing; and records how it ended.
 
 mod asking;
-mod background;
 mod candidate;
-mod earlier;
 pub(crate) mod ending;
 mod gating;
 mod grants;
@@ -48,10 +46,11 @@ use super::isolation;
 use super::machine::Put;
 use super::machine::task::{Input, Phase, apply};
 use super::outages;
-use background::Background;
 use ending::{Cut, Fault};
 use join::Joined;
 use landing::Landing;
+use prompt::background::Background;
+use prompt::earlier;
 use report::{Finished, Report};
 use ropewalk_gate::candidate::Seen;
 use ropewalk_gate::runner;

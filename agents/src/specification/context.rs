@@ -120,10 +120,7 @@ pub(super) async fn load(
         return Ok(Loaded::Missing(Box::new(spec), absent));
     }
     let standing = Standing::load(store, id).await?;
-    let look = match standing.as_ref().and_then(Standing::head) {
-        Some((head, branch)) => options.repository.look_at(head, Some(branch)).await?,
-        None => options.repository.look().await?,
-    };
+    let look = look(options, standing.as_ref()).await?;
     // A path that this house cannot spell cannot be planned for either.
     let files: Vec<RepoPath> = look
         .paths()
@@ -171,6 +168,17 @@ pub(super) async fn load(
         patterns: lessons.patterns,
         facts,
     })))
+}
+
+/// Looks at what the next revision goes on from.
+async fn look(
+    options: &SpecificationOptions,
+    standing: Option<&Standing>,
+) -> Result<Look, AgentError> {
+    match standing.and_then(Standing::head) {
+        Some((head, branch)) => options.repository.look_at(head, Some(branch)).await,
+        None => options.repository.look().await,
+    }
 }
 
 fn is_waited_for(question: &Versioned<Question>) -> bool {

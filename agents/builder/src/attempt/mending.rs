@@ -9,11 +9,11 @@ use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::Slot;
 use tracing::info;
 
-use super::background::Background;
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
 use super::hearing::Hearing;
 use super::prompt;
+use super::prompt::background::Background;
 use super::report::Report;
 use super::work::{Work, held_now};
 use super::{Ending, GATE_STEP, Made, Passed, advance, ending_of, note};

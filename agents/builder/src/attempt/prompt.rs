@@ -1,5 +1,8 @@
 //! Makes the job of an attempt: what the model is told, and what it must hand in.
 
+pub(super) mod background;
+pub(super) mod earlier;
+
 use std::sync::Arc;
 
 use ropewalk_config::{Prompt, PromptError, Prompts};
@@ -11,10 +14,10 @@ use ropewalk_schemas::specification::Requirement;
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
-use super::background::Background;
 use super::report::Finished;
 use crate::BuildOptions;
 use crate::claim::Claim;
+use background::Background;
 
 /// The tool that ends an attempt.
 const FINISH: &str = "finish";

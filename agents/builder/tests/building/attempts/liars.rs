@@ -72,26 +72,22 @@ async fn of_seven_agents_only_the_one_that_worked_is_believed() {
     ];
     let expected: Vec<_> = ids.into_iter().zip(classes.map(Some)).collect();
     assert_eq!(found.to_vec(), expected);
-    for id in ["L-1", "L-2", "L-3", "L-4", "L-5", "L-6"] {
-        let reason = task(&tasks, id).reason.clone();
+    let reason = |id: &str| task(&tasks, id).reason.clone().unwrap_or_default();
+    let told = [
+        "nothing was changed",
+        "",
+        "stub",
+        "offline",
+        "",
+        "tests/check.sh",
+    ];
+    for (id, told) in ids.into_iter().zip(told) {
+        let reason = reason(id);
         assert!(
-            reason.is_some_and(|reason| reason.len() > 10),
-            "`{id}` says why"
+            reason.len() > 10 && reason.contains(told),
+            "`{id}`: {reason}"
         );
     }
-    let reason = |id: &str| task(&tasks, id).reason.clone().unwrap_or_default();
-    assert!(
-        reason("L-1").contains("nothing was changed"),
-        "{}",
-        reason("L-1")
-    );
-    assert!(reason("L-3").contains("stub"), "{}", reason("L-3"));
-    assert!(reason("L-4").contains("offline"), "{}", reason("L-4"));
-    assert!(
-        reason("L-6").contains("tests/check.sh"),
-        "{}",
-        reason("L-6")
-    );
     assert_eq!(open.git(&["show", "build/habits:lib.txt"]), "broken");
     // No task is complete without evidence of the gate.
     let evidence = open.evidence(build.id).await;

@@ -11,7 +11,7 @@ use ropewalk_schemas::{CommitId, RepoPath, TaskId};
 use ropewalk_store::{Query, revision_key};
 use serde::Serialize;
 
-use super::work::Work;
+use super::super::work::Work;
 use crate::context::Plan;
 use crate::error::BuilderError;
 
@@ -25,38 +25,38 @@ const OTHERS: usize = 60;
 const CHANGED: usize = 12;
 
 /// What a prompt is made of beside the task.
-pub(super) struct Background {
+pub(in crate::attempt) struct Background {
     /// The conventions of the project, at the build's base.
-    pub(super) conventions: Option<String>,
+    pub(in crate::attempt) conventions: Option<String>,
     /// What the idea is about.
-    pub(super) idea: String,
+    pub(in crate::attempt) idea: String,
     /// What a person approved; none where a store of before holds no revision.
-    pub(super) document: Option<Document>,
+    pub(in crate::attempt) document: Option<Document>,
     /// The other tasks of the build, in the order of the plan.
-    pub(super) others: Vec<Other>,
+    pub(in crate::attempt) others: Vec<Other>,
     /// What the tasks did that had to be complete before this one.
-    pub(super) before: Vec<Done>,
+    pub(in crate::attempt) before: Vec<Done>,
     /// How large the files of the task are by now.
-    pub(super) sizes: Vec<Size>,
+    pub(in crate::attempt) sizes: Vec<Size>,
     /// What the gate runs beside the task's own check.
-    pub(super) gate: Vec<String>,
+    pub(in crate::attempt) gate: Vec<String>,
     /// What came of installing packages in the checkout, if that was tried.
-    pub(super) packages: Option<String>,
+    pub(in crate::attempt) packages: Option<String>,
     /// What an earlier conversation about the task came to.
-    pub(super) earlier: Option<Earlier>,
+    pub(in crate::attempt) earlier: Option<Earlier>,
 }
 
 /// What an earlier conversation about a task left.
-pub(super) struct Earlier {
+pub(in crate::attempt) struct Earlier {
     /// What its agent said it did.
-    pub(super) summary: Option<String>,
+    pub(in crate::attempt) summary: Option<String>,
     /// What it changed.
-    pub(super) difference: String,
+    pub(in crate::attempt) difference: String,
 }
 
 /// Another task of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Other {
+pub(in crate::attempt) struct Other {
     id: TaskId,
     title: String,
     state: TaskState,
@@ -64,7 +64,7 @@ pub(super) struct Other {
 
 /// What a finished task did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Done {
+pub(in crate::attempt) struct Done {
     id: TaskId,
     title: String,
     /// In the words of its agent.
@@ -75,7 +75,7 @@ pub(super) struct Done {
 
 /// A file and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Size {
+pub(in crate::attempt) struct Size {
     path: String,
     /// None where it is not there yet.
     lines: Option<usize>,
@@ -84,7 +84,7 @@ pub(super) struct Size {
 
 impl Background {
     /// Gathers it for the task of an attempt.
-    pub(super) async fn load(work: &Work<'_>) -> Result<Self, BuilderError> {
+    pub(in crate::attempt) async fn load(work: &Work<'_>) -> Result<Self, BuilderError> {
         let build = &work.claim.build;
         let plan = Plan::load(&work.context.store, build.id).await?;
         let tasks = plan.map_or_else(Vec::new, |plan| plan.records());

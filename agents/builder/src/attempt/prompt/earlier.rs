@@ -5,15 +5,15 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_store::{Query, Versioned};
 
+use super::super::work::Work;
 use super::background::Earlier;
-use super::work::Work;
 use crate::error::BuilderError;
 
 /// So much of a difference is told.
 const DIFFERENCE_BYTES: usize = 24 * 1024;
 
 /// Shows the latest work of earlier conversations; none where there was no work.
-pub(super) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderError> {
+pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderError> {
     let attempt = &work.claim.attempt;
     let attempts = attempts(work).await?;
     let before = attempts
@@ -39,7 +39,7 @@ pub(super) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderErro
 }
 
 /// Returns what an agent said of `candidate` when it handed it in.
-pub(super) async fn said_of(
+pub(in crate::attempt) async fn said_of(
     work: &Work<'_>,
     candidate: &CommitId,
 ) -> Result<Option<String>, BuilderError> {
