@@ -232,7 +232,9 @@ async fn end_unwanted(
 ) -> Result<(), BuilderError> {
     for (attempt, id, task) in shared.signals.going() {
         let build = builds.iter().find(|build| build.id == id);
-        let reason = if build.is_some_and(|build| build.state == BuildState::Stopped) {
+        let reason = if build
+            .is_some_and(|build| build.state == BuildState::Stopped && !build.gives_way())
+        {
             "the build was stopped"
         } else {
             let task = context::task(&context.store, id, &task).await?;

@@ -20,7 +20,7 @@ use ropewalk_schemas::payload::{
 use ropewalk_schemas::review::{DivergenceClass, Review, ReviewKind};
 use ropewalk_schemas::specification::{Complexity, Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
-use ropewalk_schemas::{CommitId, KnowledgeId, Payload, RequirementId};
+use ropewalk_schemas::{CommitId, KnowledgeId, Payload, RequirementId, document};
 use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
 
 use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates, types};
@@ -91,18 +91,21 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// A repository whose head adds a planned file and one that nobody planned.
     pub(crate) async fn open(script: &str) -> Self {
+        Self::open_with(script, &[]).await
+    }
+
+    /// As [`Workshop::open`], with more files in the head.
+    async fn open_with(script: &str, more: &[(&str, &str)]) -> Self {
         let house = House::open().await;
         let repo = house.directory.path().join("repo");
         std::fs::create_dir_all(&repo).unwrap();
         git(&repo, &["init", "-q", "-b", "main"]);
         let base = commit(&repo, &[("README.md", "# Habits\n")]);
-        let head = commit(
-            &repo,
-            &[
-                ("database/1.sql", "CREATE TABLE habits;\n"),
-                ("src/extra.rs", "\n"),
-            ],
-        );
+        let files = [
+            ("database/1.sql", "CREATE TABLE habits;\n"),
+            ("src/extra.rs", "\n"),
+        ];
+        let head = commit(&repo, &[&files[..], more].concat());
         let environment = Environment::from_pairs(std::env::vars_os());
         let options = LocalCloneOptions {
             user_repository: repo,
@@ -317,6 +320,50 @@ async fn who_reviews_a_build_is_told_what_no_check_shows() {
         let review = workshop.only_review().await;
         let by_rules = |note: &String| note.contains("by rules alone");
         assert_ne!(review.notes.iter().any(by_rules), reviewed);
+    }
+}
+
+#[tokio::test]
+async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_never_the_idea() {
+    let more = [
+        ("ideas/habits/README.md", "a secret of the idea\n"),
+        ("tests/habits.rs", "assert!(kept);\n"),
+    ];
+    for (sees, answered) in [
+        ("+assert!(kept);\\ndiff --git a/database/1.sql", true),
+        ("shown by: two rows with one name are refused", true),
+        ("a secret of the idea", false),
+    ] {
+        let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
+        let workshop = Workshop::open_with(&script, &more).await;
+        workshop.built(&[landed(1)]).await;
+        let of = build(1);
+        let requirement = Requirement {
+            id: RequirementId::parse("FR-1").unwrap(),
+            text: "names are unique".to_owned(),
+            priority: "must".to_owned(),
+            acceptance: "two rows with one name are refused".to_owned(),
+            source: String::new(),
+        };
+        let document = Document {
+            requirements: vec![requirement],
+            ..Document::default()
+        };
+        let revision = Revision {
+            spec: of.spec,
+            number: of.revision,
+            hash: document::hash(&document, &[]),
+            document,
+            tasks: Vec::new(),
+            validation: Vec::new(),
+            answers: Vec::new(),
+            at: noon(),
+        };
+        workshop.house.put(&revision).await;
+        workshop.review().await;
+        let review = workshop.only_review().await;
+        let by_rules = |note: &String| note.contains("by rules alone");
+        assert_ne!(review.notes.iter().any(by_rules), answered, "{sees}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lays the ground of a build: base, branch, the idea folder as its first commit.
 
+mod carrying;
 mod folder;
 
 use ropewalk_gate::GateError;
@@ -31,6 +32,9 @@ pub(crate) async fn prime(
             return Ok(Some(()));
         };
         let context = of_build(context, &build);
+        if carrying::waits(shared, &context, &build).await? {
+            return Ok(Some(()));
+        }
         match build.state {
             BuildState::Queued => {
                 let (priming, _) = apply(&build, Input::Prime, context.now())?;
@@ -40,6 +44,7 @@ pub(crate) async fn prime(
                 return Ok(None);
             }
             BuildState::Priming | BuildState::Running if build.head.is_none() => {
+                carrying::carry(shared, &context, &build).await?;
                 match lay(shared, &context, &build).await {
                     Ok(ground) => begin(shared, &context, &build, ground).await?,
                     Err(error) if is_lasting(&error) => {

@@ -1,18 +1,22 @@
 //! An amended specification: what the change does not touch stays built.
 
-use ropewalk_schemas::build::{BuildState, Followed};
+use std::path::Path;
+use std::time::Duration;
+
+use ropewalk_schemas::build::{Build, BuildState, Followed, StopCause};
 use ropewalk_schemas::document;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::specification::{Document, Revision};
-use ropewalk_schemas::task::{TaskBlock, TaskState};
+use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
 use ropewalk_schemas::{BuildId, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::plans::two_builds::land;
 use crate::world::house::{House, Open, task, writes};
+use crate::world::script::{append_and_meet, steps};
 
 fn plan(second: &str) -> Value {
     let block = |id: &str, file: &str, says: &str, needs: &[&str]| {
@@ -188,4 +192,90 @@ async fn an_amended_build_follows_whom_the_earlier_one_followed_and_ends_its_que
         (question.id, QuestionState::Superseded)
     );
     open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_touched_with_its_work()
+{
+    let place = tempfile::tempdir().unwrap();
+    let (begun, go) = (place.path().join("begun"), place.path().join("go"));
+    let untouched = steps("T-1", &[append_and_meet("first", "a.txt", &begun, &go)]);
+    let half = place.path().join("half");
+    let touched = steps(
+        "T-2",
+        &[append_and_meet(
+            "half",
+            "b.txt",
+            &half,
+            &place.path().join("never"),
+        )],
+    );
+    let again = writes("T-2", "b.txt", "changed\n", Some("say changed"))
+        .replace("printf %s", "cp b.txt c.txt; printf %s");
+    let house = House::new(&[untouched, again, touched].concat()).with(|options| options.loops = 2);
+    let open = house.open().await;
+    let plan = |says: &str, more: &[&str]| {
+        json!([
+            {
+                "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+                "validation": { "command": "grep -q first a.txt", "expected": "exit 0" },
+            },
+            {
+                "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt", "more_files": more,
+                "requirements": [{ "text": format!("say {says}") }],
+                "validation": { "command": format!("grep -q {says} b.txt"), "expected": "exit 0" },
+            },
+        ])
+    };
+    let spec = open.approve(plan("second", &["c.txt"])).await;
+    let both = |tasks: &[Task]| tasks.iter().all(|task| task.state == TaskState::Working);
+    let (first, _) = open.until(spec, |_, tasks| both(tasks)).await;
+    exists(&begun).await;
+    exists(&half).await;
+    amend(&open, spec, plan("changed", &["c.txt"])).await;
+    let touched = || async {
+        let tasks = open.tasks(first.id).await;
+        task(&tasks, "T-2").state != TaskState::Working
+    };
+    while !touched().await {
+        open.services.store.feed().next().await;
+    }
+    let tasks = open.tasks(first.id).await;
+    assert_eq!(task(&tasks, "T-1").state, TaskState::Working, "it goes on");
+    std::fs::write(&go, "").unwrap();
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    let tasks = open.tasks(second.id).await;
+    assert_eq!(
+        house.prompts("T-1").len(),
+        1,
+        "its attempt was not begun anew"
+    );
+    assert!(open.attempts(second.id, "T-1").await.is_empty());
+    let kept = task(&tasks, "T-1").commit.clone().unwrap();
+    open.git(&["merge-base", "--is-ancestor", kept.as_str(), "build/habits"]);
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "first");
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "changed");
+    // What was begun lay in the checkout of the attempt that came after it.
+    assert_eq!(open.git(&["show", "build/habits:c.txt"]), "half");
+    let ended = &open.attempts(first.id, "T-2").await[0];
+    assert!(ended.preserve_ref.is_some(), "its work is kept");
+    let rows = open
+        .services
+        .store
+        .get::<Build>(&first.id.to_string())
+        .await;
+    let before = rows.unwrap().unwrap().record;
+    assert_eq!(
+        (before.state, before.stop),
+        (BuildState::Stopped, Some(StopCause::Amended))
+    );
+    open.close().await;
+}
+
+/// Waits until a command of an attempt has said something.
+async fn exists(place: &Path) {
+    while !place.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
