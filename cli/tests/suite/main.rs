@@ -19,6 +19,8 @@ mod landing;
 #[cfg(test)]
 mod marks;
 #[cfg(test)]
+mod noticing;
+#[cfg(test)]
 mod people;
 #[cfg(test)]
 mod projects;
@@ -30,6 +32,8 @@ mod running;
 mod secrets;
 #[cfg(test)]
 mod surveying;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod timeline;
 #[cfg(test)]

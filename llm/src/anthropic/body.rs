@@ -7,8 +7,8 @@ use crate::request::{ModelRequest, ToolChoice, ToolSpec};
 
 /// Returns the body of a request.
 ///
-/// The three ends that a conversation shares with its next turn (tools, system prompt, last block) are marked
-/// for the provider's cache.
+/// The ends that a conversation shares with its next turn (tools, system prompt, last block) are marked for the provider's
+/// cache, and so is the message before the last: what stands in the last one may be told anew in its place next time.
 pub(super) fn of(request: &ModelRequest) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
@@ -39,7 +39,7 @@ fn messages(messages: &[Message]) -> Value {
         .map(|message| (message.role, content(message)))
         .filter(|(_, content)| !content.is_empty())
         .collect();
-    if let Some((_, content)) = messages.last_mut() {
+    for (_, content) in messages.iter_mut().rev().take(2) {
         content.last_mut().map(mark);
     }
     messages
@@ -103,7 +103,7 @@ mod tests {
     use crate::message::ToolUse;
 
     #[test]
-    fn a_whole_request_is_written_with_three_cache_marks() {
+    fn a_whole_request_is_written_with_four_cache_marks() {
         let mut request = ModelRequest::new(
             "claude-x",
             "be brief",
@@ -154,7 +154,7 @@ mod tests {
                         { "type": "tool_use", "id": "t1", "name": "read",
                           "input": { "path": "a" } },
                         { "type": "tool_use", "id": "t2", "name": "read",
-                          "input": { "malformed_arguments": "{\"pa" } },
+                          "input": { "malformed_arguments": "{\"pa" }, "cache_control": kept },
                     ] },
                     { "role": "user", "content": [
                         { "type": "tool_result", "tool_use_id": "t1", "content": "found",

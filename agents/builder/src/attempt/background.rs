@@ -40,6 +40,10 @@ pub(super) struct Background {
     pub(super) sizes: Vec<Size>,
     /// What the gate runs beside the task's own check.
     pub(super) gate: Vec<String>,
+    /// The tools of the project that this machine has, with their versions.
+    pub(super) tools: Vec<String>,
+    /// What may still be used, a line each.
+    pub(super) budget: Vec<String>,
     /// What came of installing packages in the checkout, if that was tried.
     pub(super) packages: Option<String>,
     /// What an earlier conversation about the task came to.
@@ -98,6 +102,8 @@ impl Background {
             before: before(work, &tasks).await?,
             sizes,
             gate: gate(work).await?,
+            tools: Vec::new(),
+            budget: Vec::new(),
             packages: None,
             earlier: None,
         })

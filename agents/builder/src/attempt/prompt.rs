@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 
 use super::background::Background;
 use super::report::Finished;
+use super::work::Work;
 use crate::BuildOptions;
 use crate::claim::Claim;
 use crate::decide::amend::without_owners;
+use crate::error::BuilderError;
 
 /// The tool that ends an attempt.
 const FINISH: &str = "finish";
@@ -33,7 +35,11 @@ pub(crate) fn job(
     let task = &claim.task;
     let system = prompts.render(
         Prompt::Build,
-        &json!({ "conventions": background.conventions, "submit_tool": FINISH }),
+        &json!({
+            "conventions": background.conventions,
+            "package_managers": options.package_managers,
+            "submit_tool": FINISH,
+        }),
     )?;
     let told = prompts.render(Prompt::BuildTask, &task_values(claim, background, gotchas))?;
     Ok(Job {
@@ -47,11 +53,7 @@ pub(crate) fn job(
             attempt: claim.round,
             turn: 0,
         },
-        scope: UsageScope {
-            idea: Some(claim.build.idea.clone()),
-            build: Some(task.build),
-            task: Some(task.id.clone()),
-        },
+        scope: scope(claim),
         system,
         messages: vec![Message::user(told)],
         tools,
@@ -62,6 +64,28 @@ pub(crate) fn job(
             ..Limits::default()
         },
     })
+}
+
+fn scope(claim: &Claim) -> UsageScope {
+    UsageScope {
+        idea: Some(claim.build.idea.clone()),
+        build: Some(claim.task.build),
+        task: Some(claim.task.id.clone()),
+    }
+}
+
+/// Says what an attempt may still use, from the nearest bound to the farthest.
+pub(super) async fn budget(work: &Work<'_>) -> Result<Vec<String>, BuilderError> {
+    let options = &work.shared.options;
+    let mut lines = vec![format!("{} replies in this conversation", options.turns)];
+    lines.extend(
+        options
+            .attempt_tokens
+            .map(|tokens| format!("{tokens} tokens for each try")),
+    );
+    let left = work.shared.engine.budget_left(&scope(work.claim)).await?;
+    lines.extend(left);
+    Ok(lines)
 }
 
 fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Value {
@@ -94,6 +118,8 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "gate": background.gate,
         "failures": failures,
         "guidance": task.guidance,
+        "tools": background.tools,
+        "budget": background.budget,
         "packages": background.packages,
         "resumed": task.resume_from.is_some(),
         "earlier": background.earlier.as_ref().map(|earlier| json!({

@@ -107,7 +107,7 @@ impl Add {
             let id = done.id.map(|id| id.to_string()).unwrap_or_default();
             match done.outcome {
                 "added" => format!("remembered as {id}"),
-                "seen-again" => format!("known already as {id}; counted once more"),
+                "seen-again" => format!("known already as {id}"),
                 _ => format!("remembered as {id} in place of a weaker item"),
             }
         })

@@ -3,7 +3,7 @@
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::document::tasks_md::{self, PlanStatus, TasksPlan};
+use ropewalk_schemas::document::tasks_md::{self, Journal, PlanStatus, TasksPlan};
 use ropewalk_schemas::task::{TaskBlock, TaskState};
 use serde_json::json;
 
@@ -42,6 +42,9 @@ async fn an_approved_plan_becomes_a_published_branch() {
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let done = task(&tasks, "T-1");
     assert_eq!((done.state, done.attempts), (TaskState::Complete, 1));
+    let told = landed.journal(Journal::ExecutionLog);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with(" T-1: Done."), "{told:?}");
     let head = open.git(&["rev-parse", "build/habits"]);
     assert_eq!(build.head.as_ref().unwrap().as_str(), head);
     assert_eq!(done.commit.as_ref().unwrap().as_str(), head);

@@ -11,7 +11,7 @@ use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::{Bus, BusOptions, TransportOptions};
 use ropewalk_config::questions::FILES;
-use ropewalk_config::{Config, Prompts, QuestionTemplates};
+use ropewalk_config::{Config, Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::questions::Deadlines;
@@ -296,6 +296,7 @@ impl House {
             runner: CommandRunner::new(environment),
             questions: templates(),
             prompts: Prompts::shipped().unwrap(),
+            stacks: StackProfiles::shipped().unwrap(),
             state: self.state(),
             options: self.options.clone(),
             process: None,
