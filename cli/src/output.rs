@@ -107,6 +107,13 @@ pub(crate) fn remark(text: &str) {
     drop(writeln!(io::stderr().lock(), "{}", clean(text)));
 }
 
+/// Rings the bell of a terminal and writes a line for people there; where nobody sits at one, nothing happens.
+pub(crate) fn ring(text: &str) {
+    if io::stderr().is_terminal() {
+        drop(writeln!(io::stderr().lock(), "\u{7}{}", clean(text)));
+    }
+}
+
 /// Writes an error to standard error: one line, or with `json` one object.
 pub fn report(error: &CliError, json: bool) {
     let line = if json {

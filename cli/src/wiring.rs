@@ -5,6 +5,7 @@ mod backups;
 mod desk;
 mod host;
 mod models;
+mod notices;
 mod processes;
 mod reach;
 mod retention;

@@ -53,6 +53,11 @@ fn bounds(config: &Config) -> Option<(String, String)> {
             questions.confirming_hours,
             YEAR_OF_HOURS,
         ),
+        (
+            "notices.escalate_minutes",
+            config.notices.escalate_minutes,
+            YEAR_OF_MINUTES,
+        ),
         ("questions.dismiss_days", questions.dismiss_days, 3_660),
         (
             "monitor.component_down_seconds",

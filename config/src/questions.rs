@@ -1,5 +1,6 @@
 //! Holds the question templates of `questions/*.yaml`, checked when they are loaded (seed pipeline §11, design §11).
 
+mod audience;
 pub mod choice;
 mod rights;
 mod template;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod models;
+mod notices;
 mod people;
 mod project;
 mod sandbox;
@@ -20,6 +21,7 @@ pub use agents::{
 pub use models::{
     InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
 };
+pub use notices::{InvalidQuietHours, NoticeSettings, QuietHours};
 pub use people::PersonRecord;
 pub use project::{
     BusSettings, InvalidLocation, LogFormat, LogSettings, PersonSettings, ProjectSettings,
@@ -64,6 +66,8 @@ pub struct Config {
     pub validation: ValidationSettings,
     /// Questions.
     pub questions: QuestionSettings,
+    /// What people are told unasked.
+    pub notices: Box<NoticeSettings>,
     /// Knowledge.
     pub knowledge: KnowledgeSettings,
     /// The monitor.

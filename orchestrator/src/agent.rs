@@ -52,6 +52,11 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether an agent that is new to a project begins with what happens next, and not with its first event.
+    fn begins_now(&self) -> bool {
+        false
+    }
+
     /// Sets right what a crash left behind; runs before the agent takes its first delivery.
     async fn recover(&self, _context: &Context) -> Result<(), AgentError> {
         Ok(())

@@ -1,4 +1,4 @@
-//! Holds the frame that agents run in: the `Agent` trait, runner, router, registry, schedule, questions, supervision.
+//! Holds the frame that agents run in: the `Agent` trait, runner, router, registry, schedule, questions, notices, supervision.
 //!
 //! What it is not: it knows no agent by name and decides nothing about ideas, specifications or builds. It
 //! takes a delivery, shows it to the subscriber, and commits what comes back together with the delivery.
@@ -10,6 +10,7 @@ pub mod agent;
 pub mod context;
 pub mod deaths;
 pub mod frame;
+pub mod notices;
 mod parts;
 pub mod questions;
 pub mod registry;

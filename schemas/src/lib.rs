@@ -26,6 +26,7 @@ pub mod knowledge;
 pub mod lease;
 pub mod model_call;
 pub mod natural;
+pub mod notice;
 pub mod outage;
 pub mod payload;
 pub mod person;

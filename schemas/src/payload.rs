@@ -27,7 +27,9 @@ pub use ideation::{
 pub use knowledge::{
     KnowledgeDeprecated, KnowledgePromoted, KnowledgeRecorded, KnowledgeReinforced,
 };
-pub use questions::{QuestionAnswered, QuestionAsked, QuestionClosed, ScheduleDue};
+pub use questions::{
+    QuestionAnswered, QuestionAsked, QuestionClosed, QuestionReminded, ScheduleDue,
+};
 pub use reviews::ReviewCompleted;
 pub use specifications::{
     SpecApproved, SpecGenerated, SpecRejected, SpecRequested, SpecRevisionRequested,
@@ -203,6 +205,8 @@ payloads! {
     BudgetExceeded(BudgetExceeded) = "budget.exceeded",
     /// A question was put to people.
     QuestionAsked(QuestionAsked) = "question.asked",
+    /// People were reminded of an open question.
+    QuestionReminded(QuestionReminded) = "question.reminded",
     /// A person answered a question.
     QuestionAnswered(QuestionAnswered) = "question.answered" version 2 from before_ids::answered,
     /// A question took its default.

@@ -43,6 +43,7 @@ pub const TABLES: &[&Table] = &[
     schemas::outage::Outage::TABLE,
     schemas::wish::Wish::TABLE,
     schemas::keyed_request::KeyedRequest::TABLE,
+    schemas::notice::Notice::TABLE,
 ];
 
 /// Says how a record becomes a row: `record! { Type in "table" (key expression) { column: kind = value, … } }`.
@@ -83,6 +84,7 @@ mod tests {
                 include_str!("../migrations/sqlite/0005_outages.sql"),
                 include_str!("../migrations/sqlite/0006_wishes.sql"),
                 include_str!("../migrations/sqlite/0007_keyed_requests.sql"),
+                include_str!("../migrations/sqlite/0008_notices.sql"),
             )
             .to_owned(),
             concat!(
@@ -91,6 +93,7 @@ mod tests {
                 include_str!("../migrations/postgres/0005_outages.sql"),
                 include_str!("../migrations/postgres/0006_wishes.sql"),
                 include_str!("../migrations/postgres/0007_keyed_requests.sql"),
+                include_str!("../migrations/postgres/0008_notices.sql"),
             )
             .replace(" COLLATE \"C\"", ""),
         ];
@@ -116,6 +119,6 @@ mod tests {
                 .collect();
             assert_eq!(made, described, "{}", table.name);
         }
-        assert_eq!(TABLES.len(), 24);
+        assert_eq!(TABLES.len(), 25);
     }
 }

@@ -257,6 +257,7 @@ async fn generate(
         Payload::SpecGenerated(SpecGenerated {
             spec_id: spec.id,
             idea_slug: spec.idea.clone(),
+            user_slug: Some(spec.user.clone()),
             revision: revision.number,
             hash: revision.hash.clone(),
             task_count: count(revision.tasks.len()),

@@ -530,6 +530,7 @@ async fn each_revision_of_a_specification_is_reviewed_once() {
     let made = |revision| SpecGenerated {
         spec_id: build(1).spec,
         idea_slug: build(1).idea,
+        user_slug: None,
         revision,
         hash: build(1).hash,
         task_count: 1,

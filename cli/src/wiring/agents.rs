@@ -45,6 +45,8 @@ pub enum Role {
     Pm,
     /// Asks people, reminds them and takes their answers.
     Questions,
+    /// Tells people what happens, in the ways that `[notices]` switches on.
+    Notify,
     /// Serves the API.
     Server,
 }
@@ -73,6 +75,11 @@ impl Crew {
     /// Returns whether its process serves the API.
     pub(crate) fn serves(&self) -> bool {
         self.has(Role::Server)
+    }
+
+    /// Returns whether its process tells people what happens.
+    pub(super) fn tells(&self) -> bool {
+        self.has(Role::Notify)
     }
 
     fn has(&self, role: Role) -> bool {

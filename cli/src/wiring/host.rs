@@ -15,7 +15,7 @@ use tracing::{error, warn};
 
 use super::agents::{self, Crew, Parts};
 use super::processes::{self, Place};
-use super::{backups, desk, make_state, models, retention, sandbox, serving, transport};
+use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::project::Project;
@@ -161,7 +161,7 @@ async fn begin(
         ids,
         registry,
     };
-    let agents = agents::agents(
+    let mut agents = agents::agents(
         crew,
         Parts {
             project,
@@ -173,6 +173,9 @@ async fn begin(
         },
     )
     .await?;
+    if crew.tells() {
+        agents.extend(notices::begin(project, environment, &services).await?);
+    }
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
     if !crew.shares() {
@@ -234,9 +237,9 @@ fn keep_house(project: &Project, services: &Services, supervisor: &Supervisor) {
 }
 
 /// Lets agents that are new to a project begin with its first event, so that what verbs recorded before the first
-/// start is not lost on them.
+/// start is not lost on them; but for those who tell people what happens, for whom that is no news.
 async fn subscribe(services: &Services, agents: &[Arc<dyn Agent>]) -> Result<(), CliError> {
-    for agent in agents {
+    for agent in agents.iter().filter(|agent| !agent.begins_now()) {
         let profile = agent.profile();
         let subscription = Subscription {
             name: profile.role,

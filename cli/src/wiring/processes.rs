@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ropewalk_orchestrator::Suspects;
+use ropewalk_orchestrator::notices::{Held, Turn};
 use ropewalk_runtime::InHand;
 use ropewalk_workspace::FileLock;
 use tracing::warn;
@@ -46,6 +48,22 @@ impl Place {
 /// Names a process that runs on `state`, by its number or as the only one.
 pub(super) fn name(state: &Path, number: Option<u32>) -> String {
     format!("{}#{}", state.display(), number.unwrap_or_default())
+}
+
+/// Returns what takes the duty `name`, which one process at a time has on a state directory.
+pub(super) fn turn(state: &Path, name: &str) -> Turn {
+    let directory = directory(state);
+    let file = directory.join(format!("{name}.turn"));
+    Arc::new(move || {
+        fs::create_dir_all(&directory).ok()?;
+        match FileLock::take(&file) {
+            Ok(lock) => lock.map(|lock| -> Held { Box::new(lock) }),
+            Err(error) => {
+                warn!("nobody can take `{}`: {error}", file.display());
+                None
+            }
+        }
+    })
 }
 
 /// Ends the commands that processes which are gone have left: those that had our number, or all if we are the only one.

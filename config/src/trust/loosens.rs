@@ -26,7 +26,7 @@ enum Rule {
 }
 
 /// Keys of sections that otherwise loosen.
-const HARMLESS: [&str; 13] = [
+const HARMLESS: [&str; 16] = [
     "project.name",
     "person.name",
     "bus.tries",
@@ -40,6 +40,9 @@ const HARMLESS: [&str; 13] = [
     "build.critical_phases",
     "build.lease_seconds",
     "build.check_cycles",
+    "notices.escalate_minutes",
+    "notices.batch_minutes",
+    "notices.quiet",
 ];
 
 /// Returns the rule of `key`; what nobody thought of loosens.
@@ -49,7 +52,7 @@ fn rule(key: &str) -> Rule {
         "sandbox.mode" => Rule::Unless("required"),
         "bus.transport" => Rule::Unless("embedded"),
         "store.location" => Rule::Unless("sqlite"),
-        "server.enabled" => Rule::WhenTurnedOn,
+        "server.enabled" | "notices.terminal" => Rule::WhenTurnedOn,
         "server.address" => Rule::Unless("127.0.0.1:7440"),
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,

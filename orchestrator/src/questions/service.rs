@@ -1,13 +1,10 @@
 //! Reminds people of questions and applies defaults when their time has come.
 
 use async_trait::async_trait;
-use ropewalk_bus::LiveEvent;
-use ropewalk_schemas::payload::{QuestionClosed, ScheduleDue};
+use ropewalk_schemas::payload::{QuestionClosed, QuestionReminded, ScheduleDue};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
-use serde_json::json;
-use tracing::warn;
 
 use super::decide::{self, Deadlines, Ending, OnDeadline};
 use super::{BY_DEFAULT, DEADLINE, REMIND, answer, reply};
@@ -31,7 +28,7 @@ impl QuestionService {
         })
     }
 
-    /// Writes down that people are reminded of an open question, and sets the next reminder where its kind has one.
+    /// Reminds people of an open question, and sets the next reminder where its kind has one.
     fn remind(&self, question: &Versioned<Question>, context: &Context) -> ChangeSet {
         let mut changes = ChangeSet::new();
         let now = context.now();
@@ -42,6 +39,14 @@ impl QuestionService {
                 ..question.record.clone()
             },
         );
+        changes.emit(context.event(
+            Subject::question(question.id),
+            Payload::QuestionReminded(QuestionReminded {
+                question_id: question.id,
+                text: question.text.clone(),
+                idea_slug: question.idea.clone(),
+            }),
+        ));
         if let Some(again) = self.deadlines.of(question.kind).remind_again {
             timers::set(
                 &mut changes,
@@ -120,31 +125,5 @@ impl Agent for QuestionService {
         } else {
             self.end(&question, context)
         })
-    }
-
-    /// Reminds people only of what is stored: they may look the question up at once.
-    async fn committed(&self, event: &Event, context: &Context) {
-        let Payload::ScheduleDue(ScheduleDue { name, target, .. }) = &event.payload else {
-            return;
-        };
-        if name != REMIND {
-            return;
-        }
-        match context.store.get::<Question>(target).await {
-            Ok(Some(question)) if question.state == QuestionState::Pending => {
-                context.bus.live().publish(reminder(&question));
-            }
-            // Closed in between: nobody needs to be reminded.
-            Ok(_) => {}
-            Err(error) => warn!("nobody is reminded of question `{target}` this time: {error}"),
-        }
-    }
-}
-
-fn reminder(question: &Question) -> LiveEvent {
-    LiveEvent {
-        event_type: "question.reminded".to_owned(),
-        subject: Subject::question(question.id),
-        data: json!({ "question_id": question.id, "text": question.text }),
     }
 }

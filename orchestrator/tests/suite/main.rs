@@ -2,6 +2,7 @@
 
 mod deaths;
 mod house;
+mod notices;
 mod parts;
 mod questions;
 mod running;

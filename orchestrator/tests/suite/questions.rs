@@ -39,7 +39,7 @@ pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> Asking {
     }
 }
 
-async fn open(house: &House, asking: Asking) -> anyhow::Result<QuestionId> {
+pub(crate) async fn open(house: &House, asking: Asking) -> anyhow::Result<QuestionId> {
     let context = house.context("ideation")?;
     let mut changes = ChangeSet::new();
     let asked = questions::ask(&mut changes, &context, &Deadlines::default(), asking).await?;
@@ -357,7 +357,6 @@ async fn a_clarifying_question_reminds_once_and_defaults_no_earlier_than_after_f
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let running = house(directory.path(), &clock).await?;
-    let mut live = running.services.bus.live().subscribe();
     let id = open(&running, asking(QuestionKind::Clarifying, false)).await?;
     running.pass(Duration::from_mins(29)).await;
     assert_eq!(reminded_at(&running, id).await?, None);
@@ -382,11 +381,7 @@ async fn a_clarifying_question_reminds_once_and_defaults_no_earlier_than_after_f
             Ok((ended == (QuestionState::Defaulted, Some("No".to_owned()))).then_some(()))
         })
         .await?;
-    let mut reminders = 0;
-    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, live.next()).await {
-        reminders += usize::from(event.event_type == "question.reminded");
-    }
-    assert_eq!(reminders, 1);
+    assert_eq!(times(&running, "question.reminded").await?, 1);
     running.close().await?;
 
     // Whoever starts again, early or late, finds nothing left to apply.

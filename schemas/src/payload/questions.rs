@@ -22,6 +22,18 @@ pub struct QuestionAsked {
     pub about: About,
 }
 
+/// People were reminded of an open question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionReminded {
+    /// The question.
+    pub question_id: QuestionId,
+    /// The question.
+    pub text: String,
+    /// The idea it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idea_slug: Option<Slug>,
+}
+
 /// A question has an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAnswered {

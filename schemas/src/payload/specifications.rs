@@ -42,6 +42,9 @@ pub struct SpecGenerated {
     pub spec_id: SpecId,
     /// The idea.
     pub idea_slug: Slug,
+    /// Whose idea it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_slug: Option<UserSlug>,
     /// The revision, from 1.
     pub revision: u32,
     /// The hash an approval binds to.

@@ -1,7 +1,8 @@
-//! Rows of questions, and of what people asked under a key.
+//! Rows of questions, of what people are told, and of what they asked under a key.
 
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::keyed_request::KeyedRequest;
+use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::question::{About, Question};
 
 use super::record;
@@ -29,4 +30,13 @@ record!(Question, "questions", |question| question.id.to_string(), {
 
 record!(KeyedRequest, "keyed_requests", |request| request.key.clone(), {
     "at": integer = request.at,
+});
+
+record!(Notice, "notices", |notice| notice.key.clone(), {
+    "port": text = &notice.port,
+    "subject": text = notice.subject.as_str(),
+    "question": text = notice.question,
+    "nonce": text = &notice.nonce,
+    "open": integer = notice.is_open(),
+    "due": integer = notice.due,
 });

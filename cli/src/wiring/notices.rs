@@ -1,0 +1,127 @@
+//! Makes the ways of telling people that the configuration switches on, and forgets those that it does not.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ropewalk_config::Environment;
+use ropewalk_orchestrator::notices::{
+    Listener, Notifier, Parts, Port, Rules, SendError, Telling, Webhook,
+};
+use ropewalk_orchestrator::{Agent, Services};
+use ropewalk_schemas::UserSlug;
+use ropewalk_store::{ReadError, Store};
+
+use super::processes;
+use crate::error::CliError;
+use crate::output;
+use crate::project::Project;
+
+/// Every way of telling.
+const PORTS: [&str; 2] = ["terminal", "webhook"];
+
+/// Makes the subscribers that are switched on. Those that are not take nothing any more: what happens meanwhile is no
+/// news when they are switched on again.
+pub(super) async fn begin(
+    project: &Project,
+    environment: &Environment,
+    services: &Services,
+) -> Result<Vec<Arc<dyn Agent>>, CliError> {
+    let ports = ports(project, environment, services)?;
+    for name in PORTS {
+        if !ports.iter().any(|port| port.name() == name) {
+            services.store.unsubscribe(&Notifier::role(name)?).await?;
+        }
+    }
+    let mut agents: Vec<Arc<dyn Agent>> = Vec::new();
+    for port in ports {
+        let turn = processes::turn(project.state(), &format!("notify.{}", port.name()));
+        let people = project.people.all().into_iter();
+        let notifier = Notifier::new(Parts {
+            port,
+            people: people
+                .map(|person| Listener {
+                    name: person.name,
+                    roles: person.roles,
+                })
+                .collect(),
+            rules: Rules::from(&*project.config().notices),
+            turn,
+        })?;
+        agents.push(Arc::new(notifier));
+    }
+    Ok(agents)
+}
+
+fn ports(
+    project: &Project,
+    environment: &Environment,
+    services: &Services,
+) -> Result<Vec<Arc<dyn Port>>, CliError> {
+    let settings = &project.config().notices;
+    let mut ports: Vec<Arc<dyn Port>> = Vec::new();
+    if settings.terminal {
+        ports.push(Arc::new(Bell));
+    }
+    if let Some(url) = &settings.webhook_url {
+        let secret = secret(
+            "notices.webhook_secret_variable",
+            settings.webhook_secret_variable.as_deref(),
+            environment,
+        )?;
+        let webhook = Webhook::new(url.to_string(), secret, services.clock.clone());
+        ports.push(Arc::new(webhook.map_err(CliError::failed)?));
+    }
+    Ok(ports)
+}
+
+/// Reads the secret in the variable that `key` names.
+fn secret(
+    key: &str,
+    variable: Option<&str>,
+    environment: &Environment,
+) -> Result<Option<String>, CliError> {
+    let Some(variable) = variable else {
+        return Ok(None);
+    };
+    let secret = environment.get(variable).ok_or_else(|| {
+        CliError::Credentials(format!(
+            "the environment variable `{variable}` of `{key}` is not set; set it, or drop the key"
+        ))
+    })?;
+    Ok(Some(secret.to_owned()))
+}
+
+/// The bell of the terminal that the program was started from.
+struct Bell;
+
+#[async_trait]
+impl Port for Bell {
+    fn name(&self) -> &'static str {
+        "terminal"
+    }
+
+    async fn receivers(&self, _: &[UserSlug], _: &Store) -> Result<Vec<String>, ReadError> {
+        Ok(vec![self.name().to_owned()])
+    }
+
+    async fn send(
+        &self,
+        _receiver: &str,
+        telling: &Telling,
+        _store: &Store,
+    ) -> Result<Option<String>, SendError> {
+        let mut line = telling.text.title.clone();
+        if let Some(question) = &telling.question {
+            line = format!(
+                "{line}: `ropewalk question answer {}` takes the answer",
+                question.id
+            );
+        }
+        output::ring(&line);
+        Ok(None)
+    }
+
+    async fn edit(&self, _message: &str, _telling: &Telling) -> Result<(), SendError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Makes of an event what people are told, and for whom it is.
+
+use ropewalk_config::questions::Trigger;
+use ropewalk_schemas::build::PauseReason;
+use ropewalk_schemas::notice::NoticeText;
+use ropewalk_schemas::person::Role;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::specification::Specification;
+use ropewalk_schemas::{Event, Payload, SpecId};
+use ropewalk_store::{Query, ReadError, Store};
+
+use super::decide::Urgency;
+use super::text;
+
+/// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
+pub(super) const TAKES: [&str; 26] = [
+    "ideation.completed",
+    "spec.generated",
+    "spec.rejected",
+    "build.started",
+    "build.paused",
+    "build.merged",
+    "build.completed",
+    "task.completed",
+    "task.skipped",
+    "task.failed",
+    "alert.stuck_task",
+    "alert.stuck_task.cleared",
+    "alert.deadlock",
+    "alert.component_down",
+    "alert.component_down.cleared",
+    "alert.provider_down",
+    "alert.provider_down.cleared",
+    "alert.slot_retired",
+    "review.completed",
+    "question.asked",
+    "question.reminded",
+    "question.answered",
+    "question.defaulted",
+    "question.dismissed",
+    "question.superseded",
+    "schedule.due",
+];
+
+/// What is told of an event.
+pub(super) struct Draft {
+    pub(super) role: Role,
+    pub(super) urgency: Urgency,
+    pub(super) text: NoticeText,
+}
+
+/// Returns what is told of an event that puts no question; none where there is nothing to tell.
+pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>, ReadError> {
+    use Urgency::{Gathered, Soon};
+    let (role, urgency, text) = match &event.payload {
+        Payload::SpecGenerated(made) if !is_asked_about(made.spec_id, store).await? => (
+            Role::Product,
+            Soon,
+            text::text(
+                format!("The specification of `{}` is ready", made.idea_slug),
+                [format!(
+                    "Revision {} with {} tasks; its hash is {}.",
+                    made.revision, made.task_count, made.hash
+                )],
+                Some("read it, then approve it or ask for changes".to_owned()),
+            ),
+        ),
+        Payload::BuildPaused(paused) if paused.reason != PauseReason::Person => {
+            (Role::Operations, Soon, text::paused(paused))
+        }
+        Payload::BuildCompleted(completed) => (Role::Product, Soon, text::completed(completed)),
+        Payload::TaskFailed(failed) if !failed.will_retry => {
+            (Role::Technical, Soon, text::failed(failed))
+        }
+        payload => {
+            let (role, urgency, (title, body, recommendation)) =
+                match (alert(payload), step(payload)) {
+                    (Some((role, told)), _) => (role, Soon, told),
+                    (None, Some((role, told))) => (role, Gathered, told),
+                    (None, None) => return Ok(None),
+                };
+            let recommendation = recommendation.map(str::to_owned);
+            (role, urgency, text::text(title, [body], recommendation))
+        }
+    };
+    Ok(Some(Draft {
+        role,
+        urgency,
+        text,
+    }))
+}
+
+/// A title, a paragraph, and what is best done.
+type Told = (String, String, Option<&'static str>);
+
+/// What somebody should look at.
+fn alert(payload: &Payload) -> Option<(Role, Told)> {
+    let told = match payload {
+        Payload::StuckTask(stuck) => (
+            Role::Technical,
+            (
+                format!("Task {} makes no progress", stuck.task_id),
+                format!(
+                    "`{}` has worked on it for {} min without any.",
+                    stuck.loop_name, stuck.idle_minutes
+                ),
+                Some("wait: it is interrupted, and its work kept, if that goes on"),
+            ),
+        ),
+        Payload::DeadlockDetected(found) if !found.resolved => (
+            Role::Technical,
+            (
+                "Tasks wait for each other".to_owned(),
+                found.cycle.join(" → "),
+                Some("stop one of their builds"),
+            ),
+        ),
+        Payload::ComponentDown(down) => (
+            Role::Operations,
+            (
+                format!("`{}` gives no sign of life", down.component),
+                format!("Nothing was heard of it for {} s.", down.silent_seconds),
+                Some("start what is missing"),
+            ),
+        ),
+        Payload::ProviderDown(down) => (
+            Role::Operations,
+            (
+                format!("The provider `{}` is away", down.provider),
+                text::quoted(&down.error),
+                Some("work that needs it goes on by itself when it answers again"),
+            ),
+        ),
+        Payload::SlotRetired(retired) => (
+            Role::Operations,
+            (
+                format!("The checkout {} was put aside", retired.checkout),
+                format!("{}; it lies in {}.", retired.reason, retired.place),
+                None,
+            ),
+        ),
+        _ => return None,
+    };
+    Some(told)
+}
+
+/// What goes its way.
+fn step(payload: &Payload) -> Option<(Role, Told)> {
+    let told = match payload {
+        Payload::IdeationCompleted(done) => (
+            Role::Product,
+            (
+                format!("The idea `{}` is complete", done.idea_slug),
+                "Its brief is written.".to_owned(),
+                Some("ask for its specification"),
+            ),
+        ),
+        Payload::SpecRejected(rejected) => (
+            Role::Product,
+            (
+                format!(
+                    "The specification of `{}` was put away by {}",
+                    rejected.idea_slug, rejected.rejected_by
+                ),
+                text::quoted(&rejected.reason),
+                None,
+            ),
+        ),
+        Payload::BuildStarted(started) => (
+            Role::Product,
+            (
+                format!("The build of `{}` began", started.idea_slug),
+                format!("{} tasks on {}.", started.task_count, started.branch),
+                None,
+            ),
+        ),
+        Payload::BuildMerged(merged) => (
+            Role::Product,
+            (
+                format!("`{}` is landed", merged.idea_slug),
+                format!("In {}, by {}.", merged.into, merged.merged_by),
+                None,
+            ),
+        ),
+        Payload::TaskCompleted(done) => (
+            Role::Technical,
+            (
+                format!("Task {} of `{}` landed", done.task_id, done.idea_slug),
+                String::new(),
+                None,
+            ),
+        ),
+        Payload::TaskSkipped(skipped) => (
+            Role::Technical,
+            (
+                format!(
+                    "Task {} of `{}` was left out by {}",
+                    skipped.task_id, skipped.idea_slug, skipped.skipped_by
+                ),
+                text::quoted(&skipped.reason),
+                None,
+            ),
+        ),
+        Payload::StuckTaskCleared(cleared)
+        | Payload::ComponentDownCleared(cleared)
+        | Payload::ProviderDownCleared(cleared) => (
+            Role::Operations,
+            (cleared.message.clone(), String::new(), None),
+        ),
+        Payload::ReviewCompleted(review) => (
+            Role::Technical,
+            (
+                format!("`{}` was reviewed", review.idea_slug),
+                format!(
+                    "{} patterns and {} gotchas found, {} lessons changed.",
+                    review.patterns_found, review.gotchas_found, review.improvements_made
+                ),
+                None,
+            ),
+        ),
+        _ => return None,
+    };
+    Some(told)
+}
+
+/// Returns whether an open question puts the specification to people already.
+async fn is_asked_about(spec: SpecId, store: &Store) -> Result<bool, ReadError> {
+    let open = Query::new()
+        .equal("state", QuestionState::Pending.as_str())
+        .equal("trigger", Trigger::SpecComplete.as_str());
+    let open = store.list::<Question>(open).await?;
+    Ok(open
+        .iter()
+        .any(|question| question.about == About::Specification { spec }))
+}
+
+/// Puts a question in words, with what its yes binds to.
+pub(super) async fn question(question: &Question, store: &Store) -> Result<NoticeText, ReadError> {
+    let spec = match &question.about {
+        About::Specification { spec } => store.get::<Specification>(&spec.to_string()).await?,
+        _ => None,
+    };
+    Ok(text::question(question, spec.as_deref()))
+}
+
+/// Returns who is asked a question first.
+pub(super) fn role(question: &Question) -> Role {
+    // A question of a newer program has a trigger that nobody here knows.
+    Trigger::parse(&question.trigger).map_or(Role::Technical, Trigger::role)
+}

@@ -1,0 +1,166 @@
+//! Decides who is told, when, and when to give up.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use ropewalk_config::settings::{NoticeSettings, QuietHours};
+use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::person::Role;
+
+/// How long something is tried that is no question; those are tried as long as they are open.
+const WORTH_TELLING: TimeDelta = TimeDelta::hours(24);
+/// How long the first pause after a failure is; each is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// How long the longest pause is.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+/// Somebody who may be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// The name.
+    pub name: UserSlug,
+    /// What this person is asked about.
+    pub roles: BTreeSet<Role>,
+}
+
+/// When what is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// After which a question that nobody answered goes to everybody.
+    pub escalate: Duration,
+    /// How long what holds nothing up is gathered.
+    pub batch: Duration,
+    /// When only what holds work up is told.
+    pub quiet: Option<QuietHours>,
+}
+
+impl From<&NoticeSettings> for Rules {
+    fn from(settings: &NoticeSettings) -> Self {
+        Self {
+            escalate: Duration::from_mins(settings.escalate_minutes.into()),
+            batch: Duration::from_mins(settings.batch_minutes.into()),
+            quiet: settings.quiet,
+        }
+    }
+}
+
+/// How soon something has to be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Work stands still: at once, at any hour.
+    Blocking,
+    /// At once, but for quiet hours.
+    Soon,
+    /// With whatever else there is by then.
+    Gathered,
+}
+
+/// Decides who of `people` hears what concerns `role`: those who have it; everybody where nobody has.
+pub(super) fn audience(role: Role, people: &[Listener]) -> Vec<UserSlug> {
+    let named: Vec<UserSlug> = people
+        .iter()
+        .filter(|person| person.roles.contains(&role))
+        .map(|person| person.name.clone())
+        .collect();
+    if named.is_empty() {
+        return people.iter().map(|person| person.name.clone()).collect();
+    }
+    named
+}
+
+/// Decides when something is told that is known at `now`.
+pub(super) fn due(now: DateTime<Utc>, urgency: Urgency, rules: &Rules) -> DateTime<Utc> {
+    let due = match urgency {
+        Urgency::Blocking => return now,
+        Urgency::Soon => now,
+        Urgency::Gathered => now + rules.batch,
+    };
+    let minute = due.hour() * 60 + due.minute();
+    let over = rules.quiet.and_then(|quiet| quiet.over_after(minute));
+    over.map_or(due, |minutes| {
+        let end = due + TimeDelta::minutes(minutes.into());
+        end - TimeDelta::seconds(end.second().into())
+    })
+}
+
+/// Decides how long to wait after so many failures, unless somebody asked for more.
+pub(super) fn pause(failures: u32, asked: Option<Duration>) -> Duration {
+    let doubled = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(LONGEST_PAUSE).max(asked.unwrap_or_default())
+}
+
+/// Decides whether a notice is too old to be worth another try.
+pub(super) fn is_given_up(notice: &Notice, now: DateTime<Utc>) -> bool {
+    notice.question.is_none() && now - notice.created_at >= WORTH_TELLING
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone;
+
+    use super::*;
+
+    fn person(name: &str, roles: &[Role]) -> Listener {
+        Listener {
+            name: UserSlug::parse(name).unwrap(),
+            roles: roles.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn those_of_the_role_hear_it_and_everybody_where_nobody_has_it() {
+        let people = [
+            person("ada", &[Role::Product]),
+            person("bob", &[Role::Technical, Role::Product]),
+        ];
+        let heard = |role| -> Vec<String> {
+            let heard = audience(role, &people).into_iter();
+            heard.map(|name| name.to_string()).collect()
+        };
+        assert_eq!(heard(Role::Product), ["ada", "bob"]);
+        assert_eq!(heard(Role::Technical), ["bob"]);
+        assert_eq!(heard(Role::Operations), ["ada", "bob"]);
+    }
+
+    #[test]
+    fn what_holds_work_up_is_told_at_once_and_all_else_after_quiet_hours() {
+        let rules = Rules {
+            escalate: Duration::from_hours(1),
+            batch: Duration::from_mins(5),
+            quiet: QuietHours::try_from("22:00-07:00".to_owned()).ok(),
+        };
+        let at = |hour, minute, second| {
+            let at = Utc.with_ymd_and_hms(2026, 11, 21, hour, minute, second);
+            at.single().unwrap()
+        };
+        for (now, urgency, expected) in [
+            (at(21, 54, 59), Urgency::Gathered, at(21, 59, 59)),
+            (at(21, 59, 59), Urgency::Soon, at(21, 59, 59)),
+            (at(3, 0, 1), Urgency::Blocking, at(3, 0, 1)),
+            (at(3, 0, 1), Urgency::Soon, at(7, 0, 0)),
+            (at(6, 54, 30), Urgency::Gathered, at(7, 0, 0)),
+            (at(6, 55, 0), Urgency::Gathered, at(7, 0, 0)),
+            (at(7, 0, 0), Urgency::Soon, at(7, 0, 0)),
+        ] {
+            assert_eq!(due(now, urgency, &rules), expected, "{now} {urgency:?}");
+        }
+        let evening = due(at(21, 55, 0), Urgency::Gathered, &rules);
+        assert_eq!(evening, at(7, 0, 0) + TimeDelta::days(1));
+    }
+
+    #[test]
+    fn each_pause_is_twice_the_last_up_to_five_minutes_and_never_shorter_than_asked_for() {
+        let seconds = |failures, asked: Option<u64>| {
+            pause(failures, asked.map(Duration::from_secs)).as_secs()
+        };
+        assert_eq!(
+            [1, 2, 3, 8, 9, 40].map(|failures| seconds(failures, None)),
+            [2, 4, 8, 256, 300, 300]
+        );
+        assert_eq!(seconds(1, Some(35)), 35);
+        assert_eq!(seconds(3, Some(1)), 8);
+        assert_eq!(seconds(40, Some(900)), 900);
+    }
+}

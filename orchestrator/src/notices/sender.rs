@@ -1,0 +1,411 @@
+//! Sends what is due, mends what is no longer so, and writes down what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_runtime::failpoint;
+use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::decide;
+use super::port::{Port, Put, SendError, Telling};
+use super::{Turn, compose, text};
+use crate::context::Context;
+
+/// How long the sender waits at most for somebody to say that there is something.
+const LOOK: Duration = Duration::from_secs(5);
+/// How many notices one look takes.
+const AT_ONCE: u32 = 256;
+/// How many gathered notices one message holds.
+const GATHERED: usize = 20;
+/// How many messages of one notice are mended when it is over.
+const MESSAGES: usize = 16;
+/// How long what is over is kept.
+const KEPT: TimeDelta = TimeDelta::days(30);
+
+/// Says why a look at the notices ended early.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// What came of a look.
+enum Round {
+    /// Nothing more is to be done before this.
+    Until(DateTime<Utc>),
+    /// The port cannot be used before this, whatever is due.
+    Rest(Duration),
+}
+
+/// Sends the notices of one port.
+pub(super) struct Sender {
+    port: Arc<dyn Port>,
+    turn: Turn,
+    wake: Arc<Notify>,
+}
+
+impl Sender {
+    pub(super) fn new(port: Arc<dyn Port>, turn: Turn, wake: Arc<Notify>) -> Self {
+        Self { port, turn, wake }
+    }
+
+    /// Sends until `stop`, whenever it is the turn of this process.
+    pub(super) async fn run(&self, context: &Context, stop: CancellationToken) {
+        let mut held = None;
+        loop {
+            if held.is_none() {
+                held = (self.turn)();
+            }
+            let rest = match &held {
+                None => LOOK,
+                Some(_) => self.rest_after(self.round(context).await, context),
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = context.clock.sleep(rest) => {}
+                () = self.wake.notified() => {}
+            }
+        }
+    }
+
+    fn rest_after(&self, round: Result<Round, RoundError>, context: &Context) -> Duration {
+        match round {
+            Ok(Round::Until(at)) => (at - context.now()).to_std().unwrap_or_default().min(LOOK),
+            Ok(Round::Rest(rest)) => rest,
+            Err(error) => {
+                warn!("notices of `{}` wait: {error}", self.port.name());
+                LOOK
+            }
+        }
+    }
+
+    /// Does what is due, what holds work up first, and the newest before what is older.
+    async fn round(&self, context: &Context) -> Result<Round, RoundError> {
+        let now = context.now();
+        let open = Query::new()
+            .equal("port", self.port.name())
+            .equal("open", true)
+            .order_by("due")
+            .limit(AT_ONCE);
+        let open = context.store.list::<Notice>(open).await?;
+        let next = open.iter().map(|notice| notice.due).find(|due| *due > now);
+        let mut due: Vec<_> = open.iter().filter(|notice| notice.due <= now).collect();
+        due.sort_by_key(|notice| (!notice.urgent, std::cmp::Reverse(notice.created_at)));
+        let mut done: Vec<&str> = Vec::new();
+        for notice in due {
+            if done.contains(&notice.key.as_str()) {
+                continue;
+            }
+            let together = gathered(notice, &open);
+            done.extend(together.iter().map(|notice| notice.key.as_str()));
+            if let Some(rest) = self.settle(&together, context).await? {
+                return Ok(Round::Rest(rest));
+            }
+        }
+        self.forget(context).await?;
+        Ok(Round::Until(next.unwrap_or(now + LOOK)))
+    }
+
+    /// Forgets what is long over.
+    async fn forget(&self, context: &Context) -> Result<(), RoundError> {
+        let old = Query::new()
+            .equal("port", self.port.name())
+            .equal("open", false)
+            .at_most("due", context.now() - KEPT)
+            .limit(AT_ONCE);
+        let mut changes = ChangeSet::new();
+        for old in context.store.list::<Notice>(old).await? {
+            changes.delete(&old);
+        }
+        if !changes.is_empty() {
+            self.record(changes, context).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done about notices that go together; returns how long the port wants to rest.
+    async fn settle(
+        &self,
+        together: &[&Versioned<Notice>],
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let Some(first) = together.first() else {
+            return Ok(None);
+        };
+        let question = match first.question {
+            Some(id) => context.store.get::<Question>(&id.to_string()).await?,
+            None => None,
+        };
+        let is_over = match (first.question, &question) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(_), Some(question)) => question.state != QuestionState::Pending,
+        };
+        if first.state == NoticeState::Sent {
+            return self.mend(first, question.as_deref(), context).await;
+        }
+        if is_over {
+            let over = |notice: &mut Notice| {
+                notice.outdated = !notice.messages.is_empty();
+                notice.state = if notice.outdated {
+                    NoticeState::Sent
+                } else {
+                    NoticeState::Over
+                };
+            };
+            return self.change(together, over, context).await.map(|()| None);
+        }
+        if together
+            .iter()
+            .all(|notice| decide::is_given_up(notice, context.now()))
+        {
+            return self
+                .give_up(together, "it was not told for a day", context)
+                .await;
+        }
+        let telling = telling(first, together, question.as_deref(), context).await?;
+        self.send(first, together, telling, context).await
+    }
+
+    /// Hands notices over; whether they arrived is known only after it is written down that they may have.
+    async fn send(
+        &self,
+        first: &Notice,
+        together: &[&Versioned<Notice>],
+        telling: Telling,
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let begin = |notice: &mut Notice| {
+            notice.repeats += u32::from(notice.state == NoticeState::Sending);
+            notice.state = NoticeState::Sending;
+            notice.tries += 1;
+        };
+        self.change(together, begin, context).await?;
+        let sent = self.port.send(&first.receiver, &telling, &context.store);
+        let sent = sent.await;
+        failpoint!(&format!("notices.{}.sent", self.port.name()));
+        match sent {
+            Ok(message) => {
+                let arrived = |notice: &mut Notice| {
+                    notice.state = NoticeState::Sent;
+                    notice.error = None;
+                    notice.messages.extend(message.clone());
+                    let surplus = notice.messages.len().saturating_sub(MESSAGES);
+                    notice.messages.drain(..surplus);
+                };
+                self.change(together, arrived, context).await?;
+                self.works(context).await?;
+                Ok(None)
+            }
+            Err(SendError::Refused(reason)) => self.give_up(together, &reason, context).await,
+            Err(SendError::Later { after, reason }) => {
+                let rest = decide::pause(first.tries + 1, after);
+                let due = context.now() + rest;
+                let later = |notice: &mut Notice| {
+                    notice.state = NoticeState::Waiting;
+                    notice.error = Some(reason.clone());
+                    notice.due = due;
+                };
+                self.change(together, later, context).await?;
+                Ok(Some(rest))
+            }
+        }
+    }
+
+    /// Puts what became of a question in the place of what was asked.
+    async fn mend(
+        &self,
+        notice: &Versioned<Notice>,
+        question: Option<&Question>,
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let words = question.map(text::closed).unwrap_or_default();
+        let telling = Telling {
+            nonce: notice.nonce.clone(),
+            event_type: notice.event_type.clone(),
+            subject: notice.subject.clone(),
+            text: words,
+            question: None,
+            silent: true,
+        };
+        for message in &notice.messages {
+            match self.port.edit(message, &telling).await {
+                // A message that is gone needs no mending.
+                Ok(()) | Err(SendError::Refused(_)) => {}
+                Err(SendError::Later { after, reason }) => {
+                    let rest = decide::pause(notice.tries + 1, after);
+                    let due = context.now() + rest;
+                    let later = |notice: &mut Notice| {
+                        notice.tries += 1;
+                        notice.error = Some(reason.clone());
+                        notice.due = due;
+                    };
+                    self.change(&[notice], later, context).await?;
+                    return Ok(Some(rest));
+                }
+            }
+        }
+        let mended = |notice: &mut Notice| {
+            notice.outdated = false;
+            notice.error = None;
+        };
+        self.change(&[notice], mended, context).await.map(|()| None)
+    }
+
+    /// Gives notices up, and says so where operators look.
+    async fn give_up(
+        &self,
+        together: &[&Versioned<Notice>],
+        reason: &str,
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let dead = |notice: &mut Notice| {
+            notice.state = NoticeState::Dead;
+            notice.error = Some(reason.to_owned());
+        };
+        self.change(together, dead, context).await?;
+        let whom = together.first().map_or("", |notice| &notice.receiver);
+        let mut changes = ChangeSet::new();
+        changes.put(&Alert {
+            cause: self.cause(),
+            severity: Severity::Error,
+            message: format!(
+                "`{whom}` could not be told by {}: {reason}",
+                self.port.name()
+            ),
+            build: None,
+            raised_at: context.now(),
+            escalations: 0,
+            acknowledged_by: None,
+            cleared_at: None,
+        });
+        context.store.commit(changes).await?;
+        Ok(None)
+    }
+
+    /// Ends the alert that somebody could not be told.
+    async fn works(&self, context: &Context) -> Result<(), RoundError> {
+        let alert = context.store.get::<Alert>(&self.cause()).await?;
+        if let Some(alert) = alert.filter(|alert| alert.cleared_at.is_none()) {
+            let mut changes = ChangeSet::new();
+            let cleared_at = Some(context.now());
+            changes.update(
+                &alert,
+                &Alert {
+                    cleared_at,
+                    ..alert.record.clone()
+                },
+            );
+            self.record(changes, context).await?;
+        }
+        Ok(())
+    }
+
+    fn cause(&self) -> String {
+        format!("notices/{}", self.port.name())
+    }
+
+    /// Changes notices as they stand by now: an answer may have come meanwhile.
+    async fn change(
+        &self,
+        together: &[&Versioned<Notice>],
+        change: impl Fn(&mut Notice),
+        context: &Context,
+    ) -> Result<(), RoundError> {
+        loop {
+            let mut changes = ChangeSet::new();
+            for notice in together {
+                let Some(found) = context.store.get::<Notice>(&notice.key).await? else {
+                    continue;
+                };
+                let mut after = found.record.clone();
+                change(&mut after);
+                changes.update(&found, &after);
+            }
+            match context.store.commit(changes).await {
+                Ok(_) => return Ok(()),
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Commits what the next look would do again.
+    async fn record(&self, changes: ChangeSet, context: &Context) -> Result<(), RoundError> {
+        match context.store.commit(changes).await {
+            Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Says what is told now.
+async fn telling(
+    first: &Notice,
+    together: &[&Versioned<Notice>],
+    question: Option<&Question>,
+    context: &Context,
+) -> Result<Telling, ReadError> {
+    let words = match question {
+        Some(question) => compose::question(question, &context.store).await?,
+        None => joined(together),
+    };
+    let put = question.map(|question| Put {
+        id: question.id,
+        choices: question.choices.clone(),
+        free_text: question.free_text && !question.consequential,
+    });
+    Ok(Telling {
+        nonce: first.nonce.clone(),
+        event_type: first.event_type.clone(),
+        subject: first.subject.clone(),
+        text: words,
+        question: put,
+        silent: !first.urgent && together.len() > 1,
+    })
+}
+
+/// Returns what is told together with `first`: everything for the same receiver that holds nothing up.
+fn gathered<'a>(
+    first: &'a Versioned<Notice>,
+    open: &'a [Versioned<Notice>],
+) -> Vec<&'a Versioned<Notice>> {
+    let mut together = vec![first];
+    let is_gathered = |notice: &&Versioned<Notice>| {
+        notice.question.is_none()
+            && notice.state == NoticeState::Waiting
+            && notice.receiver == first.receiver
+            && notice.key != first.key
+    };
+    if first.question.is_none() && first.state == NoticeState::Waiting {
+        together.extend(open.iter().filter(is_gathered).take(GATHERED - 1));
+    }
+    together
+}
+
+/// Puts several notices into one.
+fn joined(together: &[&Versioned<Notice>]) -> NoticeText {
+    if let [only] = together {
+        return only.text.clone();
+    }
+    let told = together.iter().map(|notice| {
+        let NoticeText {
+            title,
+            body,
+            recommendation,
+        } = &notice.text;
+        let recommendation = recommendation.as_ref();
+        let recommendation = recommendation.map_or_else(String::new, |best| format!("\n→ {best}"));
+        format!("**{title}**\n{body}{recommendation}")
+    });
+    text::text(format!("{} things happened", together.len()), told, None)
+}

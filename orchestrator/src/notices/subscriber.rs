@@ -1,0 +1,333 @@
+//! Makes rows of what happens: who is told what, by one port.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ropewalk_runtime::token;
+use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
+use ropewalk_schemas::payload::ScheduleDue;
+use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
+use ropewalk_schemas::{
+    ComponentName, Event, EventPattern, InvalidId, Payload, QuestionId, Subject, UserSlug,
+};
+use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
+use tokio::sync::Notify;
+
+use super::compose::{self, TAKES};
+use super::decide::{self, Listener, Rules, Urgency};
+use super::port::Port;
+use super::sender::Sender;
+use super::{ESCALATE, Turn};
+use crate::agent::{Agent, AgentError, Profile, Worker};
+use crate::context::Context;
+use crate::timers;
+
+/// What a notifier is made of.
+pub struct Parts {
+    /// How people are told.
+    pub port: Arc<dyn Port>,
+    /// Who is told.
+    pub people: Vec<Listener>,
+    /// When.
+    pub rules: Rules,
+    /// The duty of sending, which one process at a time has.
+    pub turn: Turn,
+}
+
+/// Tells people what happens by one port: the subscriber `notify.<port>`.
+pub struct Notifier {
+    role: ComponentName,
+    sender: ComponentName,
+    port: Arc<dyn Port>,
+    people: Vec<Listener>,
+    rules: Rules,
+    turn: Turn,
+    wake: Arc<Notify>,
+}
+
+impl Notifier {
+    /// Returns the subscriber of a port.
+    pub fn new(parts: Parts) -> Result<Self, InvalidId> {
+        let name = parts.port.name();
+        Ok(Self {
+            role: Self::role(name)?,
+            sender: ComponentName::parse(&format!("notify.{name}.sender"))?,
+            port: parts.port,
+            people: parts.people,
+            rules: parts.rules,
+            turn: parts.turn,
+            wake: Arc::default(),
+        })
+    }
+
+    /// Returns what the subscriber of the port `name` is called.
+    pub fn role(name: &str) -> Result<ComponentName, InvalidId> {
+        ComponentName::parse(&format!("notify.{name}"))
+    }
+
+    /// Returns everybody.
+    fn everybody(&self) -> Vec<UserSlug> {
+        self.people
+            .iter()
+            .map(|person| person.name.clone())
+            .collect()
+    }
+
+    /// Returns those of an audience whom the port reaches; everybody it reaches where that is nobody.
+    async fn reached(
+        &self,
+        audience: &[UserSlug],
+        context: &Context,
+    ) -> Result<Vec<String>, ReadError> {
+        let reached = self.port.receivers(audience, &context.store).await?;
+        if reached.is_empty() {
+            return self.port.receivers(&self.everybody(), &context.store).await;
+        }
+        Ok(reached)
+    }
+
+    /// Puts an open question to those of `audience` who have not got it.
+    async fn put(
+        &self,
+        changes: &mut ChangeSet,
+        (event, context): (&Event, &Context),
+        question: &Question,
+        receivers: Vec<String>,
+    ) -> Result<(), ReadError> {
+        let known = self.of_question(question.id, context).await?;
+        let urgency = match question.kind {
+            QuestionKind::Blocking => Urgency::Blocking,
+            _ => Urgency::Soon,
+        };
+        for receiver in receivers {
+            if known.iter().any(|notice| notice.receiver == receiver) {
+                continue;
+            }
+            changes.insert(&Notice {
+                subject: Subject::question(question.id),
+                question: Some(question.id),
+                ..self.notice(
+                    (event, context),
+                    &question.id.to_string(),
+                    receiver,
+                    (urgency, NoticeText::default()),
+                )
+            });
+        }
+        Ok(())
+    }
+
+    fn notice(
+        &self,
+        (event, context): (&Event, &Context),
+        what: &str,
+        receiver: String,
+        (urgency, text): (Urgency, NoticeText),
+    ) -> Notice {
+        let (port, now) = (self.port.name(), context.now());
+        // Short enough for what a button carries, long enough that nobody guesses it.
+        let nonce: String = token::fresh().chars().take(32).collect();
+        Notice {
+            key: format!("{port}/{what}/{receiver}"),
+            port: port.to_owned(),
+            receiver,
+            event_type: event.event_type().to_owned(),
+            subject: event.subject.clone(),
+            question: None,
+            text,
+            urgent: urgency == Urgency::Blocking,
+            state: NoticeState::Waiting,
+            outdated: false,
+            nonce,
+            messages: Vec::new(),
+            tries: 0,
+            repeats: 0,
+            error: None,
+            due: decide::due(now, urgency, &self.rules),
+            created_at: now,
+        }
+    }
+
+    /// Lists who was told of a question by this port.
+    async fn of_question(
+        &self,
+        question: QuestionId,
+        context: &Context,
+    ) -> Result<Vec<Versioned<Notice>>, ReadError> {
+        let of_it = Query::new()
+            .equal("question", question)
+            .equal("port", self.port.name());
+        context.store.list::<Notice>(of_it).await
+    }
+
+    /// Puts a new question to those whom it is for, and sets when everybody hears of it.
+    async fn asked(
+        &self,
+        id: QuestionId,
+        cause: (&Event, &Context),
+    ) -> Result<ChangeSet, ReadError> {
+        let context = cause.1;
+        let mut changes = ChangeSet::new();
+        let Some(question) = open(id, context).await? else {
+            return Ok(changes);
+        };
+        let first = decide::audience(compose::role(&question), &self.people);
+        let receivers = self.reached(&first, context).await?;
+        self.put(&mut changes, cause, &question, receivers).await?;
+        if first.len() < self.people.len() {
+            let due = context.now() + self.rules.escalate;
+            timers::set(&mut changes, context, ESCALATE, &id.to_string(), due);
+        }
+        Ok(changes)
+    }
+
+    /// Puts a question that nobody answered to everybody.
+    async fn escalated(
+        &self,
+        target: &str,
+        cause: (&Event, &Context),
+    ) -> Result<ChangeSet, AgentError> {
+        let mut changes = ChangeSet::new();
+        let id: QuestionId = target.parse().map_err(AgentError::permanent)?;
+        let context = cause.1;
+        if let Some(question) = open(id, context).await? {
+            let everybody = self.everybody();
+            let all = self.port.receivers(&everybody, &context.store).await?;
+            self.put(&mut changes, cause, &question, all).await?;
+        }
+        Ok(changes)
+    }
+
+    /// Tells those who were told of a question again.
+    async fn reminded(&self, id: QuestionId, context: &Context) -> Result<ChangeSet, ReadError> {
+        let mut changes = ChangeSet::new();
+        if open(id, context).await?.is_none() {
+            return Ok(changes);
+        }
+        for told in self.of_question(id, context).await? {
+            // One that is on its way need not be sent twice.
+            if told.state == NoticeState::Sent && !told.outdated {
+                let again = Notice {
+                    state: NoticeState::Waiting,
+                    tries: 0,
+                    due: decide::due(context.now(), Urgency::Soon, &self.rules),
+                    ..told.record.clone()
+                };
+                changes.update(&told, &again);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Sees to it that nobody is asked any more what is closed.
+    async fn closed(&self, id: QuestionId, context: &Context) -> Result<ChangeSet, ReadError> {
+        let mut changes = ChangeSet::new();
+        for told in self.of_question(id, context).await? {
+            let mut after = told.record.clone();
+            after.due = context.now();
+            match told.state {
+                NoticeState::Waiting if told.messages.is_empty() => after.state = NoticeState::Over,
+                NoticeState::Waiting => {
+                    after.state = NoticeState::Sent;
+                    after.outdated = true;
+                }
+                NoticeState::Sending | NoticeState::Sent => after.outdated = true,
+                NoticeState::Over | NoticeState::Dead => continue,
+            }
+            changes.update(&told, &after);
+        }
+        Ok(changes)
+    }
+
+    /// Tells what happened; what was to be told of the same matter before is no longer news.
+    async fn told(&self, event: &Event, context: &Context) -> Result<ChangeSet, ReadError> {
+        let mut changes = ChangeSet::new();
+        let Some(draft) = compose::draft(event, &context.store).await? else {
+            return Ok(changes);
+        };
+        let before = Query::new()
+            .equal("subject", event.subject.as_str())
+            .equal("port", self.port.name())
+            .equal("open", true);
+        for before in context.store.list::<Notice>(before).await? {
+            if before.state == NoticeState::Waiting && before.question.is_none() {
+                let state = NoticeState::Over;
+                let over = Notice {
+                    state,
+                    ..before.record.clone()
+                };
+                changes.update(&before, &over);
+            }
+        }
+        let audience = decide::audience(draft.role, &self.people);
+        for receiver in self.reached(&audience, context).await? {
+            let what = (draft.urgency, draft.text.clone());
+            changes.insert(&self.notice((event, context), &event.id.to_string(), receiver, what));
+        }
+        Ok(changes)
+    }
+}
+
+/// Returns a question, if it is open.
+async fn open(id: QuestionId, context: &Context) -> Result<Option<Question>, ReadError> {
+    let question = context.store.get::<Question>(&id.to_string()).await?;
+    Ok(question
+        .map(Versioned::into_inner)
+        .filter(|question| question.state == QuestionState::Pending))
+}
+
+#[async_trait]
+impl Agent for Notifier {
+    fn profile(&self) -> Profile {
+        Profile {
+            role: self.role.clone(),
+            patterns: TAKES.map(EventPattern::of).to_vec(),
+            in_flight: 8,
+            schedules: Vec::new(),
+        }
+    }
+
+    fn begins_now(&self) -> bool {
+        true
+    }
+
+    async fn handle(&self, event: &Event, context: &Context) -> Result<ChangeSet, AgentError> {
+        Ok(match &event.payload {
+            Payload::QuestionAsked(asked) => {
+                self.asked(asked.question_id, (event, context)).await?
+            }
+            Payload::QuestionReminded(asked) => self.reminded(asked.question_id, context).await?,
+            Payload::QuestionAnswered(answered) | Payload::QuestionDefaulted(answered) => {
+                self.closed(answered.question_id, context).await?
+            }
+            Payload::QuestionDismissed(closed) | Payload::QuestionSuperseded(closed) => {
+                self.closed(closed.question_id, context).await?
+            }
+            Payload::ScheduleDue(ScheduleDue { name, target, .. }) if name == ESCALATE => {
+                self.escalated(target, (event, context)).await?
+            }
+            Payload::ScheduleDue(_) => ChangeSet::new(),
+            _ => self.told(event, context).await?,
+        })
+    }
+
+    async fn committed(&self, _event: &Event, _context: &Context) {
+        self.wake.notify_one();
+    }
+
+    fn workers(&self) -> Vec<Worker> {
+        let sender = Sender::new(
+            Arc::clone(&self.port),
+            Arc::clone(&self.turn),
+            Arc::clone(&self.wake),
+        );
+        let sender = Arc::new(sender);
+        vec![Worker {
+            name: self.sender.clone(),
+            run: Box::new(move |context, stop| {
+                let sender = Arc::clone(&sender);
+                Box::pin(async move { sender.run(&context, stop).await })
+            }),
+        }]
+    }
+}

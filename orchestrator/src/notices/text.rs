@@ -1,0 +1,195 @@
+//! Writes what people are told: one template for each matter, with the counts that stand in the store.
+
+use ropewalk_schemas::build::{BuildState, TaskCounts};
+use ropewalk_schemas::notice::NoticeText;
+use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskFailed};
+use ropewalk_schemas::question::{Choice, Content, Question, QuestionState};
+use ropewalk_schemas::specification::{Price, Specification};
+
+/// The most bytes of what is quoted of others.
+const QUOTED: usize = 1_500;
+
+/// Writes a text of a title, paragraphs and what is best done.
+pub(super) fn text(
+    title: impl Into<String>,
+    paragraphs: impl IntoIterator<Item = String>,
+    recommendation: Option<String>,
+) -> NoticeText {
+    let paragraphs: Vec<String> = paragraphs
+        .into_iter()
+        .map(|paragraph| paragraph.trim().to_owned())
+        .filter(|paragraph| !paragraph.is_empty())
+        .collect();
+    NoticeText {
+        title: title.into(),
+        body: paragraphs.join("\n\n"),
+        recommendation,
+    }
+}
+
+/// Puts a question: what is asked, what happens by each choice, what is recommended, and by when.
+pub(super) fn question(question: &Question, spec: Option<&Specification>) -> NoticeText {
+    let about = question.idea.as_ref();
+    let about = about.map_or_else(String::new, |idea| format!(" about `{idea}`"));
+    let title = match question.reminded_at {
+        Some(_) => format!("Still waiting for an answer{about}"),
+        None => format!("Question{about}"),
+    };
+    let content = question
+        .content
+        .as_ref()
+        .map(|content| bound(content, spec));
+    let choices: Vec<String> = question.choices.iter().map(meaning).collect();
+    let when = question.due_at.map_or_else(
+        || "It waits until somebody answers.".to_owned(),
+        |due| unanswered(question, &due.format("%Y-%m-%d %H:%M UTC").to_string()),
+    );
+    let recommended = question.choices.iter().find(|choice| choice.recommended);
+    text(
+        title,
+        [
+            question.text.clone(),
+            question.context.clone(),
+            content.unwrap_or_default(),
+            choices.join("\n"),
+            when,
+        ],
+        recommended.map(|choice| choice.label.clone()),
+    )
+}
+
+/// Says what became of a question.
+pub(super) fn closed(question: &Question) -> NoticeText {
+    let title = match (&question.answer, question.state) {
+        (Some(answer), QuestionState::Answered) => format!(
+            "Answered by {} over {}: {}",
+            answer.by,
+            answer.channel,
+            quoted(&answer.text)
+        ),
+        (Some(answer), _) => format!("Taken by default: {}", quoted(&answer.text)),
+        (None, state) => format!("No answer is needed any more: it was {}", state.as_str()),
+    };
+    text(title, [question.text.clone()], None)
+}
+
+/// Says what a yes binds to.
+fn bound(content: &Content, spec: Option<&Specification>) -> String {
+    match content {
+        Content::Revision { revision, hash } => {
+            let price = spec.and_then(|spec| spec.price.as_ref()).map(price);
+            let price = price.unwrap_or_else(|| "Its price is not known.".to_owned());
+            format!("Yes holds for revision {revision} with the hash {hash} alone. {price}")
+        }
+        Content::Files { changes, .. } => {
+            let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+            format!("Yes holds for these changes alone: {}", paths.join(", "))
+        }
+    }
+}
+
+fn price(price: &Price) -> String {
+    let dollars = |micro: u64| {
+        let cents = micro / 10_000;
+        format!("{}.{:02}", cents / 100, cents % 100)
+    };
+    let money = match (price.micro_usd_low, price.micro_usd_high) {
+        (Some(low), Some(high)) => format!(" or {} to {} US dollars", dollars(low), dollars(high)),
+        _ => String::new(),
+    };
+    format!(
+        "Expected: {} to {} tokens{money} ({}).",
+        price.tokens_low, price.tokens_high, price.basis
+    )
+}
+
+fn meaning(choice: &Choice) -> String {
+    let meaning = [
+        choice.description.as_deref(),
+        choice.implications.as_deref(),
+    ];
+    let meaning: Vec<&str> = meaning.into_iter().flatten().collect();
+    if meaning.is_empty() {
+        return format!("• {}", choice.label);
+    }
+    format!("• {}: {}", choice.label, meaning.join("; "))
+}
+
+fn unanswered(question: &Question, when: &str) -> String {
+    let default = question.default.as_ref();
+    let label = default.and_then(|default| {
+        let choice = question.choices.iter().find(|choice| choice.id == *default);
+        choice.map(|choice| choice.label.clone())
+    });
+    match label {
+        Some(label) => format!("Unanswered, it takes \"{label}\" at {when}."),
+        None => format!("Unanswered, it is over at {when}."),
+    }
+}
+
+/// Says that a build stands still.
+pub(super) fn paused(paused: &BuildPaused) -> NoticeText {
+    text(
+        format!("The build of `{}` stands still", paused.idea_slug),
+        [paused.detail.clone(), counts(&paused.counts)],
+        Some("see what it waits for with status".to_owned()),
+    )
+}
+
+/// Says how a build ended.
+pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
+    let idea = &completed.idea_slug;
+    let (title, recommendation) = match completed.status {
+        BuildState::Succeeded => (
+            format!("The build of `{idea}` succeeded"),
+            "look at its branch, then land it".to_owned(),
+        ),
+        status => (
+            format!("The build of `{idea}` is {status}"),
+            "answer what it asked, or let it go on with resume".to_owned(),
+        ),
+    };
+    let minutes = completed.duration_seconds.div_ceil(60);
+    let facts = format!(
+        "{}\nBranch {}, {minutes} min of work.",
+        counts(&completed.counts),
+        completed.branch
+    );
+    let reason = completed.reason.clone().unwrap_or_default();
+    text(title, [reason, facts], Some(recommendation))
+}
+
+/// Says that a task failed for good.
+pub(super) fn failed(failed: &TaskFailed) -> NoticeText {
+    let error = quoted(&failed.error);
+    let around = format!(
+        "{} blocked by it, {} go on without it.",
+        failed.blocked, failed.continuing
+    );
+    text(
+        format!("Task {} of `{}` failed", failed.task_id, failed.idea_slug),
+        [error, around],
+        failed.recommended.clone(),
+    )
+}
+
+fn counts(counts: &TaskCounts) -> String {
+    let mut told = vec![
+        format!("{} completed", counts.complete),
+        format!("{} failed", counts.failed),
+        format!("{} blocked", counts.blocked),
+    ];
+    if counts.skipped > 0 {
+        told.push(format!("{} skipped", counts.skipped));
+    }
+    format!("{} of {} tasks.", told.join(", "), counts.total)
+}
+
+/// Cuts what others wrote to what fits a message.
+pub(super) fn quoted(text: &str) -> String {
+    let text = text.trim();
+    let Some((end, _)) = text.char_indices().find(|(index, _)| *index >= QUOTED) else {
+        return text.to_owned();
+    };
+    format!("{}…", text.get(..end).unwrap_or_default())
+}

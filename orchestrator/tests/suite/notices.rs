@@ -1,0 +1,305 @@
+//! People are told once what they have to know, and no longer asked what is answered.
+
+mod paper;
+mod webhooks;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ropewalk_orchestrator::questions;
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::build::TaskCounts;
+use ropewalk_schemas::notice::NoticeState;
+use ropewalk_schemas::payload::{BuildStarted, TaskCompleted};
+use ropewalk_schemas::person::Role;
+use ropewalk_schemas::question::QuestionKind;
+use ropewalk_schemas::{BuildId, Payload, QuestionId, Slug, SpecId, Subject, TaskId};
+use ropewalk_store::ChangeSet;
+
+use crate::house::{House, noon};
+use crate::questions::{asking, open};
+use paper::{Paper, Said, house, rows};
+
+/// Asks something about code that holds work up.
+async fn ask(house: &House) -> anyhow::Result<QuestionId> {
+    let mut asking = asking(QuestionKind::Blocking, false);
+    "missing_context".clone_into(&mut asking.trigger);
+    open(house, asking).await
+}
+
+fn build(house: &House) -> BuildId {
+    BuildId(house.services.ids.next())
+}
+
+async fn tell(house: &House, subject: Subject, payload: Payload) -> anyhow::Result<()> {
+    let context = house.context("build")?;
+    let mut changes = ChangeSet::new();
+    changes.emit(context.event(subject, payload));
+    house.services.store.commit(changes).await?;
+    Ok(())
+}
+
+async fn begun(house: &House, build: BuildId, idea: &str) -> anyhow::Result<()> {
+    let payload = Payload::BuildStarted(BuildStarted {
+        build_id: build,
+        spec_id: SpecId(house.services.ids.next()),
+        idea_slug: Slug::parse(idea)?,
+        task_count: 3,
+        branch: format!("build/{idea}"),
+    });
+    tell(house, Subject::build(build), payload).await
+}
+
+async fn landed(house: &House, build: BuildId, task: &str) -> anyhow::Result<()> {
+    let task = TaskId::parse(task)?;
+    let payload = Payload::TaskCompleted(TaskCompleted {
+        build_id: build,
+        task_id: task.clone(),
+        idea_slug: Slug::parse("walks")?,
+        attempts: 1,
+        duration_seconds: 3,
+        commit_sha: None,
+        unblocked: Vec::new(),
+    });
+    tell(house, Subject::task(build, &task), payload).await
+}
+
+#[tokio::test]
+async fn a_port_that_is_switched_on_tells_nothing_of_what_was_before() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let before = House::open(directory.path(), clock.clone(), Vec::new()).await?;
+    let old = ask(&before).await?;
+    begun(&before, build(&before), "old").await?;
+    before.close().await?;
+    clock.advance(Duration::from_mins(1));
+
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let new = open(&house, asking(QuestionKind::Blocking, false)).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].question, Some(new));
+    house.settle().await?;
+    assert_eq!(paper.count(), 1, "nothing of {old}");
+    house.close().await
+}
+
+#[tokio::test]
+async fn a_question_of_code_reaches_the_technical_person_and_everybody_when_time_is_over()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada", "bob"]);
+    let people: [(&str, &[Role]); 2] = [("ada", &[Role::Product]), ("bob", &[Role::Technical])];
+    let house = house(directory.path(), &clock, &paper, &people).await?;
+    let id = ask(&house).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!((said[0].to.as_str(), said[0].question), ("bob", Some(id)));
+    house.pass(Duration::from_mins(59)).await;
+    assert_eq!(paper.to("ada"), 0, "it is not her turn yet");
+    house.pass(Duration::from_mins(2)).await;
+    paper.until(&house, || paper.to("ada") == 1).await?;
+    house.settle().await?;
+    assert_eq!(paper.to("ada"), 1);
+    house.close().await
+}
+
+#[tokio::test]
+async fn an_answer_anywhere_mends_what_everybody_was_asked() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada", "bob"]);
+    let house = house(
+        directory.path(),
+        &clock,
+        &paper,
+        &[("ada", &[]), ("bob", &[])],
+    )
+    .await?;
+    let id = ask(&house).await?;
+    let said = paper.said(&house, 2).await?;
+    assert_ne!(
+        said[0].nonce, said[1].nonce,
+        "each has a nonce of their own"
+    );
+    questions::answer(&house.context("cli")?, id, "no", "ada", "cli").await?;
+    paper.until(&house, || paper.edits().len() == 2).await?;
+    for (_, title) in paper.edits() {
+        assert_eq!(title, "Answered by ada over cli: No");
+    }
+    // Nobody is reminded of it any more.
+    house.pass(Duration::from_hours(2)).await;
+    house.settle().await?;
+    assert_eq!((paper.count(), paper.edits().len()), (2, 2));
+    house.close().await
+}
+
+#[tokio::test]
+async fn who_does_not_answer_is_reminded_with_the_same_nonce() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    ask(&house).await?;
+    paper.said(&house, 1).await?;
+    house.pass(Duration::from_mins(31)).await;
+    let said = paper.said(&house, 2).await?;
+    assert_eq!(said[0].nonce, said[1].nonce);
+    assert_eq!(said[1].title, "Still waiting for an answer");
+    house.close().await
+}
+
+#[tokio::test]
+async fn after_an_outage_everything_arrives_once_but_what_no_longer_matters() -> anyhow::Result<()>
+{
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.away(true);
+    let answered = ask(&house).await?;
+    paper.until(&house, || paper.tries() > 0).await?;
+    house.pass(Duration::from_mins(20)).await;
+    let mut later = asking(QuestionKind::Blocking, false);
+    later.text = "Another?".to_owned();
+    let stands = open(&house, later).await?;
+    questions::answer(&house.context("cli")?, answered, "no", "ada", "cli").await?;
+    house.pass(Duration::from_mins(10)).await;
+    assert_eq!(paper.count(), 0);
+    paper.away(false);
+    house.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&house, 1).await?;
+    house.settle().await?;
+    assert_eq!(said[0].question, Some(stands));
+    assert_eq!(paper.to("ada"), 1, "once, and nothing of what is answered");
+    let states: Vec<NoticeState> = rows(&house).await?.iter().map(|row| row.state).collect();
+    assert!(states.contains(&NoticeState::Over), "{states:?}");
+    house.close().await
+}
+
+#[tokio::test]
+async fn a_death_between_sending_and_recording_repeats_one_message_under_its_nonce()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let first = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.hangs(true);
+    let id = ask(&first).await?;
+    let said = paper.said(&first, 1).await?;
+    first.abort().await?;
+
+    paper.hangs(false);
+    let second = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let again = paper.said(&second, 2).await?;
+    assert_eq!(again[1].nonce, said[0].nonce);
+    paper
+        .until_rows(&second, |rows| rows[0].state == NoticeState::Sent)
+        .await?;
+    assert_eq!(rows(&second).await?[0].repeats, 1, "it is counted");
+    questions::answer(&second.context("cli")?, id, "no", "ada", "cli").await?;
+    paper.until(&second, || !paper.edits().is_empty()).await?;
+    second.close().await
+}
+
+#[tokio::test]
+async fn what_holds_nothing_up_is_gathered_and_waits_for_the_end_of_quiet_hours()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&house);
+    begun(&house, build, "walks").await?;
+    for task in ["T-001", "T-002", "T-003"] {
+        landed(&house, build, task).await?;
+    }
+    let blocking = ask(&house).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].question, Some(blocking), "at eleven at night");
+    questions::answer(&house.context("cli")?, blocking, "no", "ada", "cli").await?;
+    house.pass(Duration::from_hours(7)).await;
+    assert_eq!(paper.count(), 1, "nobody is woken");
+    house.pass(Duration::from_hours(2)).await;
+    let said: Vec<Said> = paper.said(&house, 2).await?;
+    assert_eq!(said[1].title, "4 things happened");
+    for part in ["The build of `walks` began", "T-001", "T-002", "T-003"] {
+        assert!(said[1].body.contains(part), "{part} in {}", said[1].body);
+    }
+    house.close().await
+}
+
+#[tokio::test]
+async fn the_newest_state_of_a_matter_is_told_and_what_was_so_before_is_not() -> anyhow::Result<()>
+{
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&house);
+    begun(&house, build, "walks").await?;
+    let payload = Payload::BuildCompleted(ropewalk_schemas::payload::BuildCompleted {
+        build_id: build,
+        spec_id: SpecId(house.services.ids.next()),
+        idea_slug: Slug::parse("walks")?,
+        status: ropewalk_schemas::build::BuildState::Stopped,
+        reason: None,
+        counts: TaskCounts {
+            total: 5,
+            complete: 3,
+            failed: 1,
+            blocked: 1,
+            ..TaskCounts::default()
+        },
+        duration_seconds: 61,
+        quote: None,
+        spent: None,
+        branch: "build/walks".to_owned(),
+        commits: Vec::new(),
+    });
+    tell(&house, Subject::build(build), payload).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "The build of `walks` is stopped");
+    let counts = "3 completed, 1 failed, 1 blocked of 5 tasks.";
+    assert!(said[0].body.contains(counts), "{}", said[0].body);
+    house.pass(Duration::from_mins(10)).await;
+    house.settle().await?;
+    assert_eq!(paper.count(), 1);
+    house.close().await
+}
+
+#[tokio::test]
+async fn who_cannot_be_told_is_shown_as_an_alert_until_somebody_can() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.refuses(true);
+    ask(&house).await?;
+    paper
+        .until_rows(&house, |rows| {
+            rows.iter().any(|row| row.state == NoticeState::Dead)
+        })
+        .await?;
+    let alert = async || {
+        let alert = house.services.store.get::<Alert>("notices/paper").await?;
+        anyhow::Ok(alert.context("no alert")?.into_inner())
+    };
+    house
+        .until("the alert", async || Ok(alert().await.ok()))
+        .await?;
+    assert_eq!(alert().await?.cleared_at, None);
+    assert!(alert().await?.message.contains("blocked by the user"));
+    paper.refuses(false);
+    let mut other = asking(QuestionKind::Blocking, false);
+    other.text = "Another?".to_owned();
+    open(&house, other).await?;
+    paper.said(&house, 1).await?;
+    house
+        .until("the end of the alert", async || {
+            Ok(alert().await?.cleared_at)
+        })
+        .await?;
+    house.close().await
+}

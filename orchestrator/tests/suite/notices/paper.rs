@@ -1,0 +1,204 @@
+//! A port that writes down what it was given, and fails on demand.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ropewalk_config::settings::QuietHours;
+use ropewalk_orchestrator::Agent;
+use ropewalk_orchestrator::notices::{Listener, Notifier, Parts, Port, Rules, SendError, Telling};
+use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
+use ropewalk_runtime::Clock;
+use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::person::Role;
+use ropewalk_schemas::{QuestionId, UserSlug};
+use ropewalk_store::{Query, ReadError, Store, Versioned};
+
+use crate::house::House;
+
+/// What somebody was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) to: String,
+    pub(crate) nonce: String,
+    pub(crate) title: String,
+    pub(crate) body: String,
+    pub(crate) question: Option<QuestionId>,
+}
+
+#[derive(Default)]
+struct Written {
+    said: Vec<Said>,
+    edits: Vec<(String, String)>,
+    tries: usize,
+    is_away: bool,
+    hangs: bool,
+    refuses: bool,
+}
+
+/// Paper on which everything is written that people are told.
+#[derive(Clone)]
+pub(crate) struct Paper {
+    reaches: Vec<String>,
+    written: Arc<Mutex<Written>>,
+}
+
+impl Paper {
+    pub(crate) fn new(reaches: &[&str]) -> Self {
+        Self {
+            reaches: reaches.iter().map(|name| (*name).to_owned()).collect(),
+            written: Arc::default(),
+        }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn away(&self, away: bool) {
+        self.written().is_away = away;
+    }
+
+    pub(crate) fn hangs(&self, hangs: bool) {
+        self.written().hangs = hangs;
+    }
+
+    pub(crate) fn refuses(&self, refuses: bool) {
+        self.written().refuses = refuses;
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.written().said.len()
+    }
+
+    pub(crate) fn tries(&self) -> usize {
+        self.written().tries
+    }
+
+    pub(crate) fn to(&self, name: &str) -> usize {
+        let written = self.written();
+        written.said.iter().filter(|said| said.to == name).count()
+    }
+
+    pub(crate) fn edits(&self) -> Vec<(String, String)> {
+        self.written().edits.clone()
+    }
+
+    /// Waits until so many things were said, and returns all of them.
+    pub(crate) async fn said(&self, house: &House, count: usize) -> anyhow::Result<Vec<Said>> {
+        self.until(house, || self.count() >= count).await?;
+        Ok(self.written().said.clone())
+    }
+
+    /// Waits until something is so; seconds pass meanwhile.
+    pub(crate) async fn until(&self, house: &House, look: impl Fn() -> bool) -> anyhow::Result<()> {
+        house
+            .until("the paper", || async {
+                house.pass(Duration::from_secs(1)).await;
+                Ok(look().then_some(()))
+            })
+            .await
+    }
+
+    /// Waits until something is so of the rows.
+    pub(crate) async fn until_rows(
+        &self,
+        house: &House,
+        look: impl Fn(&[Versioned<Notice>]) -> bool,
+    ) -> anyhow::Result<()> {
+        house
+            .until("the rows", || async {
+                let rows = rows(house).await?;
+                Ok((!rows.is_empty() && look(&rows)).then_some(()))
+            })
+            .await
+    }
+}
+
+/// Lists every notice.
+pub(crate) async fn rows(house: &House) -> anyhow::Result<Vec<Versioned<Notice>>> {
+    Ok(house.services.store.list::<Notice>(Query::new()).await?)
+}
+
+/// Opens a house in which people hear by the paper, and sleep from ten to seven.
+pub(crate) async fn house(
+    directory: &Path,
+    clock: &Clock,
+    paper: &Paper,
+    people: &[(&str, &[Role])],
+) -> anyhow::Result<House> {
+    let people: Result<Vec<Listener>, _> = people
+        .iter()
+        .map(|(name, roles)| {
+            let name = UserSlug::parse(name)?;
+            let roles = roles.iter().copied().collect();
+            anyhow::Ok(Listener { name, roles })
+        })
+        .collect();
+    let notifier = Notifier::new(Parts {
+        port: Arc::new(paper.clone()),
+        people: people?,
+        rules: Rules {
+            escalate: Duration::from_hours(1),
+            batch: Duration::from_mins(5),
+            quiet: QuietHours::try_from("22:00-07:00".to_owned()).ok(),
+        },
+        turn: Arc::new(|| Some(Box::new(()))),
+    })?;
+    let questions = QuestionService::new(Deadlines::default())?;
+    let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(notifier), Arc::new(questions)];
+    House::open(directory, clock.clone(), agents).await
+}
+
+#[async_trait]
+impl Port for Paper {
+    fn name(&self) -> &'static str {
+        "paper"
+    }
+
+    async fn receivers(&self, people: &[UserSlug], _: &Store) -> Result<Vec<String>, ReadError> {
+        let people = people.iter().map(ToString::to_string);
+        Ok(people.filter(|name| self.reaches.contains(name)).collect())
+    }
+
+    async fn send(
+        &self,
+        receiver: &str,
+        telling: &Telling,
+        _: &Store,
+    ) -> Result<Option<String>, SendError> {
+        let (hangs, number) = {
+            let mut written = self.written();
+            written.tries += 1;
+            if written.is_away {
+                let reason = "the paper is away".to_owned();
+                return Err(SendError::Later {
+                    after: None,
+                    reason,
+                });
+            }
+            if written.refuses {
+                return Err(SendError::Refused("blocked by the user".to_owned()));
+            }
+            written.said.push(Said {
+                to: receiver.to_owned(),
+                nonce: telling.nonce.clone(),
+                title: telling.text.title.clone(),
+                body: telling.text.body.clone(),
+                question: telling.question.as_ref().map(|put| put.id),
+            });
+            (written.hangs, written.said.len())
+        };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        Ok(Some(number.to_string()))
+    }
+
+    async fn edit(&self, message: &str, telling: &Telling) -> Result<(), SendError> {
+        let edit = (message.to_owned(), telling.text.title.clone());
+        self.written().edits.push(edit);
+        Ok(())
+    }
+}
