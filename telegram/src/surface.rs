@@ -1,0 +1,74 @@
+//! Holds what every answer of the bot may use.
+
+use std::sync::Arc;
+
+use ropewalk_desk::people::{People, Person};
+use ropewalk_orchestrator::{Context, Services};
+use ropewalk_schemas::ComponentName;
+use tracing::warn;
+
+use crate::api::{Api, Letter};
+use crate::styled;
+
+/// Where the answers of this surface come from.
+pub(crate) const CHANNEL: &str = "telegram";
+
+/// What every answer of the bot may use; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Surface {
+    pub(crate) services: Services,
+    pub(crate) people: People,
+    pub(crate) api: Arc<dyn Api>,
+    /// The provider of the model that builds.
+    pub(crate) builds_with: String,
+    pub(crate) source: ComponentName,
+}
+
+/// Who did something, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Whom {
+    pub(crate) person: Person,
+    pub(crate) chat: i64,
+}
+
+impl Surface {
+    /// Returns a context in which a person begins a chain of events.
+    pub(crate) fn context(&self) -> Context {
+        Context::new(&self.services, self.source.clone())
+    }
+
+    /// Answers in a chat; an answer that does not arrive changes nothing about what was done.
+    pub(crate) async fn say(&self, chat: i64, text: &str) {
+        for piece in styled::messages(text) {
+            let letter = Letter {
+                text: piece,
+                ..Letter::default()
+            };
+            if let Err(error) = self.api.send(chat, &letter).await {
+                warn!("an answer did not reach chat {chat}: {error}");
+                return;
+            }
+        }
+    }
+}
+
+/// Says that something of the bot does not work now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ropewalk_store::ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] ropewalk_store::CommitError),
+}
+
+impl From<ropewalk_desk::phones::CommitOrRead> for Failed {
+    fn from(error: ropewalk_desk::phones::CommitOrRead) -> Self {
+        use ropewalk_desk::phones::CommitOrRead;
+        match error {
+            CommitOrRead::Read(error) => error.into(),
+            CommitOrRead::Commit(error) => error.into(),
+        }
+    }
+}
