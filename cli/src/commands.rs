@@ -15,5 +15,6 @@ pub mod question;
 pub mod spec;
 pub mod trust;
 pub mod up;
+pub mod usage;
 pub mod wait;
 pub mod whoami;

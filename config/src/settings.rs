@@ -18,7 +18,8 @@ pub use agents::{
     SpecificationSettings, StuckMinutes, ValidationSettings,
 };
 pub use models::{
-    InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
+    Effort, EffortSettings, FallbackSettings, InvalidModel, ModelChoice, ModelPolicy,
+    ModelSettings, ProviderKind, ProviderSettings,
 };
 pub use people::PersonRecord;
 pub use project::{

@@ -11,6 +11,8 @@ pub mod lock;
 pub mod question;
 pub mod specification;
 pub mod trace;
+pub mod transcript;
+pub mod usage;
 pub mod wait;
 
 use ropewalk_store::Versioned;

@@ -12,9 +12,9 @@ pub mod budget;
 pub mod context;
 pub mod engine;
 pub mod error;
+pub mod event;
 pub mod job;
 mod journal;
-pub mod observer;
 pub mod outages;
 pub mod outline;
 pub mod steering;
@@ -29,12 +29,12 @@ pub use budget::{Allowance, Budgets, Exceeded};
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
 pub use engine::{Engine, Session};
 pub use error::EngineError;
+pub use event::{JobEvent, Observer, Silent};
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
-pub use observer::{Observer, Silent};
 pub use steering::{Steering, Unsteered};
 pub use submission::Submission;
 pub use tool::{
-    Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError,
+    Effect, FileChange, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError,
     plain_schema_of, schema_of,
 };
 pub use tools::{

@@ -8,7 +8,9 @@ mod truncate;
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
+use ropewalk_schemas::RepoPath;
 use serde_json::Value;
+use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
 pub use derived::{plain_schema_of, schema_of};
@@ -74,8 +76,30 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// What the call did, for whoever watches whether the work moves.
     pub effect: Effect,
+    /// The files that it changed, for the watcher.
+    pub changes: Vec<FileChange>,
     /// What only the watcher gets to see; null for nothing.
     pub metadata: Value,
+}
+
+/// Is what became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file.
+    pub path: RepoPath,
+    /// The difference, as `diff -u` shows it.
+    pub difference: String,
+}
+
+impl FileChange {
+    /// Compares what a file held with what it holds.
+    pub fn between(path: &RepoPath, before: &str, after: &str) -> Self {
+        let difference = TextDiff::from_lines(before, after);
+        Self {
+            path: path.clone(),
+            difference: difference.unified_diff().context_radius(2).to_string(),
+        }
+    }
 }
 
 /// Says what a call did.
@@ -103,6 +127,7 @@ impl ToolOutput {
             text: text.into(),
             is_error: false,
             effect: Effect::Answered,
+            changes: Vec::new(),
             metadata: Value::Null,
         }
     }
@@ -119,6 +144,11 @@ impl ToolOutput {
     /// Says what the call did.
     pub fn with_effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
+    }
+
+    /// Names the files that the call changed.
+    pub fn with_changes(self, changes: Vec<FileChange>) -> Self {
+        Self { changes, ..self }
     }
 
     /// Adds what only the watcher gets to see.

@@ -20,6 +20,7 @@ pub mod glob_pattern;
 pub mod host_pattern;
 pub mod idea;
 pub mod ids;
+pub mod job_event;
 pub mod keyed_request;
 pub mod knowledge;
 pub mod lease;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ropewalk_schemas::{CloudEvent, Payload, attempt, build, idea, knowledge, question};
-use ropewalk_schemas::{agent, alert, lease, review, specification, task, wait};
+use ropewalk_schemas::{agent, alert, job_event, lease, review, specification, task, wait};
 use schemars::{JsonSchema, Schema, schema_for};
 
 fn folder() -> PathBuf {
@@ -22,6 +22,7 @@ fn schemas() -> BTreeMap<String, Schema> {
         record::<idea::Idea>("idea"),
         record::<idea::Session>("session"),
         record::<knowledge::KnowledgeItem>("knowledge-item"),
+        record::<job_event::Passage>("passage"),
         record::<lease::Lease>("lease"),
         record::<question::Question>("question"),
         record::<review::Review>("review"),

@@ -19,6 +19,7 @@ mod prompt;
 mod regate;
 pub(crate) mod report;
 pub(crate) mod rows;
+mod watching;
 mod work;
 
 use std::ffi::OsString;
@@ -60,7 +61,7 @@ use asking::Questions;
 use candidate::lay_out;
 use grants::Grants;
 use packages::Packages;
-use work::Pulse;
+use watching::Watching;
 
 /// How far an attempt has come that shows its work to the gate; before that each turn of the model is a step.
 const GATE_STEP: u32 = 10_000;
@@ -86,19 +87,21 @@ pub(crate) enum Ending {
 /// Runs a claimed task to an end and records it.
 pub(crate) async fn run(shared: &Arc<Shared>, context: &Context, claim: Claim) {
     let attempt = &claim.attempt;
+    let context = of_build(context, &claim.build);
     let work = Work {
         shared,
-        context: of_build(context, &claim.build),
+        watching: Watching::new(&context, &shared.state, attempt),
+        context,
         locks: Arc::new(Mutex::new(claim.locks.clone())),
         cancel: shared
             .signals
             .begin(attempt.id, attempt.build, &attempt.task),
-        pulse: Pulse::default(),
         joined: OnceLock::new(),
         waiting: Arc::default(),
         claim: &claim,
     };
     let mut report = Report::default();
+    let context = &work.context;
     let suspects = context.registry.suspects();
     let suspect = isolation::name(&claim.task);
     let mark = suspects.hold(suspect.clone(), 0);

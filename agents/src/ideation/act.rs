@@ -6,7 +6,7 @@ use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_config::Trigger;
 use ropewalk_desk::ideas::{self, Words};
 use ropewalk_engine::llm::Reply as ModelReply;
-use ropewalk_engine::{EngineError, Observer};
+use ropewalk_engine::{EngineError, JobEvent, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::idea::{
@@ -189,7 +189,7 @@ async fn plain_words(store: &Store, journal_key: &str) -> Result<Option<String>,
             .find_map(|call| call.input["text"].as_str().map(str::to_owned));
         let spoken = Some(reply.text()).filter(|text| !text.trim().is_empty());
         match spoken.or(submitted) {
-            Some(words) if goes_on(&reply) => aside = Some(words),
+            Some(words) if goes_on(called(&reply)) => aside = Some(words),
             Some(words) => return Ok(Some(words)),
             None => {}
         }
@@ -197,10 +197,14 @@ async fn plain_words(store: &Store, journal_key: &str) -> Result<Option<String>,
     Ok(aside)
 }
 
-/// Says whether the model looks around before it answers.
-fn goes_on(reply: &ModelReply) -> bool {
-    let mut calls = reply.tool_uses().peekable();
-    calls.peek().is_some() && calls.all(|call| call.name != prompt::SUBMIT)
+fn called(reply: &ModelReply) -> impl Iterator<Item = &str> {
+    reply.tool_uses().map(|call| call.name.as_str())
+}
+
+/// Says whether a model that calls these tools looks around before it answers.
+fn goes_on<'n>(calls: impl Iterator<Item = &'n str>) -> bool {
+    let mut calls = calls.peekable();
+    calls.peek().is_some() && calls.all(|name| name != prompt::SUBMIT)
 }
 
 /// Shows the words of the model while they come; those of its first reply that has any, since later ones only repeat
@@ -222,6 +226,13 @@ impl<'a> Watcher<'a> {
         }
     }
 
+    fn delta(&self, text: &str) {
+        if !text.is_empty() && !self.done.load(Ordering::Relaxed) {
+            self.speaking.store(true, Ordering::Relaxed);
+            self.publish("ideation.delta", json!({ "text": text }));
+        }
+    }
+
     fn publish(&self, event_type: &str, mut data: serde_json::Value) {
         data["session_id"] = json!(self.heard.session.id);
         data["message_id"] = json!(self.heard.message.id);
@@ -234,19 +245,18 @@ impl<'a> Watcher<'a> {
 }
 
 impl Observer for Watcher<'_> {
-    fn delta(&self, text: &str) {
-        if !text.is_empty() && !self.done.load(Ordering::Relaxed) {
-            self.speaking.store(true, Ordering::Relaxed);
-            self.publish("ideation.delta", json!({ "text": text }));
-        }
-    }
-
-    fn replied(&self, reply: &ModelReply) {
-        let spoke = self.speaking.load(Ordering::Relaxed);
-        if spoke && goes_on(reply) {
-            self.delta("\n\n");
-        } else {
-            self.done.store(spoke, Ordering::Relaxed);
+    fn see(&self, event: JobEvent) {
+        match event {
+            JobEvent::MessageUpdated { text, .. } => self.delta(&text),
+            JobEvent::MessageEnded { calls, .. } => {
+                let spoke = self.speaking.load(Ordering::Relaxed);
+                if spoke && goes_on(calls.iter().map(String::as_str)) {
+                    self.delta("\n\n");
+                } else {
+                    self.done.store(spoke, Ordering::Relaxed);
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -171,6 +171,16 @@ fn an_old_hash_and_a_missing_hash_are_refused() {
         log.contains("task.completed") && log.contains("build.completed"),
         "{log}"
     );
+    for told in ["calls write path=a.txt", "| +a walk", "the gate took it"] {
+        assert!(log.contains(told), "{told}: {log}");
+    }
+    let entries = world.json(&format!("build log {build}"));
+    let steps = entries.as_array().unwrap().iter();
+    let costs: Vec<&Value> = steps
+        .filter(|entry| entry["kind"] == "message_ended")
+        .map(|entry| &entry["usage"]["model"])
+        .collect();
+    assert_eq!(costs, ["x", "x"]);
     drop(up);
 }
 

@@ -13,6 +13,8 @@ mod confined;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]
+mod fallbacks;
+#[cfg(test)]
 mod given;
 #[cfg(test)]
 mod landing;

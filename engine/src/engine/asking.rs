@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::secrets::strike_reply;
 use crate::error::EngineError;
+use crate::event::{JobEvent, Observer};
 use crate::job::ModelEntry;
-use crate::observer::Observer;
 
 /// About so many bytes are a token, where nobody has counted.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -22,19 +22,20 @@ pub(super) struct Broken {
     pub(super) usage: Option<Usage>,
 }
 
-/// Asks, and shows `observer` the words as they come.
+/// Asks, and shows `observer` the words of the message `item` as they come.
 pub(super) async fn ask(
     entry: &ModelEntry,
     request: &ModelRequest,
     cancel: &CancellationToken,
-    observer: &dyn Observer,
+    (item, observer): (&str, &dyn Observer),
 ) -> Result<Reply, Broken> {
     let mut heard = Heard::default();
+    let told = Told { item, observer };
     // Dropping the stream ends the request, so that a provider that hangs cannot hold the job.
     let answered = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(ModelError::Cancelled),
-        reply = listen(entry, request, cancel, observer, &mut heard) => reply,
+        reply = listen(entry, request, cancel, &told, &mut heard) => reply,
     };
     answered.map_err(|error| {
         let usage = heard.usage(request, &error);
@@ -50,7 +51,7 @@ async fn listen(
     entry: &ModelEntry,
     request: &ModelRequest,
     cancel: &CancellationToken,
-    observer: &dyn Observer,
+    told: &Told<'_>,
     heard: &mut Heard,
 ) -> Result<Reply, ModelError> {
     let mut stream = entry.model.stream(request, cancel).await?;
@@ -59,14 +60,17 @@ async fn listen(
         match delta? {
             Delta::Text(text) => {
                 heard.hear(text.len());
-                tell(observer, &spoken.hear(&text));
+                told.words(&spoken.hear(&text));
             }
             Delta::Done(mut reply) => {
-                tell(observer, &spoken.end());
+                told.words(&spoken.end());
                 strike_reply(&mut reply);
                 return Ok(reply);
             }
-            Delta::ToolUseStarted { .. } => heard.hear(0),
+            Delta::ToolUseStarted { id: item, name } => {
+                heard.hear(0);
+                told.observer.see(JobEvent::ToolAnnounced { item, name });
+            }
             Delta::ToolUse(call) => heard.hear(call.input.to_string().len()),
             Delta::Usage(usage) => heard.counted = usage,
         }
@@ -74,10 +78,21 @@ async fn listen(
     Err(ModelError::Truncated)
 }
 
-/// Shows words; what is held back, since a secret may begin there, is shown later.
-fn tell(observer: &dyn Observer, words: &str) {
-    if !words.is_empty() {
-        observer.delta(words);
+/// Who is told the words of a message.
+struct Told<'a> {
+    item: &'a str,
+    observer: &'a dyn Observer,
+}
+
+impl Told<'_> {
+    /// Shows words; what is held back, since a secret may begin there, is shown later.
+    fn words(&self, words: &str) {
+        if !words.is_empty() {
+            self.observer.see(JobEvent::MessageUpdated {
+                item: self.item.to_owned(),
+                text: words.to_owned(),
+            });
+        }
     }
 }
 

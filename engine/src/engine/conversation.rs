@@ -12,8 +12,8 @@ use super::repair::repair;
 use super::repetition::Repetition;
 use super::tool_calls::{self, Ran};
 use crate::error::EngineError;
+use crate::event::{JobEvent, Observer};
 use crate::job::{Job, Outcome};
-use crate::observer::Observer;
 use crate::submission::Intake;
 use crate::tool::malformed;
 
@@ -135,7 +135,7 @@ impl<'a> Conversation<'a> {
             self.messages.push(Message::assistant(reply.blocks));
         }
         if calls.is_empty() {
-            self.hear_text(said, stop)
+            self.hear_text(said, stop, observer)
         } else {
             self.only_text = 0;
             self.texts.push(said);
@@ -157,7 +157,12 @@ impl<'a> Conversation<'a> {
 
     /// Words alone end a job that is to end with words. In any other the model is told how to go on and chooses itself:
     /// made to call, it would hand in what is not done, or leave a question unasked.
-    fn hear_text(&mut self, said: String, stop: StopReason) -> Result<Next, EngineError> {
+    fn hear_text(
+        &mut self,
+        said: String,
+        stop: StopReason,
+        observer: &dyn Observer,
+    ) -> Result<Next, EngineError> {
         self.texts.push(said);
         let Some(intake) = self.intake.clone() else {
             return Ok(Next::End(self.outcome(None, stop)));
@@ -170,6 +175,9 @@ impl<'a> Conversation<'a> {
             });
         }
         let advice = advice(self.job, &intake.submission().name);
+        observer.see(JobEvent::Advised {
+            text: advice.clone(),
+        });
         self.messages.push(Message::user(advice));
         Ok(Next::Ask)
     }
@@ -197,7 +205,9 @@ impl<'a> Conversation<'a> {
             self.texts.clear();
         }
         if let (Some(intake), Some(call)) = (self.intake.clone(), submitted.first()) {
-            return self.hear_submission(&intake, call, &submitted, ran, stop);
+            let next = self.hear_submission(&intake, call, &submitted, ran, stop);
+            observer.see(taken(call, &next));
+            return next;
         }
         self.messages.push(Message::results(ran.blocks));
         Ok(Next::Ask)
@@ -288,6 +298,22 @@ impl<'a> Conversation<'a> {
             .collect();
         said.join("\n\n")
     }
+}
+
+/// Tells whether a result was taken.
+fn taken(call: &ToolUse, next: &Result<Next, EngineError>) -> JobEvent {
+    let item = call.id.clone();
+    let reason = match next {
+        Ok(Next::End(_)) => {
+            return JobEvent::ResultTaken {
+                item,
+                result: call.input.clone(),
+            };
+        }
+        Ok(Next::Ask) => "it was sent back to be mended".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    JobEvent::ResultRefused { item, reason }
 }
 
 /// Tells a model that called nothing what it can do.

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ropewalk_llm::{ModelRequest, ToolChoice};
+use ropewalk_llm::{ModelRequest, Reply, ToolChoice};
 use ropewalk_runtime::in_hand;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use super::Engine;
 use super::asking::ask;
 use super::conversation::{Conversation, Next};
 use super::secrets::strike_request;
 use crate::error::EngineError;
+use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
-use crate::journal::Journal;
-use crate::observer::Observer;
+use crate::journal::{Asked, Journal};
 use crate::steering::{Steering, Unsteered};
 use crate::submission::{Intake, Submission};
 
@@ -27,6 +28,8 @@ pub struct Session<'a> {
     conversation: Conversation<'a>,
     /// Who hears what people say meanwhile.
     steering: Arc<dyn Steering>,
+    /// Which of the models of its role is asked; one that took over is kept.
+    rung: usize,
     /// How often the model was asked.
     turn: u32,
     /// How often a result was sent back.
@@ -39,13 +42,13 @@ impl<'a> Session<'a> {
     /// Opens a job; nothing is asked yet.
     pub(super) fn open(engine: &'a Engine, job: &'a Job) -> Result<Self, EngineError> {
         let intake = open_intake(job)?;
-        let entry = engine.models.of(job.role);
         Ok(Self {
             engine,
             job,
-            journal: Journal::new(&engine.store, &engine.clock, job, entry),
+            journal: Journal::new(&engine.store, &engine.clock, job),
             conversation: Conversation::new(job, intake),
             steering: Arc::new(Unsteered),
+            rung: 0,
             turn: 0,
             tries: 0,
             since: 0,
@@ -92,29 +95,23 @@ impl<'a> Session<'a> {
             }
             self.conversation.check_tokens()?;
             self.turn += 1;
-            let reply = if let Some(reply) = self.journal.replay(self.turn).await? {
-                observer.delta(&reply.text());
+            let known = self.journal.replay(self.turn).await?;
+            let known = known.map(|(reply, provider)| {
+                self.goes_on_with(provider.as_deref(), &reply.model);
                 reply
-            } else {
-                self.engine.check_budgets(self.job).await?;
-                let entry = self.engine.models.of(self.job.role);
-                self.engine.check_outage(entry).await?;
-                for words in self.steering.heard().await {
-                    self.conversation.say(&words);
-                }
-                let place = (self.tries, self.turn - self.since);
-                let request = request(self.job, entry, &self.conversation, place);
-                let answer = ask(entry, &request, cancel, observer);
-                match in_hand::aside(answer).await {
-                    Ok(reply) => self.journal.record(self.turn, reply).await?,
-                    Err(broken) => {
-                        return Err(self.engine.broke(&self.journal, self.turn, broken).await);
-                    }
-                }
-            };
-            in_hand::advanced();
-            observer.replied(&reply);
-            match self.conversation.hear(reply, cancel, observer).await? {
+            });
+            observer.see(JobEvent::TurnStarted {
+                turn: self.turn,
+                replayed: known.is_some(),
+            });
+            let mut stop = None;
+            let next = self.one(known, &mut stop, cancel, observer).await;
+            observer.see(JobEvent::TurnEnded {
+                turn: self.turn,
+                stop,
+                error: next.as_ref().err().map(ToString::to_string),
+            });
+            match next? {
                 Next::Ask => {}
                 Next::End(outcome) => return Ok(outcome),
             }
@@ -122,6 +119,115 @@ impl<'a> Session<'a> {
         Err(EngineError::TurnLimit {
             turns: self.job.limits.turns,
         })
+    }
+
+    /// One turn: the answer that is known, or a new one, and what follows from it.
+    async fn one(
+        &mut self,
+        known: Option<Reply>,
+        stop: &mut Option<String>,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Next, EngineError> {
+        let item = event::message(self.turn);
+        observer.see(JobEvent::MessageStarted { item: item.clone() });
+        let reply = if let Some(reply) = known {
+            let text = reply.text();
+            observer.see(JobEvent::MessageUpdated { item, text });
+            reply
+        } else {
+            self.ask(&item, cancel, observer).await?
+        };
+        in_hand::advanced();
+        *stop = Some(event::stop_name(&reply.stop));
+        let cost = self.asked().micro_usd(&reply.model, &reply.usage);
+        observer.see(event::message_ended(self.turn, &reply, cost));
+        self.conversation.hear(reply, cancel, observer).await
+    }
+
+    /// Asks the model; its reply is in the journal before anything acts on it.
+    async fn ask(
+        &mut self,
+        item: &str,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Reply, EngineError> {
+        self.engine.check_budgets(self.job).await?;
+        for text in self.steering.heard().await {
+            self.conversation.say(&text);
+            observer.see(JobEvent::PersonSaid { text });
+        }
+        loop {
+            let error = match self.ask_once(item, cancel, observer).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            let from = self.asked();
+            if !error.may_be_served_elsewhere() || !self.falls_back() {
+                return Err(error);
+            }
+            let to = self.asked();
+            warn!(
+                model.provider = to.model.name(),
+                "`{}` takes over from `{}`: {error}", to.name, from.name
+            );
+            observer.see(JobEvent::FellBack {
+                from: from.told(),
+                to: to.told(),
+                reason: error.to_string(),
+            });
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        item: &str,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Reply, EngineError> {
+        let entry = self.asked();
+        self.engine.check_outage(entry).await?;
+        let place = (self.tries, self.turn - self.since);
+        let request = ModelRequest {
+            effort: self.engine.models.efforts.get(&self.job.role).copied(),
+            ..request(self.job, entry, &self.conversation, place)
+        };
+        let began = self.engine.clock.now();
+        let answer = ask(entry, &request, cancel, (item, observer));
+        match in_hand::aside(answer).await {
+            Ok(reply) => {
+                let took = self.engine.clock.now() - began;
+                let asked = Asked { entry, took };
+                self.journal.record(self.turn, reply, &asked).await
+            }
+            Err(broken) => {
+                let error = self.engine.broke(&self.journal, self.turn, entry, broken);
+                Err(error.await)
+            }
+        }
+    }
+
+    /// Returns the model that is asked now.
+    fn asked(&self) -> &'a ModelEntry {
+        let ladder = self.engine.models.ladder(self.job.role);
+        let entry = ladder.get(self.rung).copied();
+        entry.unwrap_or_else(|| self.engine.models.of(self.job.role))
+    }
+
+    /// Lets the next model of the role take over for the rest of the job; says whether there is one.
+    fn falls_back(&mut self) -> bool {
+        let is_there = self.rung + 1 < self.engine.models.ladder(self.job.role).len();
+        self.rung += usize::from(is_there);
+        is_there
+    }
+
+    /// Goes on with the model that gave a known answer: it had taken over before a crash.
+    fn goes_on_with(&mut self, provider: Option<&str>, model: &str) {
+        let ladder = self.engine.models.ladder(self.job.role);
+        let known = ladder.iter().position(|entry| {
+            Some(entry.model.name()) == provider && model.starts_with(&entry.name)
+        });
+        self.rung = known.unwrap_or(self.rung).max(self.rung);
     }
 }
 

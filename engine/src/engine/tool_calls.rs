@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use crate::error::EngineError;
+use crate::event::{self, JobEvent, Observer};
 use crate::job::Job;
-use crate::observer::Observer;
 use crate::tool::{ToolContext, ToolOutput};
 
 /// The most calls that run side by side.
@@ -48,7 +48,7 @@ pub(super) async fn run(
         while let Some(output) = outputs.next().await {
             let (id, output) = output?;
             if progress.made_by(&output) {
-                observer.progress();
+                observer.see(JobEvent::Progressed);
             }
             ran.count += 1;
             ran.push(&id, output);
@@ -59,6 +59,11 @@ pub(super) async fn run(
             "not run: a reply may call {} tools; call it again in the next one",
             job.limits.calls_per_turn
         );
+        observer.see(JobEvent::ToolSkipped {
+            item: call.id.clone(),
+            name: call.name.clone(),
+            reason: reason.clone(),
+        });
         ran.push(&call.id, ToolOutput::error(reason));
     }
     Ok(ran)
@@ -91,7 +96,7 @@ async fn one(
     if context.cancel.is_cancelled() {
         return Err(EngineError::Cancelled);
     }
-    observer.tool_started(call);
+    observer.see(event::tool_started(call));
     // A tool that is dropped gives up its work, and a command its whole process group.
     let output = tokio::select! {
         biased;
@@ -102,6 +107,8 @@ async fn one(
         Ok(output) => output,
         Err(reason) => return Err(EngineError::Ended { reason }),
     };
-    observer.tool_ended(call, &output);
+    for step in event::tool_ended(call, &output) {
+        observer.see(step);
+    }
     Ok((call.id.clone(), output))
 }

@@ -90,6 +90,7 @@ impl Tool for Bash {
             text: told(&output, seconds),
             is_error: !output.succeeded(),
             effect: Effect::Answered,
+            changes: Vec::new(),
             metadata: json!({
                 "exit_code": match output.status {
                     CommandStatus::Exited(code) => Some(code),

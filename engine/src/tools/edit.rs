@@ -5,12 +5,12 @@ mod replace;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use similar::{DiffTag, TextDiff};
 
 use super::workbench::Workbench;
 use super::{arguments, path, plain_schema_of};
-use crate::tool::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, FileChange, Tool, ToolContext, ToolFailure, ToolOutput};
 use replace::{ReplaceError, replace};
 
 /// So many places are named at once.
@@ -124,18 +124,17 @@ impl Tool for Edit {
                 })
             })?;
         }
-        let changed = self.workbench.write(&path, after.as_bytes())?;
+        let is_new = self.workbench.write(&path, after.as_bytes())?;
         let diff = TextDiff::from_lines(&before, &after);
-        let metadata =
-            json!({ "changed": path, "diff": diff.unified_diff().context_radius(2).to_string() });
-        let effect = if changed {
-            Effect::Changed
+        let (effect, changes) = if is_new {
+            let change = FileChange::between(&path, &before, &after);
+            (Effect::Changed, vec![change])
         } else {
-            Effect::Nothing
+            (Effect::Nothing, Vec::new())
         };
         Ok(ToolOutput::text(summary(path.as_str(), &diff))
             .with_effect(effect)
-            .with_metadata(metadata))
+            .with_changes(changes))
     }
 }
 
@@ -188,6 +187,8 @@ fn refusal(path: &str, error: &ReplaceError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tools::read::Read;
     use crate::tools::workbench::tests::Bench;
@@ -211,9 +212,11 @@ mod tests {
         .await;
         assert_eq!(bench.content("a").as_deref(), Some("one\n2\nthree\n"));
         assert_eq!(output.text, "edited `a`: line 2 (+1 -1 lines)");
-        assert_eq!(output.metadata["changed"], "a");
-        let diff = output.metadata["diff"].to_string();
-        assert!(diff.contains("-two\\n+2\\n"), "{diff}");
+        let [change] = output.changes.as_slice() else {
+            panic!("{:?}", output.changes);
+        };
+        assert_eq!(change.path.as_str(), "a");
+        assert!(change.difference.contains("-two\n+2\n"), "{change:?}");
     }
 
     #[tokio::test]

@@ -1,14 +1,13 @@
 //! Writes a whole file.
 
 use async_trait::async_trait;
-use ropewalk_schemas::RepoPath;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::workbench::Workbench;
 use super::{arguments, path, plain_schema_of};
-use crate::tool::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, FileChange, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Writes a file.
 pub(super) struct Write {
@@ -88,16 +87,20 @@ impl Tool for Write {
         }
         let mut told = Vec::new();
         let mut effect = Effect::Nothing;
+        let mut changes = Vec::new();
         for (path, content) in &files {
+            let before = self.workbench.read(path).ok().flatten();
             if self.workbench.write(path, content.as_bytes())? {
                 effect = Effect::Changed;
+                let before = before.unwrap_or_default();
+                let before = String::from_utf8_lossy(&before);
+                changes.push(FileChange::between(path, &before, content));
             }
             told.push(format!("wrote `{path}`, {} lines", content.lines().count()));
         }
-        let paths: Vec<&RepoPath> = files.iter().map(|(path, _)| path).collect();
         Ok(ToolOutput::text(told.join("\n"))
             .with_effect(effect)
-            .with_metadata(json!({ "changed": paths })))
+            .with_changes(changes))
     }
 }
 
@@ -106,6 +109,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use serde_json::json;
+
     use crate::tools::read::Read;
     use crate::tools::workbench::tests::Bench;
 

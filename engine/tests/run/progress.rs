@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ropewalk_engine::{Observer, build_tools};
-use ropewalk_llm::ToolUse;
+use ropewalk_engine::{JobEvent, Observer, build_tools};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{House, job, workbench};
@@ -16,12 +15,13 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn tool_started(&self, _: &ToolUse) {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn progress(&self) {
-        self.steps.fetch_add(1, Ordering::SeqCst);
+    fn see(&self, event: JobEvent) {
+        let counter = match event {
+            JobEvent::ToolStarted { .. } => &self.calls,
+            JobEvent::Progressed => &self.steps,
+            _ => return,
+        };
+        counter.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use ropewalk_engine::{EngineError, Limits, Observer, ToolOutput, Toolbox};
+use ropewalk_engine::{EngineError, JobEvent, Limits, Observer, Toolbox};
 use ropewalk_llm::{Block, Message, ModelError, StopReason, ToolChoice, ToolUse};
 use tokio_util::sync::CancellationToken;
 
@@ -42,16 +42,19 @@ async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::
     struct Watcher(Mutex<Vec<String>>);
 
     impl Observer for Watcher {
-        fn delta(&self, text: &str) {
-            self.0.lock().unwrap().push(format!("says {text}"));
-        }
-
-        fn tool_started(&self, call: &ToolUse) {
-            self.0.lock().unwrap().push(format!("starts {}", call.name));
-        }
-
-        fn tool_ended(&self, call: &ToolUse, output: &ToolOutput) {
-            let line = format!("ends {} {}", call.name, output.metadata["hidden"]);
+        fn see(&self, event: JobEvent) {
+            let line = match event {
+                JobEvent::TurnStarted { turn, .. } => format!("turn {turn}"),
+                JobEvent::MessageStarted { item } => format!("begins {item}"),
+                JobEvent::MessageUpdated { text, item } => format!("{item} says {text}"),
+                JobEvent::MessageEnded { item, calls, .. } => format!("{item} calls {calls:?}"),
+                JobEvent::ToolStarted { name, item, .. } => format!("{item} starts {name}"),
+                JobEvent::ToolEnded { item, metadata, .. } => {
+                    format!("{item} ends {}", metadata["hidden"])
+                }
+                JobEvent::TurnEnded { turn, stop, .. } => format!("turn {turn} ended: {stop:?}"),
+                _ => return,
+            };
             self.0.lock().unwrap().push(line);
         }
     }
@@ -65,10 +68,18 @@ async fn a_watcher_sees_text_and_tools_and_what_the_model_does_not() -> anyhow::
     assert_eq!(
         seen,
         [
-            "says Let me count.",
-            "starts count",
-            "ends count \"only for the watcher\"",
-            "says It is 4.",
+            "turn 1",
+            "begins message-1",
+            "message-1 says Let me count.",
+            "message-1 calls [\"count\"]",
+            "scripted_build_T_001_1_1_1 starts count",
+            "scripted_build_T_001_1_1_1 ends \"only for the watcher\"",
+            "turn 1 ended: Some(\"tool_use\")",
+            "turn 2",
+            "begins message-2",
+            "message-2 says It is 4.",
+            "message-2 calls []",
+            "turn 2 ended: Some(\"end_turn\")",
         ]
     );
     Ok(())

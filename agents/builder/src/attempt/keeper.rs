@@ -40,7 +40,7 @@ async fn look(work: &Work<'_>) -> Result<Option<String>, BuilderError> {
         renewal.renew(&path, token);
     }
     let mut changes = renewal.clone();
-    if work.pulse.take() {
+    if work.watching.moved() {
         let (task, _) = apply(&rows.task, Input::Progress, work.context.now())?;
         changes.update(&rows.task, &task);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ropewalk_engine::{EngineError, Session, Workbench, build_tools};
+use ropewalk_engine::{EngineError, JobEvent, Observer, Session, Workbench, build_tools};
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::{CommitId, RepoPath};
@@ -70,7 +70,7 @@ async fn ask(
     session: &mut Session<'_>,
     report: &mut Report,
 ) -> Result<Option<Ending>, BuilderError> {
-    match session.run(&work.cancel, &work.pulse).await {
+    match session.run(&work.cancel, &work.watching).await {
         Ok(outcome) => {
             note(report, &outcome);
             Ok(None)
@@ -116,9 +116,17 @@ async fn judge(
         return Ok(Judged::Ended(Ending::Interrupted(reason)));
     };
     if seen.evidence.verdict == Verdict::Passed {
+        work.watching.see(JobEvent::Judged {
+            passed: true,
+            text: String::new(),
+        });
         return Ok(Judged::Passed(Box::new(Passed { seen, allowed })));
     }
     let fault = Fault::seen(seen).noting(&report.unkept);
+    work.watching.see(JobEvent::Judged {
+        passed: false,
+        text: format!("{:?}: {}", fault.class, fault.error),
+    });
     let task = &work.claim.task.id;
     let refusal = ending::refused(
         work.shared,

@@ -1,16 +1,15 @@
 //! An attempt under way: what its steps share.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ropewalk_engine::Observer;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath, TaskId};
 use ropewalk_workspace::PreserveKey;
 use tokio_util::sync::CancellationToken;
 
 use super::rows::Rows;
+use super::watching::Watching;
 use crate::Shared;
 use crate::claim::Claim;
 use crate::error::BuilderError;
@@ -38,7 +37,7 @@ pub(crate) struct Work<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) locks: Locks,
     pub(crate) cancel: CancellationToken,
-    pub(crate) pulse: Pulse,
+    pub(crate) watching: Watching,
     /// The head after the heads of other builds were joined into it.
     pub(super) joined: OnceLock<CommitId>,
     /// The question that its model has put and that has no answer yet.
@@ -71,22 +70,5 @@ impl Work<'_> {
     pub(crate) async fn rows(&self) -> Result<Option<Rows>, BuilderError> {
         let (build, task, attempt) = self.ids();
         Rows::load(&self.context, build, task, attempt).await
-    }
-}
-
-/// Whether something moved since the keeper last looked.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Pulse(Arc<AtomicBool>);
-
-impl Pulse {
-    /// Says whether something moved since the last call.
-    pub(super) fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
-    }
-}
-
-impl Observer for Pulse {
-    fn progress(&self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -15,3 +15,4 @@ mod reach;
 mod step_by_step;
 mod stuck;
 mod told;
+mod watched;

@@ -1,10 +1,16 @@
-//! Verb `build log`: what happened in a build, event by event, with the output of what failed.
+//! Verb `build log`: what happened in a build, event by event, with what its models said and did.
 
+mod passage;
+
+use chrono::{DateTime, Utc};
 use clap::Args;
 use ropewalk_desk::views::event::TimelineEvent;
+use ropewalk_desk::views::transcript::Transcripts;
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::job_event::Passage;
 use ropewalk_store::{EventFilter, StoredEvent};
+use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::event::line::human;
@@ -32,22 +38,19 @@ impl Log {
             .await?
             .record;
         let mut shown = 0;
+        let mut transcripts = Transcripts::of(build.clone(), desk.project.state());
         if !self.follow {
-            let events = events(&desk, &build, shown).await?;
-            let lines: Vec<TimelineEvent> = events.iter().map(TimelineEvent::from).collect();
+            let entries = entries(&desk, &build, &mut shown, &mut transcripts).await?;
             if app.output.is_json() {
-                return app.output.object(&lines);
+                return app.output.object(&entries);
             }
-            return lines
-                .iter()
-                .try_for_each(|line| app.output.stream(line, human));
+            return entries.iter().try_for_each(|entry| print(app, entry));
         }
         loop {
             // Looked at first, so that the events of the end are not missed.
             let now = desk.store.get::<Build>(&build.id.to_string()).await?;
-            for event in events(&desk, &build, shown).await? {
-                shown = event.sequence;
-                app.output.stream(&TimelineEvent::from(&event), human)?;
+            for entry in entries(&desk, &build, &mut shown, &mut transcripts).await? {
+                print(app, &entry)?;
             }
             if now.is_none_or(|build| has_ended(build.state)) {
                 return Ok(());
@@ -55,6 +58,58 @@ impl Log {
             desk.pause().await;
         }
     }
+}
+
+/// One thing that happened.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry {
+    Event(Box<TimelineEvent>),
+    Passage(Box<Passage>),
+}
+
+impl Entry {
+    fn at(&self) -> DateTime<Utc> {
+        match self {
+            Self::Event(line) => line.event.time,
+            Self::Passage(passage) => passage.at,
+        }
+    }
+}
+
+fn print(app: &App, entry: &Entry) -> Result<(), CliError> {
+    match entry {
+        Entry::Event(line) => app.output.stream(line, |line| human(line)),
+        Entry::Passage(passage) if app.output.is_json() => {
+            app.output.stream(passage, |_| String::new())
+        }
+        Entry::Passage(passage) => passage::lines(passage)
+            .iter()
+            .try_for_each(|line| app.output.line(line)),
+    }
+}
+
+/// Returns what came since the last call, in the order of time.
+async fn entries(
+    desk: &Desk,
+    build: &Build,
+    shown: &mut i64,
+    transcripts: &mut Transcripts,
+) -> Result<Vec<Entry>, CliError> {
+    let passages = transcripts.next(&desk.store).await;
+    let passages = passages.map_err(CliError::failed)?;
+    let mut entries = Vec::new();
+    for event in events(desk, build, *shown).await? {
+        *shown = event.sequence;
+        entries.push(Entry::Event(Box::new(TimelineEvent::from(&event))));
+    }
+    entries.extend(
+        passages
+            .into_iter()
+            .map(|passage| Entry::Passage(Box::new(passage))),
+    );
+    entries.sort_by_key(Entry::at);
+    Ok(entries)
 }
 
 const fn has_ended(state: BuildState) -> bool {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::world::house::{House, Open, task};
 use crate::world::listener::Hold;
 
-fn plan() -> Value {
+pub(super) fn plan() -> Value {
     json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "T-1.txt",
         "validation": { "command": "cat T-1.txt; ! grep -n wrong T-1.txt", "expected": "exit 0" },
@@ -55,7 +55,7 @@ fn finish(summary: &str) -> Value {
 }
 
 /// Writes 170 lines of which one is wrong, and mends that line when it is told.
-fn one_wrong_line() -> String {
+pub(super) fn one_wrong_line() -> String {
     let lines: Vec<String> = (1..=170)
         .map(|line| {
             if line == 99 {

@@ -1,0 +1,138 @@
+//! Shows one step of a model as lines for people.
+
+use ropewalk_schemas::job_event::{CallUsage, JobEvent, Passage};
+use serde_json::Value;
+
+use crate::output::short;
+
+/// How much of one line is shown.
+const WIDTH: usize = 160;
+/// How many lines of an output or a difference are shown.
+const LINES: usize = 40;
+/// What stands before what a model does, where an event has its number.
+const MARGIN: &str = "        ";
+
+/// Returns the lines for people; none for what only machines care for.
+pub(super) fn lines(passage: &Passage) -> Vec<String> {
+    let task = &passage.task;
+    let head = |what: &str| format!("{MARGIN}{task}  {what}").trim_end().to_owned();
+    match &passage.event {
+        JobEvent::TurnStarted {
+            turn,
+            replayed: true,
+        } => {
+            vec![head(&format!(
+                "turn {turn} again, as it was answered before"
+            ))]
+        }
+        JobEvent::MessageEnded { text, usage, .. } => {
+            let mut lines = vec![head(&format!("says  ({})", cost(usage)))];
+            lines.extend(body(text, LINES));
+            lines
+        }
+        JobEvent::ToolStarted { name, input, .. } => {
+            vec![head(&format!(
+                "calls {name} {}",
+                short(&arguments(input), WIDTH)
+            ))]
+        }
+        JobEvent::FileChanged {
+            path, difference, ..
+        } => {
+            let mut lines = vec![head(&format!("changed {path}"))];
+            lines.extend(body(difference, LINES));
+            lines
+        }
+        JobEvent::ToolEnded {
+            name,
+            output,
+            is_error,
+            ..
+        } => {
+            let result = if *is_error { "failed" } else { "answered" };
+            let most = if *is_error { LINES } else { 3 };
+            let mut lines = vec![head(&format!("{name} {result}"))];
+            lines.extend(body(output, most));
+            lines
+        }
+        JobEvent::ToolSkipped { name, reason, .. } => {
+            vec![head(&format!(
+                "{name} was not run: {}",
+                short(reason, WIDTH)
+            ))]
+        }
+        JobEvent::FellBack { from, to, reason } => {
+            let why = short(reason, WIDTH);
+            vec![head(&format!("{to} takes over from {from}: {why}"))]
+        }
+        JobEvent::PersonSaid { text } => {
+            vec![head(&format!("a person says: {}", short(text, WIDTH)))]
+        }
+        JobEvent::Advised { text } => vec![head(&format!("is told: {}", short(text, WIDTH)))],
+        JobEvent::ResultTaken { result, .. } => {
+            vec![head(&format!(
+                "hands in {}",
+                short(&arguments(result), WIDTH)
+            ))]
+        }
+        JobEvent::ResultRefused { reason, .. } => {
+            vec![head(&format!("result not taken: {}", short(reason, WIDTH)))]
+        }
+        JobEvent::Judged { passed: true, .. } => vec![head("the gate took it")],
+        JobEvent::Judged { text, .. } => {
+            let mut lines = vec![head("the gate sent it back")];
+            lines.extend(body(text, LINES));
+            lines
+        }
+        JobEvent::TurnEnded {
+            error: Some(error), ..
+        } => vec![head(&format!("ended: {}", short(error, WIDTH)))],
+        _ => Vec::new(),
+    }
+}
+
+fn cost(usage: &CallUsage) -> String {
+    let money = usage.micro_usd.map_or_else(
+        || "unknown price".to_owned(),
+        |micro_usd| {
+            format!(
+                "${}.{:04}",
+                micro_usd / 1_000_000,
+                micro_usd % 1_000_000 / 100
+            )
+        },
+    );
+    let CallUsage {
+        model,
+        input_tokens,
+        output_tokens,
+        ..
+    } = usage;
+    format!("{model}, {input_tokens} in, {output_tokens} out, {money}")
+}
+
+fn arguments(input: &Value) -> String {
+    match input {
+        Value::Object(fields) => {
+            let shown = fields.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}={}", short(text, WIDTH / 2)),
+                other => format!("{name}={other}"),
+            });
+            shown.collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Indents a text, of which at most so many lines are shown.
+fn body(text: &str, most: usize) -> Vec<String> {
+    let all: Vec<&str> = text.trim().lines().collect();
+    let shown = all.iter().take(most);
+    let mut lines: Vec<String> = shown
+        .map(|line| format!("{MARGIN}  | {}", line.trim_end()))
+        .collect();
+    if all.len() > most {
+        lines.push(format!("{MARGIN}  | … {} more lines", all.len() - most));
+    }
+    lines
+}

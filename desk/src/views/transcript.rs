@@ -1,0 +1,151 @@
+//! What the models of a build said and did, from the transcripts of its attempts; where one is missing, from the journal.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use ropewalk_schemas::AttemptId;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::job_event::{JobEvent, Passage};
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_store::{Query, ReadError, Store};
+
+use super::records;
+
+/// Says why a transcript cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscriptError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] ReadError),
+    /// The file cannot be read.
+    #[error("cannot read the transcript `{path}`: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Reads the transcripts of a build, on from where it was before.
+pub struct Transcripts {
+    state: PathBuf,
+    build: Build,
+    /// How much of each was read; none for one that was told from the journal.
+    read: BTreeMap<AttemptId, Option<u64>>,
+}
+
+impl Transcripts {
+    /// Begins before the first word of `build`.
+    pub fn of(build: Build, state: &Path) -> Self {
+        Self {
+            state: state.to_owned(),
+            build,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// Returns what came since the last call, the oldest first.
+    pub async fn next(&mut self, store: &Store) -> Result<Vec<Passage>, TranscriptError> {
+        let of_build = Query::new().equal("build", self.build.id.to_string());
+        let attempts = records(store.list::<Attempt>(of_build).await?);
+        let mut passages = Vec::new();
+        for attempt in attempts {
+            match self.read.get(&attempt.id).copied() {
+                Some(None) => continue,
+                known => {
+                    let from = known.flatten().unwrap_or_default();
+                    if let Some((new, until)) = self.read_on(attempt.id, from)? {
+                        self.read.insert(attempt.id, Some(until));
+                        passages.extend(new);
+                        continue;
+                    }
+                }
+            }
+            // One that runs may be about to begin its file.
+            if attempt.ended_at.is_some() {
+                passages.extend(told_again(store, &attempt).await?);
+                self.read.insert(attempt.id, None);
+            }
+        }
+        passages.sort_by_key(|passage| passage.at);
+        Ok(passages)
+    }
+
+    /// Reads the whole lines after a position; none when there is no file.
+    fn read_on(
+        &self,
+        attempt: AttemptId,
+        from: u64,
+    ) -> Result<Option<(Vec<Passage>, u64)>, TranscriptError> {
+        let path = self.state.join(Passage::file(attempt));
+        let text = match read_from(&path, from) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(TranscriptError::File { path, source }),
+        };
+        // A line that is still being written, or that a crash cut, is no passage.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let passages = text[..whole]
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let until = from + u64::try_from(whole).unwrap_or_default();
+        Ok(Some((passages.collect(), until)))
+    }
+}
+
+fn read_from(path: &Path, from: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(Passage::MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Tells an attempt again: its words and calls from the journal, its verdicts from its row.
+async fn told_again(store: &Store, attempt: &Attempt) -> Result<Vec<Passage>, ReadError> {
+    let of_task = Query::new()
+        .equal("build", attempt.build.to_string())
+        .equal("task", attempt.task.as_str())
+        .order_by("at");
+    let calls = records(store.list::<ModelCall>(of_task).await?);
+    let passage = |at, event| Passage {
+        attempt: attempt.id,
+        task: attempt.task.clone(),
+        at,
+        event,
+    };
+    let ended = attempt.ended_at.unwrap_or(attempt.started_at);
+    let mut passages = Vec::new();
+    for call in calls {
+        if call.at < attempt.started_at || call.at > ended {
+            continue;
+        }
+        let steps = JobEvent::of_call(&call);
+        passages.extend(steps.into_iter().map(|step| passage(call.at, step)));
+        let turn = format!("/{}/", attempt.round);
+        let turn = call.key.rsplit_once(&turn).map(|(_, turn)| turn.to_owned());
+        let refused = attempt
+            .tries
+            .iter()
+            .find(|one| Some(one.turn.to_string()) == turn);
+        if let Some(refused) = refused {
+            let judged = judged(false, &refused.failure.error);
+            passages.push(passage(call.at, judged));
+        }
+    }
+    match (attempt.state, &attempt.failure) {
+        (AttemptState::Landed, _) => passages.push(passage(ended, judged(true, ""))),
+        (_, Some(failure)) => passages.push(passage(ended, judged(false, &failure.error))),
+        _ => {}
+    }
+    Ok(passages)
+}
+
+fn judged(passed: bool, text: &str) -> JobEvent {
+    let text = text.to_owned();
+    JobEvent::Judged { passed, text }
+}
