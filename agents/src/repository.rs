@@ -107,15 +107,7 @@ impl Repository {
             .default_branch_head()
             .await
             .map_err(AgentError::transient)?;
-        self.look_at(head.commit, head.branch).await
-    }
-
-    /// Looks at `commit`, the head of `branch`.
-    pub(crate) async fn look_at(
-        &self,
-        commit: CommitId,
-        branch: Option<String>,
-    ) -> Result<Look, AgentError> {
+        let commit = head.commit;
         let checkout = self
             .pool
             .acquire(&commit)
@@ -132,7 +124,7 @@ impl Repository {
         let tools = reading_tools(&workbench, self.clone.clone(), commit.clone());
         Ok(Look {
             tools: tools.map_err(AgentError::permanent)?,
-            branch,
+            branch: head.branch,
             recent: recent.map_err(AgentError::transient)?,
             commit,
             tree,

@@ -12,7 +12,6 @@ mod migrations;
 mod order;
 mod price;
 mod prompt;
-mod standing;
 
 pub mod sources;
 pub mod submission;
@@ -35,7 +34,6 @@ use crate::places::Places;
 use crate::repository::Repository;
 
 pub use price::{TaskCost, estimate};
-pub use standing::Standing;
 
 /// How many specifications are written at the same time.
 const IN_FLIGHT: usize = 2;

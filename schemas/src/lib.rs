@@ -10,7 +10,6 @@ mod state;
 
 pub mod agent;
 pub mod alert;
-pub mod amendment;
 pub mod attempt;
 pub mod build;
 pub mod deaths;

@@ -51,7 +51,6 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router {
         .fallback(nowhere)
         .method_not_allowed_fallback(no_such_method)
         .layer(from_fn_with_state(shared.clone(), outer))
-        .layer(from_fn(pages::in_words))
         .with_state(shared.clone())
 }
 

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use ropewalk_desk::people::Person;
 use ropewalk_runtime::Supervisor;
 
+use crate::pages::Refusal;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use rate::Kind;
@@ -52,13 +53,14 @@ pub(crate) struct Csrf(pub(crate) Option<String>);
 
 /// Answers nobody who means another server, or asks too often; no crash of a handler is more than an answer.
 pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let refusal = Refusal::to(&request);
     let outcome = match admitted(&shared, &request) {
         Ok(()) => Supervisor::guard("api", next.run(request))
             .await
             .map_err(|crash| Problem::failed(&crash)),
         Err((problem, rests)) => Ok(refused(problem, rests)),
     };
-    let mut response = outcome.unwrap_or_else(IntoResponse::into_response);
+    let mut response = refusal.shown(outcome.unwrap_or_else(IntoResponse::into_response));
     shared.counters.answered(response.status());
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(value);

@@ -30,7 +30,7 @@ use crate::guard::known_by_form;
 use crate::shared::Shared;
 
 pub(crate) use frame::is_wanted;
-pub(crate) use refusal::{entered, in_words};
+pub(crate) use refusal::{Refusal, entered};
 
 /// Returns the pages, with what they are drawn by.
 pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
@@ -65,7 +65,7 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
         .route("/knowledge/{id}", get(knowledge::show))
         .route("/events", get(event::list))
         .route("/events/{sequence}", get(event::show))
-        .route("/leave", post(refusal::leave))
+        .route("/leave", post(frame::leave))
         .layer(from_fn(form::proved))
         .layer(from_fn_with_state((shared.clone(), tasks.clone()), intake))
         .layer(from_fn_with_state(shared.clone(), known_by_form));

@@ -1,5 +1,6 @@
 //! Decides, purely: what may run and in which order, what a failure leads to, what becomes of the build.
 
+pub mod amend;
 pub mod budget;
 pub mod counts;
 pub mod failure;

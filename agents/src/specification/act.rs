@@ -85,10 +85,10 @@ async fn draft(
         .engine
         .open(job)
         .map_err(|error| failure::of_job(&error))?;
-    let mut handed_in: Option<Box<Plan>> = None;
+    let mut kept: Option<Box<Plan>> = None;
     for dry_runs in 0.. {
         let outcome = session.run(&CancellationToken::new(), &Silent).await;
-        let submitted = match (outcome, handed_in.take()) {
+        let submitted = match (outcome, kept.take()) {
             (Ok(outcome), _) => outcome.submission.unwrap_or_default(),
             (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
             (Err(_), Some(plan)) => return Ok(Ok(Submitted::Plan(plan))),
@@ -100,11 +100,7 @@ async fn draft(
             // The engine took it by the same check; should that not hold, the reason is not lost.
             Err(errors) => return Ok(Err(errors.join("; "))),
         };
-        // What is kept has passed its check where it landed.
-        let kept = material.facts.kept(&plan.document, &plan.tasks);
-        let open = plan.tasks.iter().filter(|task| !kept.contains(&task.id));
-        let open: Vec<&TaskBlock> = open.collect();
-        let dry = dry_run::run(options, &material.look.commit, &open).await;
+        let dry = dry_run::run(options, &material.look.commit, &plan.tasks).await;
         plan.warnings.extend(dry.notes);
         plan.warnings.extend(dry.faults.iter().cloned());
         if dry.faults.is_empty() || dry_runs == DRY_RUNS {
@@ -114,7 +110,7 @@ async fn draft(
             "not accepted; the checks were tried on the repository as it is. Mend this and call again: {}",
             dry.faults.join("; ")
         ));
-        handed_in = Some(plan);
+        kept = Some(plan);
     }
     Ok(Err("the model handed in nothing".to_owned()))
 }
@@ -237,8 +233,7 @@ async fn generate(
         answers: material.answered.clone(),
         at: now,
     };
-    let kept = material.facts.kept(&revision.document, &revision.tasks);
-    let price = price::estimate(revision.tasks.len() - kept.len(), &material.history);
+    let price = price::estimate(revision.tasks.len(), &material.history);
     let spec = Specification {
         state: SpecState::Generated,
         revision: revision.number,

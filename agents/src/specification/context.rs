@@ -17,7 +17,6 @@ use ropewalk_schemas::{BuildId, QuestionId, RepoPath, SpecId, TaskId};
 use ropewalk_store::{Query, Store, Versioned, revision_key};
 
 use super::price::TaskCost;
-use super::standing::Standing;
 use super::validate::{Facts, SharedFile};
 use super::{SpecificationOptions, migrations, sources};
 use crate::failure;
@@ -64,7 +63,7 @@ pub(super) struct Material {
     pub(super) missing_inputs: Vec<String>,
     /// The conventions of the project, with the name of their file.
     pub(super) conventions: Option<(String, String)>,
-    /// The repository at the commit that is planned on.
+    /// The repository at its head.
     pub(super) look: Look,
     /// The other ideas about it.
     pub(super) ideas: Vec<Other>,
@@ -119,11 +118,7 @@ pub(super) async fn load(
     if !absent.is_empty() {
         return Ok(Loaded::Missing(Box::new(spec), absent));
     }
-    let standing = Standing::load(store, id).await?;
-    let look = match standing.as_ref().and_then(Standing::head) {
-        Some((head, branch)) => options.repository.look_at(head, Some(branch)).await?,
-        None => options.repository.look().await?,
-    };
+    let look = options.repository.look().await?;
     // A path that this house cannot spell cannot be planned for either.
     let files: Vec<RepoPath> = look
         .paths()
@@ -135,10 +130,7 @@ pub(super) async fn load(
         .detect(&files)
         .cloned()
         .unwrap_or_else(no_stack);
-    let facts = Facts {
-        standing,
-        ..facts(options, store, &spec, (&files, &stack)).await?
-    };
+    let facts = facts(options, store, &spec, (&files, &stack)).await?;
     let ideas = repository::others(store, &options.places, &spec.idea).await?;
     Ok(Loaded::Ready(Box::new(Material {
         previous: previous(store, &spec).await?,
@@ -298,7 +290,6 @@ async fn facts(
             .iter()
             .map(|manager| manager.as_str().to_owned())
             .collect(),
-        standing: None,
     })
 }
 

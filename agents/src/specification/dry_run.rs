@@ -28,7 +28,7 @@ pub(super) struct DryRun {
 pub(super) async fn run(
     options: &SpecificationOptions,
     base: &CommitId,
-    tasks: &[&TaskBlock],
+    tasks: &[TaskBlock],
 ) -> DryRun {
     let mut validations: Vec<&Validation> = Vec::new();
     for task in tasks {

@@ -14,7 +14,6 @@ use ropewalk_schemas::specification::Complexity;
 use serde_json::{Value, json};
 
 use super::context::{Material, Text};
-use super::standing::Standing;
 use super::submission::{self, Form};
 use super::{migrations, validate};
 use crate::idea_folder::{BRIEF, README};
@@ -199,7 +198,6 @@ fn request(material: &Material) -> String {
             previous.number
         ));
     }
-    parts.extend(material.facts.standing.as_ref().map(Standing::told));
     parts.join("\n\n")
 }
 

@@ -11,9 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::specification::{Complexity, Document};
 use ropewalk_schemas::task::TaskBlock;
-use ropewalk_schemas::{GlobPattern, RepoPath, TaskId};
-
-use super::standing::Standing;
+use ropewalk_schemas::{GlobPattern, RepoPath};
 
 /// What a specification is checked against.
 #[derive(Debug, Clone, Default)]
@@ -34,16 +32,6 @@ pub struct Facts {
     pub migrations: BTreeMap<String, BTreeSet<u32>>,
     /// The package managers that may install something.
     pub installers: Vec<String>,
-    /// What was built of an earlier revision.
-    pub standing: Option<Standing>,
-}
-
-impl Facts {
-    /// Lists the tasks of a plan that are done already and stay as they are.
-    pub fn kept(&self, document: &Document, tasks: &[TaskBlock]) -> BTreeSet<TaskId> {
-        let standing = self.standing.as_ref();
-        standing.map_or_else(BTreeSet::new, |standing| standing.kept(document, tasks))
-    }
 }
 
 /// A file that changes whenever certain others are made, such as a router.

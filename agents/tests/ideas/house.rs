@@ -35,9 +35,7 @@ use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::idea::{Idea, Message, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, Revision, Specification};
-use ropewalk_schemas::{
-    CommitId, ComponentName, Event, Payload, SessionId, Slug, SpecId, UserSlug,
-};
+use ropewalk_schemas::{ComponentName, Event, Payload, SessionId, Slug, SpecId, UserSlug};
 use ropewalk_store::{
     ChangeSet, CommitError, EventFilter, Location, Outcome, Query, StartAt, Store, Subscription,
     Versioned, revision_key,
@@ -322,23 +320,6 @@ impl House {
         std::fs::write(repo.join(path), text).unwrap();
         git(&repo, &["add", "--all"]);
         git(&repo, &["commit", "--quiet", "--message=more"]);
-    }
-
-    /// Commits files beside the branch of the user, or on it, and returns the commit as the clone has it.
-    pub(crate) async fn commit_apart(&self, files: &[(String, String)], on_it: bool) -> CommitId {
-        let repo = self.places().repo;
-        for (path, text) in files {
-            let path = repo.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        git(&repo, &["add", "--all"]);
-        git(&repo, &["commit", "--quiet", "--message=apart"]);
-        let head = clone_of(&self.places()).await.fetch().await.unwrap();
-        if !on_it {
-            git(&repo, &["reset", "--quiet", "--hard", "HEAD~1"]);
-        }
-        head.commit
     }
 
     /// Listens to what passes by and is not kept.

@@ -14,6 +14,4 @@ mod reading;
 #[cfg(test)]
 mod specification;
 #[cfg(test)]
-mod standing;
-#[cfg(test)]
 mod waiting;

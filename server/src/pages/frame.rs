@@ -1,7 +1,8 @@
 //! The frame of every page: who looks, what waits for people, and how a page is sent.
 
 use askama::Template;
-use axum::extract::FromRequestParts;
+use axum::Extension;
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -11,7 +12,7 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::Query;
 
 use super::shown;
-use crate::guard::Csrf;
+use crate::guard::{Csrf, cookie};
 use crate::problem::Problem;
 use crate::shared::Shared;
 
@@ -88,4 +89,16 @@ pub(super) fn page(template: &impl Template) -> Result<Response, Problem> {
 /// Goes on to a page after something was done.
 pub(super) fn go(to: &str) -> Response {
     Redirect::to(to).into_response()
+}
+
+/// Logs out.
+pub(super) async fn leave(
+    State(shared): State<Shared>,
+    Extension(Csrf(_)): Extension<Csrf>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if let Some(cookie) = cookie(&headers, &shared.cookie) {
+        shared.logins().leave(cookie);
+    }
+    super::refusal::left()
 }

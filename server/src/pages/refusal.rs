@@ -1,15 +1,12 @@
 //! Says on a page what was refused, and what to do; also what somebody sees who comes or goes.
 
 use askama::Template;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
+use axum::extract::Request;
+use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse, Response};
 
 use super::frame::{is_wanted, page};
-use crate::guard::cookie;
 use crate::problem::{Problem, Words};
-use crate::shared::Shared;
 
 /// A page of a few words.
 #[derive(Template)]
@@ -25,7 +22,7 @@ struct Note<'a> {
 }
 
 /// Knows how somebody who asks wants to be refused.
-struct Refusal {
+pub(crate) struct Refusal {
     is_page: bool,
     /// The page from which it was asked.
     back: String,
@@ -33,7 +30,7 @@ struct Refusal {
 
 impl Refusal {
     /// Returns how to refuse a request: on a page where a browser shows one.
-    fn to(request: &Request) -> Self {
+    pub(crate) fn to(request: &Request) -> Self {
         let path = request.uri().path();
         let is_safe = request.method().is_safe();
         // A form is sent to a path below the page that it stands on.
@@ -48,7 +45,7 @@ impl Refusal {
     }
 
     /// Shows a refusal as it is wanted; every other answer stays as it is.
-    fn shown(self, response: Response) -> Response {
+    pub(crate) fn shown(self, response: Response) -> Response {
         let Some(words) = response
             .extensions()
             .get::<Words>()
@@ -82,21 +79,14 @@ impl Refusal {
             return response;
         };
         let mut shown = (status, shown).into_response();
-        // What a page says of itself goes before what the refusal said of its JSON.
-        let of_text = [header::CONTENT_LENGTH, header::CONTENT_TYPE];
-        for (name, value) in response.headers() {
-            if !of_text.contains(name) {
-                shown.headers_mut().entry(name).or_insert(value.clone());
+        let kept: [HeaderName; 1] = [header::RETRY_AFTER];
+        for name in kept {
+            if let Some(value) = response.headers().get(&name) {
+                shown.headers_mut().insert(name, value.clone());
             }
         }
         shown
     }
-}
-
-/// Shows what is refused as whoever asks wants it.
-pub(crate) async fn in_words(request: Request, next: Next) -> Response {
-    let refusal = Refusal::to(&request);
-    refusal.shown(next.run(request).await)
 }
 
 /// Greets who was logged in. The browser goes on from this page itself, since it sends no cookie along where a page of
@@ -112,7 +102,7 @@ pub(crate) fn entered(name: &str) -> Result<Response, Problem> {
 }
 
 /// Says goodbye.
-fn left() -> Result<Response, Problem> {
+pub(super) fn left() -> Result<Response, Problem> {
     page(&Note {
         title: "You are logged out",
         words: "Nobody is logged in by this browser any more.",
@@ -120,15 +110,4 @@ fn left() -> Result<Response, Problem> {
         link: None,
         goes_on: false,
     })
-}
-
-/// Logs out.
-pub(super) async fn leave(
-    State(shared): State<Shared>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if let Some(cookie) = cookie(&headers, &shared.cookie) {
-        shared.logins().leave(cookie);
-    }
-    left()
 }

@@ -105,10 +105,7 @@ async fn a_form_changes_something_only_with_the_proof_of_its_login() {
     assert_eq!(house.rows().await, before);
     let proof = browser.proof().await;
     let page = browser.send("/ideas", &fields, Some(&proof)).await;
-    assert_eq!(
-        (page.status, &page.headers["location"]),
-        (303, &"/ideas/walks".parse().unwrap())
-    );
+    assert_eq!((page.status, &page.headers["location"]), (303, &"/ideas/walks".parse().unwrap()));
     let shown = house.read("/api/ideation/sessions/walks").await;
     assert_eq!(shown["messages"][0]["text"], "Walks\nof mine");
     assert_eq!(shown["kind"], "tool");
@@ -184,11 +181,7 @@ async fn a_page_approves_exactly_what_it_showed_for_who_may() {
     assert!(bob.text.contains("`bob` may not land"), "{}", bob.text);
     assert_eq!(house.rows().await, before);
     let bob = answered(house.ask("GET", &format!("/questions/{question}"), BOB)).await;
-    assert!(
-        bob.text.contains("<code>bob</code> may not land"),
-        "{}",
-        bob.text
-    );
+    assert!(bob.text.contains("<code>bob</code> may not land"), "{}", bob.text);
     browser
         .send(&answer, &[("choice", "leave")], Some(&proof))
         .await;

@@ -3,6 +3,7 @@
 mod broker;
 mod crash;
 mod emulator;
+mod pages;
 mod picture;
 mod postgres;
 mod project;

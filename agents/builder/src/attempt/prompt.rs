@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ropewalk_config::{Prompt, PromptError, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope, plain_schema_of};
-use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::specification::Requirement;
 use ropewalk_schemas::task::Task;
@@ -15,6 +14,7 @@ use super::background::Background;
 use super::report::Finished;
 use crate::BuildOptions;
 use crate::claim::Claim;
+use crate::decide::amend::without_owners;
 
 /// The tool that ends an attempt.
 const FINISH: &str = "finish";

@@ -16,9 +16,8 @@ pub(super) fn check(
     facts: &Facts,
     findings: &mut Findings,
 ) {
-    let kept = facts.kept(document, tasks);
-    check_created(tasks, &kept, facts, findings);
-    check_presence(tasks, &kept, facts, findings);
+    check_created(tasks, facts, findings);
+    check_presence(tasks, facts, findings);
     let touched: BTreeSet<String> = tasks
         .iter()
         .flat_map(TaskBlock::files)
@@ -43,18 +42,11 @@ pub(super) fn check(
     check_shared(tasks, &touched, facts, findings);
 }
 
-/// What is kept has made its files already: they are there, and so is the number of its migration.
-fn check_created(
-    tasks: &[TaskBlock],
-    kept: &BTreeSet<TaskId>,
-    facts: &Facts,
-    findings: &mut Findings,
-) {
+fn check_created(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
     let mut creators: BTreeMap<String, &TaskId> = BTreeMap::new();
     for task in created(tasks) {
         let key = task.file.key();
-        let is_new = !kept.contains(&task.id);
-        if is_new && facts.existing.contains(&key) {
+        if facts.existing.contains(&key) {
             findings.fault(format!(
                 "task `{}` creates `{}`, which is there already; make it an UPDATE",
                 task.id, task.file
@@ -66,7 +58,7 @@ fn check_created(
                 task.id, task.file
             ));
         }
-        if let Some(number) = taken_migration(&task.file, facts).filter(|_| is_new) {
+        if let Some(number) = taken_migration(&task.file, facts) {
             findings.fault(format!(
                 "task `{}` creates `{}`, but the migration number {number} is taken; take the next free one",
                 task.id, task.file
@@ -89,14 +81,9 @@ fn taken_migration(file: &RepoPath, facts: &Facts) -> Option<u32> {
 }
 
 /// Finds files that are changed, removed or to be read, but that are neither there nor made in time.
-fn check_presence(
-    tasks: &[TaskBlock],
-    kept: &BTreeSet<TaskId>,
-    facts: &Facts,
-    findings: &mut Findings,
-) {
+fn check_presence(tasks: &[TaskBlock], facts: &Facts, findings: &mut Findings) {
     let needs = order::needs(tasks);
-    for task in tasks.iter().filter(|task| !kept.contains(&task.id)) {
+    for task in tasks {
         let made_before = |file: &RepoPath| {
             let before = needs.get(&task.id);
             let mut makers = tasks.iter().filter(|other| {

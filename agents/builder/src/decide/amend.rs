@@ -1,10 +1,10 @@
-//! What of an earlier build stays when its specification is amended: all that the change does not touch.
+//! Decides what of an earlier build stays when its specification is amended: all that the change does not touch.
 
 use std::collections::BTreeSet;
 
-use crate::RequirementId;
-use crate::specification::{Document, Requirement};
-use crate::task::{Task, TaskBlock, TaskState};
+use ropewalk_schemas::RequirementId;
+use ropewalk_schemas::specification::{Document, Requirement};
+use ropewalk_schemas::task::{Task, TaskBlock, TaskState};
 
 /// Lists the requirements that two documents do not both hold in the same words.
 pub fn touched(before: &Document, after: &Document) -> BTreeSet<RequirementId> {
@@ -70,7 +70,7 @@ fn asked_notes(block: &TaskBlock) -> Vec<String> {
 
 /// Leaves out of notes what the plan remarks about owners: it held when the plan was made, and a task that is built
 /// waits for nobody any more.
-pub fn without_owners(notes: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn without_owners(notes: &str) -> impl Iterator<Item = &str> {
     notes
         .lines()
         .filter(|line| !line.contains("is owned by build "))
@@ -78,33 +78,10 @@ pub fn without_owners(notes: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
+    use ropewalk_schemas::task::RequirementLine;
 
     use super::*;
-    use crate::task::{Action, RequirementLine, Validation};
-    use crate::{BuildId, RepoPath, TaskId};
-
-    fn block(name: &str, needs: &[&str]) -> TaskBlock {
-        let id = |name: &str| TaskId::parse(name).unwrap();
-        let file = RepoPath::parse(&format!("src/{name}.rs")).unwrap();
-        TaskBlock {
-            depends_on: needs.iter().map(|name| id(name)).collect(),
-            ..TaskBlock::new(
-                id(name),
-                "api",
-                Action::Create,
-                file,
-                Validation::passes("true"),
-            )
-        }
-    }
-
-    fn task(name: &str, state: TaskState, needs: &[&str]) -> Task {
-        Task {
-            state,
-            ..Task::planned(BuildId(Uuid::nil()), 1, block(name, needs))
-        }
-    }
+    use crate::decide::fixture::{block, task};
 
     fn requirement(id: &str, text: &str) -> Requirement {
         Requirement {
