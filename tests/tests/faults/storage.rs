@@ -37,6 +37,13 @@ fn refused(project: &Project) -> anyhow::Result<String> {
     Ok(complaint)
 }
 
+/// Returns the database as one file: a journal that a process left beside it would be played into whatever takes its place.
+fn whole(project: &Project) -> anyhow::Result<Vec<u8>> {
+    let fold = "connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')\n";
+    ensure!(python(project, fold).status()?.success());
+    Ok(fs::read(database(project))?)
+}
+
 #[tokio::test]
 async fn a_database_that_somebody_locks_for_seconds_only_delays() -> anyhow::Result<()> {
     let project = approved()?;
@@ -78,11 +85,11 @@ async fn a_database_that_is_taken_away_in_mid_run_ends_the_process_in_words() ->
 #[tokio::test]
 async fn an_older_database_is_refused_and_not_gone_on_with() -> anyhow::Result<()> {
     let project = approved()?;
-    let older = fs::read(database(&project))?;
+    let older = whole(&project)?;
     let mut up = start(&project.runner, &["up"])?;
     until_events(project.path(), &mut up, "task.completed", 1).await?;
     stop(&mut up).await?;
-    let newer = fs::read(database(&project))?;
+    let newer = whole(&project)?;
     ensure!(older != newer, "nothing has come since");
     fs::write(database(&project), older)?;
     let complaint = refused(&project)?;
@@ -131,9 +138,7 @@ async fn a_damaged_database_is_refused_and_the_backup_is_named_and_serves() -> a
     let mut up = start(&project.runner, &["up"])?;
     until_events(project.path(), &mut up, "task.completed", 1).await?;
     stop(&mut up).await?;
-    let whole = "connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')\n";
-    ensure!(python(&project, whole).status()?.success());
-    let kept = fs::read(database(&project))?;
+    let kept = whole(&project)?;
     // Pages from the third on, so that it still looks like a database.
     let mut file = fs::OpenOptions::new()
         .write(true)
