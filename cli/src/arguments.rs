@@ -87,6 +87,8 @@ pub enum Command {
     People(People),
     /// Shows who you are here, and what you may do.
     Whoami(commands::whoami::Whoami),
+    /// Shows what models used and cost.
+    Usage(commands::usage::Usage),
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(Config),

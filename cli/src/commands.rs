@@ -17,5 +17,6 @@ pub mod review;
 pub mod spec;
 pub mod trust;
 pub mod up;
+pub mod usage;
 pub mod wait;
 pub mod whoami;

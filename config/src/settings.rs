@@ -19,7 +19,8 @@ pub use agents::{
     SpecificationSettings, StuckMinutes, ValidationSettings,
 };
 pub use models::{
-    InvalidModel, ModelChoice, ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
+    Effort, EffortSettings, FallbackSettings, InvalidModel, ModelChoice, ModelPolicy,
+    ModelSettings, ProviderKind, ProviderSettings,
 };
 pub use notices::{InvalidQuietHours, NoticeSettings, QuietHours};
 pub use people::PersonRecord;

@@ -14,6 +14,7 @@ pub mod specification;
 pub mod task;
 pub mod trace;
 pub mod transcript;
+pub mod usage;
 pub mod wait;
 pub mod why;
 

@@ -109,10 +109,16 @@ impl Engine {
     }
 
     /// Writes down what a broken reply has cost, and that its provider is away, where that is why; returns the reason.
-    async fn broke(&self, journal: &Journal<'_>, turn: u32, broken: Broken) -> EngineError {
+    async fn broke(
+        &self,
+        journal: &Journal<'_>,
+        turn: u32,
+        entry: &ModelEntry,
+        broken: Broken,
+    ) -> EngineError {
         let Broken { error, usage } = broken;
         if let Some(usage) = usage {
-            if let Err(unwritten) = journal.spend(turn, &usage, &error.to_string()).await {
+            if let Err(unwritten) = journal.spend(turn, entry, &usage, &error.to_string()).await {
                 warn!("what a broken reply has cost could not be written down: {unwritten}");
             }
             // Who has begun to answer is there.
@@ -122,7 +128,7 @@ impl Engine {
             return error;
         };
         let key = journal.key(turn);
-        match self.outages().meet(journal.entry(), &key, why).await {
+        match self.outages().meet(entry, &key, why).await {
             Ok(Some(outage)) => EngineError::Outage(Box::new(outage)),
             Ok(None) => error,
             Err(unwritten) => {

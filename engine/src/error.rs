@@ -97,6 +97,17 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Says whether another model may serve the same call: its own is away, or its quota is used up.
+    pub(crate) fn may_be_served_elsewhere(&self) -> bool {
+        match self {
+            Self::Outage(_) => true,
+            Self::Model(error) => {
+                error.is_outage() || matches!(error, ModelError::RateLimited { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the class of the failure; none when nothing failed (the work was ended from outside) or when the
     /// store is at fault, which is no fault of the work.
     pub fn failure_class(&self) -> Option<FailureClass> {

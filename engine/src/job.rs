@@ -1,8 +1,9 @@
 //! Defines what the engine is given and what it gives back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ropewalk_llm::{Message, Model, PriceTable, ScriptKey, StopReason, Usage};
+use ropewalk_llm::{Effort, Message, Model, PriceTable, ScriptKey, StopReason, Usage};
 use ropewalk_schemas::{BuildId, Slug, TaskId};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::submission::Submission;
 use crate::tool::Toolbox;
 
 /// Says what a model is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelRole {
     /// Talks with a person.
     Chat,
@@ -45,6 +46,21 @@ pub struct ModelEntry {
     pub prices: PriceTable,
 }
 
+impl ModelEntry {
+    /// Returns what `usage` costs. The provider may answer with a more exact name than it was asked by, so both are
+    /// looked up.
+    pub(crate) fn micro_usd(&self, model: &str, usage: &Usage) -> Option<u64> {
+        let cost = self.prices.cost(model, usage);
+        cost.or_else(|| self.prices.cost(&self.name, usage))
+            .map(|cost| cost.micro_usd)
+    }
+
+    /// Names it as the configuration does.
+    pub(crate) fn told(&self) -> String {
+        format!("{}/{}", self.model.name(), self.name)
+    }
+}
+
 impl std::fmt::Debug for ModelEntry {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
@@ -66,6 +82,10 @@ pub struct Models {
     pub build: ModelEntry,
     /// For [`ModelRole::Small`].
     pub small: ModelEntry,
+    /// Those that take over for a role, in this order, while the ones before are away or their quota is used up.
+    pub fallbacks: BTreeMap<ModelRole, Vec<ModelEntry>>,
+    /// How hard the models of a role are to think, where that is said.
+    pub efforts: BTreeMap<ModelRole, Effort>,
 }
 
 impl Models {
@@ -76,18 +96,38 @@ impl Models {
             spec: entry.clone(),
             build: entry.clone(),
             small: entry,
+            fallbacks: BTreeMap::new(),
+            efforts: BTreeMap::new(),
         }
     }
 
-    /// Lists the roles with their models.
-    pub fn roles(&self) -> [(ModelRole, &ModelEntry); 4] {
-        [
+    /// Lets `entries` take over for `role`, in this order.
+    #[must_use]
+    pub fn falling_back_to(mut self, role: ModelRole, entries: Vec<ModelEntry>) -> Self {
+        self.fallbacks.insert(role, entries);
+        self
+    }
+
+    /// Lists the roles with their models, those that take over among them.
+    pub fn roles(&self) -> Vec<(ModelRole, &ModelEntry)> {
+        let roles = [
             ModelRole::Chat,
             ModelRole::Spec,
             ModelRole::Build,
             ModelRole::Small,
-        ]
-        .map(|role| (role, self.of(role)))
+        ];
+        let ladder = |role| {
+            self.ladder(role)
+                .into_iter()
+                .map(move |entry| (role, entry))
+        };
+        roles.into_iter().flat_map(ladder).collect()
+    }
+
+    /// Lists the models of `role`: the one to ask, then those that take over.
+    pub fn ladder(&self, role: ModelRole) -> Vec<&ModelEntry> {
+        let fallbacks = self.fallbacks.get(&role).into_iter().flatten();
+        std::iter::once(self.of(role)).chain(fallbacks).collect()
     }
 
     /// Returns a model of `provider`, if some role uses one.

@@ -1,5 +1,6 @@
 //! Stores every reply before it is acted on, and replays it when the same work runs again.
 
+use chrono::TimeDelta;
 use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::ModelCall;
@@ -14,33 +15,36 @@ pub(crate) struct Journal<'a> {
     store: &'a Store,
     clock: &'a Clock,
     job: &'a Job,
-    entry: &'a ModelEntry,
+}
+
+/// Who gave an answer, and how long it took.
+pub(crate) struct Asked<'a> {
+    /// Who.
+    pub(crate) entry: &'a ModelEntry,
+    /// How long.
+    pub(crate) took: TimeDelta,
 }
 
 impl<'a> Journal<'a> {
     /// Opens the journal of `job`.
-    pub(crate) fn new(
-        store: &'a Store,
-        clock: &'a Clock,
-        job: &'a Job,
-        entry: &'a ModelEntry,
-    ) -> Self {
-        Self {
-            store,
-            clock,
-            job,
-            entry,
-        }
+    pub(crate) fn new(store: &'a Store, clock: &'a Clock, job: &'a Job) -> Self {
+        Self { store, clock, job }
     }
 
-    /// Returns the reply that was stored for `turn`.
-    pub(crate) async fn replay(&self, turn: u32) -> Result<Option<Reply>, EngineError> {
+    /// Returns the reply that was stored for `turn`, and the provider that gave it.
+    pub(crate) async fn replay(
+        &self,
+        turn: u32,
+    ) -> Result<Option<(Reply, Option<String>)>, EngineError> {
         let key = self.key(turn);
         let Some(call) = self.store.get::<ModelCall>(&key).await? else {
             return Ok(None);
         };
-        serde_json::from_value(call.record.reply)
-            .map(Some)
+        let ModelCall {
+            reply, provider, ..
+        } = call.record;
+        serde_json::from_value(reply)
+            .map(|reply| Some((reply, provider)))
             .map_err(|error| EngineError::JournalEntry {
                 key,
                 reason: error.to_string(),
@@ -48,7 +52,12 @@ impl<'a> Journal<'a> {
     }
 
     /// Stores a reply and returns the one that counts: another run of the same work may have been faster.
-    pub(crate) async fn record(&self, turn: u32, reply: Reply) -> Result<Reply, EngineError> {
+    pub(crate) async fn record(
+        &self,
+        turn: u32,
+        reply: Reply,
+        asked: &Asked<'_>,
+    ) -> Result<Reply, EngineError> {
         let key = self.key(turn);
         let body = serde_json::to_value(&reply).map_err(|error| EngineError::JournalEntry {
             key: key.clone(),
@@ -56,15 +65,21 @@ impl<'a> Journal<'a> {
         })?;
         let call = ModelCall {
             reply: body,
-            ..self.call(key, &reply.model, &reply.usage)
+            duration_ms: u64::try_from(asked.took.num_milliseconds()).ok(),
+            ..self.call(key, asked.entry, &reply.model, &reply.usage)
         };
         match self.insert(&call).await {
             Ok(()) => Ok(reply),
-            Err(CommitError::Conflict { .. }) => Ok(self.replay(turn).await?.unwrap_or(reply)),
+            Err(CommitError::Conflict { .. }) => {
+                let known = self.replay(turn).await?;
+                Ok(known.map_or(reply, |(known, _)| known))
+            }
             Err(CommitError::Oversized { limit_bytes, .. }) => {
                 let limit_bytes = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
                 let error = ModelError::TooLong { limit_bytes };
-                self.spend(turn, &reply.usage, &error.to_string()).await?;
+                let refusal = error.to_string();
+                self.spend(turn, asked.entry, &reply.usage, &refusal)
+                    .await?;
                 Err(error.into())
             }
             Err(error) => Err(EngineError::Journal(error)),
@@ -76,13 +91,14 @@ impl<'a> Journal<'a> {
     pub(crate) async fn spend(
         &self,
         turn: u32,
+        entry: &ModelEntry,
         usage: &Usage,
         refusal: &str,
     ) -> Result<(), EngineError> {
         let key = format!("{}/{}", self.key(turn), self.clock.now().timestamp_micros());
         let call = ModelCall {
             refusal: Some(refusal.to_owned()),
-            ..self.call(key, &self.entry.name, usage)
+            ..self.call(key, entry, &entry.name, usage)
         };
         self.insert(&call).await.map_err(EngineError::Journal)
     }
@@ -94,12 +110,13 @@ impl<'a> Journal<'a> {
     }
 
     /// A call without its reply.
-    fn call(&self, key: String, model: &str, usage: &Usage) -> ModelCall {
+    fn call(&self, key: String, entry: &ModelEntry, model: &str, usage: &Usage) -> ModelCall {
         let scope = &self.job.scope;
         ModelCall {
             key,
             role: self.job.role.as_str().to_owned(),
             model: model.to_owned(),
+            provider: Some(entry.model.name().to_owned()),
             idea: scope.idea.clone(),
             build: scope.build,
             task: scope.task.clone(),
@@ -107,23 +124,12 @@ impl<'a> Journal<'a> {
             refusal: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,
-            micro_usd: self.micro_usd(model, usage),
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            duration_ms: None,
+            micro_usd: entry.micro_usd(model, usage),
             at: self.clock.now(),
         }
-    }
-
-    /// The provider may answer with a more exact name than it was asked by, so both are looked up.
-    pub(crate) fn micro_usd(&self, model: &str, usage: &Usage) -> Option<u64> {
-        let prices = &self.entry.prices;
-        prices
-            .cost(model, usage)
-            .or_else(|| prices.cost(&self.entry.name, usage))
-            .map(|cost| cost.micro_usd)
-    }
-
-    /// Returns the model that is asked.
-    pub(crate) const fn entry(&self) -> &ModelEntry {
-        self.entry
     }
 
     /// Names a turn.

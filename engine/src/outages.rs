@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::job::{ModelEntry, Models};
+use crate::job::{ModelEntry, ModelRole, Models};
 use decide::{After, class_of, next_probe};
 
 /// How often the rows are looked at without a call, for what other processes wrote.
@@ -49,6 +49,22 @@ pub(crate) enum OutageError {
 pub async fn standing(store: &Store, provider: &str) -> Result<Option<Outage>, ReadError> {
     let row = store.get::<Outage>(provider).await?;
     Ok(row.map(Versioned::into_inner).filter(Outage::stands))
+}
+
+/// Returns the outage that keeps `role` from work: that of its model, where nobody who is there takes over.
+pub async fn of_role(
+    store: &Store,
+    models: &Models,
+    role: ModelRole,
+) -> Result<Option<Outage>, ReadError> {
+    let mut first = None;
+    for entry in models.ladder(role) {
+        match standing(store, entry.model.name()).await? {
+            Some(outage) => first = first.or(Some(outage)),
+            None => return Ok(None),
+        }
+    }
+    Ok(first)
 }
 
 /// Lists the outages that stand.
@@ -136,7 +152,9 @@ impl Outages<'_> {
         let used = roles
             .iter()
             .filter(|(_, entry)| entry.model.name() == provider);
-        used.map(|(role, _)| role.as_str().to_owned()).collect()
+        let mut roles: Vec<String> = used.map(|(role, _)| role.as_str().to_owned()).collect();
+        roles.dedup();
+        roles
     }
 
     /// Raises the alert of an outage.
@@ -269,6 +287,7 @@ impl Outages<'_> {
             key: format!("probe/{}/{}", entry.model.name(), now.timestamp_micros()),
             role: "probe".to_owned(),
             model: entry.name.clone(),
+            provider: Some(entry.model.name().to_owned()),
             idea: None,
             build: None,
             task: None,
@@ -276,6 +295,9 @@ impl Outages<'_> {
             refusal: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            duration_ms: None,
             micro_usd: cost.map(|cost| cost.micro_usd),
             at: now,
         });

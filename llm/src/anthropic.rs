@@ -38,9 +38,9 @@ impl Model for Anthropic {
         request: &ModelRequest,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
-        let decoder = decode::Messages::new(request.model.clone());
+        let decoder = decode::Messages::new(request.model.clone(), self.name.clone());
         self.endpoint
-            .stream(&body::of(request), decoder, cancel)
+            .stream(&body::of(request, &self.name), decoder, cancel)
             .await
     }
 }

@@ -67,6 +67,14 @@ pub enum Block {
         #[serde(default)]
         is_error: bool,
     },
+    /// What only its provider understands, such as what a model thought: given back to that one unchanged, and shown to
+    /// nobody else.
+    Opaque {
+        /// The provider that wrote it.
+        provider: String,
+        /// The block as the provider wrote it.
+        data: Value,
+    },
 }
 
 /// Is a tool call as the model wrote it.
@@ -128,6 +136,10 @@ mod tests {
                 tool_use_id: "t1".to_owned(),
                 content: "x".to_owned(),
                 is_error: true,
+            },
+            Block::Opaque {
+                provider: "p".to_owned(),
+                data: serde_json::json!({ "type": "thinking", "signature": "s==" }),
             },
         ]);
         let text = serde_json::to_string(&message).unwrap();

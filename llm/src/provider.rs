@@ -13,14 +13,21 @@ use crate::anthropic::{self, Anthropic};
 use crate::model::Model;
 use crate::openai::OpenAi;
 use crate::price::PriceTable;
+use crate::reply::Usage;
+use crate::responses::Responses;
 use crate::retry::{RetryPolicy, Retrying};
 use crate::scripted::{Script, Scripted};
 use crate::wire::{Endpoint, Limits, Secret};
 
 /// The data files that come with the house.
-const SHIPPED: [(&str, &str); 5] = [
+const SHIPPED: [(&str, &str); 7] = [
     ("anthropic", include_str!("../providers/anthropic.toml")),
     ("openai", include_str!("../providers/openai.toml")),
+    (
+        "openai-responses",
+        include_str!("../providers/openai-responses.toml"),
+    ),
+    ("openrouter", include_str!("../providers/openrouter.toml")),
     ("ollama", include_str!("../providers/ollama.toml")),
     ("llamacpp", include_str!("../providers/llamacpp.toml")),
     ("vllm", include_str!("../providers/vllm.toml")),
@@ -34,6 +41,8 @@ pub enum ProviderKind {
     Anthropic,
     /// OpenAI-compatible chat completions.
     Openai,
+    /// OpenAI's Responses.
+    Responses,
     /// A script.
     Scripted,
 }
@@ -46,7 +55,7 @@ pub struct ProviderConfig {
     pub name: String,
     /// What it speaks.
     pub kind: ProviderKind,
-    /// Where it is: `/v1/messages` (Anthropic) or `/chat/completions` (OpenAI) is appended. Empty for a script.
+    /// Where it is: `/v1/messages` (Anthropic), `/chat/completions` or `/responses` (OpenAI) is appended. Empty for a script.
     #[serde(default)]
     pub base_url: String,
     /// The environment variable that holds the key; none if the provider takes no key.
@@ -63,6 +72,18 @@ pub struct ProviderConfig {
     /// What its models cost.
     #[serde(default)]
     pub prices: PriceTable,
+    /// When and where the prices were read; none where they are nobody's list prices.
+    pub priced: Option<Priced>,
+}
+
+/// Says when and where prices were read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Priced {
+    /// The day.
+    pub date: String,
+    /// The page.
+    pub source: String,
 }
 
 /// Bounds the time of a request, in seconds.
@@ -184,7 +205,17 @@ impl ProviderConfig {
             max_tokens_field: default_max_tokens_field(),
             timeouts: Timeouts::default(),
             prices: PriceTable::default(),
+            priced: None,
         }
+    }
+
+    /// Says what is known of the price of `model`; none where it is unknown.
+    pub fn price_told(&self, model: &str) -> Option<String> {
+        self.prices.cost(model, &Usage::default())?;
+        Some(match &self.priced {
+            Some(Priced { date, source }) => format!("priced as of {date} by {source}"),
+            None => "priced by its data file".to_owned(),
+        })
     }
 
     fn limits(&self) -> Limits {
@@ -292,9 +323,15 @@ pub fn build(
             let model = OpenAi::new(name, endpoint, config.max_tokens_field.clone());
             Arc::new(Retrying::new(model, policy, clock.clone()))
         }
+        ProviderKind::Responses => {
+            let model = Responses::new(name, config.endpoint("/responses", key, clock)?);
+            Arc::new(Retrying::new(model, policy, clock.clone()))
+        }
         ProviderKind::Scripted => {
-            let script = script.ok_or(BuildError::MissingScript { provider: name })?;
-            Arc::new(Scripted::new(script, clock.clone()))
+            let Some(script) = script else {
+                return Err(BuildError::MissingScript { provider: name });
+            };
+            Arc::new(Scripted::new(script, clock.clone()).named(name))
         }
     })
 }
@@ -316,6 +353,27 @@ mod tests {
             let config = ProviderConfig::shipped(name).unwrap();
             assert_eq!(config.name, name);
             assert_eq!(built(&config, Some("k")), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_price_says_its_date_and_source_and_a_missing_one_is_unknown() {
+        let told = |name: &str, model: &str| {
+            let config = ProviderConfig::shipped(name).unwrap();
+            config.price_told(model)
+        };
+        let known = told("anthropic", "claude-sonnet-4-5").unwrap();
+        assert!(
+            known.contains("2025") && known.contains("https://"),
+            "{known}"
+        );
+        assert_eq!(told("openai", "gpt-99"), None);
+        assert_eq!(told("openrouter", "z-ai/glm-4.6"), None);
+        assert!(told("ollama", "any").is_some());
+        for (name, _) in SHIPPED {
+            let config = ProviderConfig::shipped(name).unwrap();
+            let is_paid = config.prices.0.iter().any(|price| price.output > 0.0);
+            assert_eq!(config.priced.is_some(), is_paid, "{name}");
         }
     }
 

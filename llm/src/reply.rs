@@ -149,7 +149,7 @@ impl ReplyStream {
                     });
                     deltas.push(Delta::ToolUse(call.clone()));
                 }
-                Block::ToolResult { .. } => {}
+                Block::ToolResult { .. } | Block::Opaque { .. } => {}
             }
         }
         deltas.push(Delta::Usage(reply.usage));

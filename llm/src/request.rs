@@ -28,6 +28,21 @@ pub struct ModelRequest {
     /// Whether it is sent once only, whatever comes of it.
     #[serde(default)]
     pub once: bool,
+    /// How hard the model is to think; none for what the provider thinks best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+/// Says how hard a model is to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Little: quick and cheap.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
 }
 
 impl ModelRequest {
@@ -47,6 +62,7 @@ impl ModelRequest {
             response_schema: None,
             script: None,
             once: false,
+            effort: None,
         }
     }
 
@@ -63,6 +79,8 @@ impl ModelRequest {
                     text.push_str(&call.input.to_string());
                 }
                 Block::ToolResult { content, .. } => text.push_str(content),
+                // Read by nobody here; it counts all the same, since it is sent.
+                Block::Opaque { data, .. } => text.push_str(&data.to_string()),
             }
         }
         text

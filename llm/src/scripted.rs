@@ -55,6 +55,7 @@ impl Script {
 
 /// Is the scripted provider.
 pub struct Scripted {
+    name: String,
     script: Script,
     clock: Clock,
 }
@@ -62,14 +63,24 @@ pub struct Scripted {
 impl Scripted {
     /// Returns a model that plays `script`; delays go by `clock`.
     pub fn new(script: Script, clock: Clock) -> Self {
-        Self { script, clock }
+        Self {
+            name: "scripted".to_owned(),
+            script,
+            clock,
+        }
+    }
+
+    /// Calls the provider so.
+    #[must_use]
+    pub fn named(self, name: String) -> Self {
+        Self { name, ..self }
     }
 }
 
 #[async_trait]
 impl Model for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     async fn stream(
@@ -117,7 +128,7 @@ fn reply(answer: &Answer, request: &ModelRequest) -> Reply {
         .map(|block| match block {
             Block::Text(text) => text.chars().count(),
             Block::ToolUse(call) => call.name.chars().count() + call.input.to_string().len(),
-            Block::ToolResult { .. } => 0,
+            Block::ToolResult { .. } | Block::Opaque { .. } => 0,
         })
         .sum();
     Reply {

@@ -1,4 +1,4 @@
-//! Speaks both wire formats to the third-party emulator aimock, which serves them from one fixture file.
+//! Speaks every wire format to the third-party emulator aimock, which serves them from one fixture file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 struct Emulator {
     server: Aimock,
     clock: Clock,
-    models: [std::sync::Arc<dyn Model>; 2],
+    models: [std::sync::Arc<dyn Model>; 3],
 }
 
 impl Emulator {
@@ -30,7 +30,11 @@ impl Emulator {
             config.base_url = server.url() + path;
             Ok(build(&config, Some("k".into()), None, &clock)?)
         };
-        let models = [model("anthropic", "")?, model("openai", "/v1/")?];
+        let models = [
+            model("anthropic", "")?,
+            model("openai", "/v1/")?,
+            model("openai-responses", "/v1/")?,
+        ];
         Ok(Self {
             server,
             clock,
@@ -112,7 +116,7 @@ fn joined(deltas: &[Delta]) -> String {
 }
 
 #[tokio::test]
-async fn one_script_gives_the_same_conversation_in_both_formats() -> Result<()> {
+async fn one_script_gives_the_same_conversation_in_every_format() -> Result<()> {
     let emulator = Emulator::start()?;
     let mut conversations = Vec::new();
     for model in &emulator.models {
@@ -156,6 +160,7 @@ async fn one_script_gives_the_same_conversation_in_both_formats() -> Result<()> 
     assert_eq!(second.text(), "Done: hello.txt is written.");
     assert_eq!(second.stop, StopReason::EndTurn);
     assert_eq!(conversations[0], conversations[1]);
+    assert_eq!(conversations[0], conversations[2]);
     Ok(())
 }
 
@@ -196,7 +201,7 @@ async fn a_reply_that_follows_a_schema_is_json() -> Result<()> {
 
 #[tokio::test]
 async fn an_overloaded_provider_is_asked_again_and_a_limited_one_six_times() -> Result<()> {
-    for format in 0..2 {
+    for format in 0..3 {
         let emulator = Emulator::start()?;
         let model = &emulator.models[format];
         let reply = emulator.ask(model, &says("FLAKY")).await.1?;

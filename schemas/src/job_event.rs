@@ -133,6 +133,15 @@ pub enum JobEvent {
         /// What is wrong with it.
         reason: String,
     },
+    /// Another model takes over for the rest of the job.
+    FellBack {
+        /// Who was asked.
+        from: String,
+        /// Who is asked from now on.
+        to: String,
+        /// Why.
+        reason: String,
+    },
     /// The gate looked at the work.
     Judged {
         /// Whether it took it.
@@ -235,9 +244,15 @@ mod tests {
 
     use super::*;
 
-    fn every_kind() -> Vec<JobEvent> {
-        let item = || "i".to_owned();
-        let text = || "héllo \u{0} \"q\"\n".to_owned();
+    fn item() -> String {
+        "i".to_owned()
+    }
+
+    fn text() -> String {
+        "héllo \u{0} \"q\"\n".to_owned()
+    }
+
+    fn of_messages() -> Vec<JobEvent> {
         vec![
             JobEvent::TurnStarted {
                 turn: 1,
@@ -257,6 +272,23 @@ mod tests {
                     ..CallUsage::default()
                 },
             },
+            JobEvent::PersonSaid { text: text() },
+            JobEvent::Advised { text: text() },
+            JobEvent::FellBack {
+                from: text(),
+                to: text(),
+                reason: text(),
+            },
+            JobEvent::TurnEnded {
+                turn: 1,
+                stop: Some("end_turn".to_owned()),
+                error: Some(text()),
+            },
+        ]
+    }
+
+    fn of_tools() -> Vec<JobEvent> {
+        vec![
             JobEvent::ToolAnnounced {
                 item: item(),
                 name: text(),
@@ -284,8 +316,6 @@ mod tests {
                 difference: text(),
             },
             JobEvent::Progressed,
-            JobEvent::PersonSaid { text: text() },
-            JobEvent::Advised { text: text() },
             JobEvent::ResultTaken {
                 item: item(),
                 result: json!([1, null]),
@@ -298,12 +328,11 @@ mod tests {
                 passed: false,
                 text: text(),
             },
-            JobEvent::TurnEnded {
-                turn: 1,
-                stop: Some("end_turn".to_owned()),
-                error: Some(text()),
-            },
         ]
+    }
+
+    fn every_kind() -> impl Iterator<Item = JobEvent> {
+        of_messages().into_iter().chain(of_tools())
     }
 
     #[test]
@@ -325,7 +354,6 @@ mod tests {
     #[test]
     fn fifteen_to_twenty_kinds_tell_a_job() {
         let mut kinds: Vec<String> = every_kind()
-            .iter()
             .map(|event| json!(event)["kind"].to_string())
             .collect();
         kinds.sort();

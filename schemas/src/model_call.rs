@@ -1,6 +1,6 @@
 //! Defines the journal of model calls, which is also the usage record (design §3 invariant 4, §13).
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +16,9 @@ pub struct ModelCall {
     pub role: String,
     /// The model that answered.
     pub model: String,
+    /// The provider that answered; none for a call of before this was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// The idea it was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idea: Option<Slug>,
@@ -30,15 +33,78 @@ pub struct ModelCall {
     /// Why the reply was not kept. It was paid all the same, so its use counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// Tokens in.
+    /// Tokens in, those of the provider's cache among them.
     pub input_tokens: u64,
     /// Tokens out.
     pub output_tokens: u64,
+    /// Tokens in that came from the provider's cache.
+    #[serde(default)]
+    pub cache_read_tokens: u64,
+    /// Tokens in that were put into it.
+    #[serde(default)]
+    pub cache_write_tokens: u64,
+    /// How long the answer took; none where nobody took the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
     /// Millionths of a dollar; none when the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
     /// When.
     pub at: DateTime<Utc>,
+}
+
+/// Says what calls are summed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageBy {
+    /// The idea that they were for.
+    Idea,
+    /// The build that they were for.
+    Build,
+    /// The model that answered, with its provider.
+    Model,
+    /// The day, by UTC.
+    Day,
+}
+
+impl UsageBy {
+    /// Names the day that is so many days after the first of 1970.
+    pub fn day(number: i64) -> Option<String> {
+        let day = DateTime::UNIX_EPOCH.checked_add_signed(TimeDelta::try_days(number)?)?;
+        Some(day.format("%Y-%m-%d").to_string())
+    }
+}
+
+/// What the calls for one thing used, one row of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// The idea, build, model or day; none for calls that were for no such thing.
+    pub key: Option<String>,
+    /// How many calls were answered.
+    pub calls: u64,
+    /// Tokens in, those of the providers' caches among them.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Tokens in that came from a cache.
+    pub cache_read_tokens: u64,
+    /// Tokens in that were put into one.
+    pub cache_write_tokens: u64,
+    /// Millionths of a dollar of those calls whose price is known.
+    pub known_micro_usd: u64,
+    /// Calls whose price is unknown.
+    pub unpriced_calls: u64,
+}
+
+impl Usage {
+    /// Returns the same in the words of budgets.
+    pub const fn spending(&self) -> Spending {
+        Spending {
+            calls: self.calls,
+            tokens: self.input_tokens.saturating_add(self.output_tokens),
+            known_micro_usd: self.known_micro_usd,
+            unpriced_calls: self.unpriced_calls,
+        }
+    }
 }
 
 /// What several calls used together.
@@ -79,6 +145,30 @@ impl Spending {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_of_before_providers_and_caches_were_written_down_is_read() {
+        let old = serde_json::json!({
+            "key": "attempt/b/T-1/1/1", "role": "build", "model": "m", "reply": null,
+            "input_tokens": 7, "output_tokens": 3, "at": "2026-03-01T08:00:00Z",
+        });
+        let call: ModelCall = serde_json::from_value(old).unwrap();
+        assert_eq!((call.provider, call.duration_ms), (None, None));
+        assert_eq!((call.cache_read_tokens, call.input_tokens), (0, 7));
+    }
+
+    #[test]
+    fn a_day_is_named_by_its_number() {
+        let rows = [
+            (0, "1970-01-01"),
+            (20_000, "2024-10-04"),
+            (-1, "1969-12-31"),
+        ];
+        for (number, name) in rows {
+            assert_eq!(UsageBy::day(number).as_deref(), Some(name));
+        }
+        assert_eq!(UsageBy::day(i64::MAX), None);
+    }
 
     #[test]
     fn one_unknown_price_makes_the_whole_unknown() {

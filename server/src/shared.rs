@@ -36,8 +36,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Where the documents of an idea lie.
     pub folder: Folder,
-    /// The provider of the model that builds.
-    pub builds_with: String,
+    /// The providers of the models that build: the one that is asked, then those that take over.
+    pub builds_with: Vec<String>,
     /// After how long without a sign of life a part is called silent.
     pub silent_after: Duration,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) people: People,
     pub(crate) folder: Folder,
-    pub(crate) builds_with: String,
+    pub(crate) builds_with: Vec<String>,
     pub(crate) silent_after: Duration,
     pub(crate) hosts: Hosts,
     pub(crate) counters: Counters,

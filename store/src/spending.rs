@@ -1,5 +1,7 @@
 //! Sums what model calls used, where they lie.
 
+mod usage;
+
 use ropewalk_schemas::model_call::{ModelCall, Spending};
 
 use crate::database::dialect::{Dialect, Statement};

@@ -1,6 +1,6 @@
 //! Lets tasks wait for a provider that is away: no try is counted, and nobody is asked.
 
-use ropewalk_engine::outages;
+use ropewalk_engine::{ModelRole, outages};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::Task;
@@ -17,13 +17,12 @@ use super::error::BuilderError;
 use super::machine::task::Input;
 use ropewalk_coordination::locks;
 
-/// Returns the outage of the provider that builds, if it is away: then nothing is claimed.
+/// Returns the outage of the provider that builds, if it is away and nobody takes over: then nothing is claimed.
 pub(crate) async fn of_builds(
     shared: &Shared,
     context: &Context,
 ) -> Result<Option<Outage>, ReadError> {
-    let provider = shared.engine.models().build.model.name();
-    outages::standing(&context.store, provider).await
+    outages::of_role(&context.store, shared.engine.models(), ModelRole::Build).await
 }
 
 /// Records that an attempt met an outage: its work is kept, and its task waits.
@@ -52,8 +51,15 @@ pub(crate) async fn met(
     })
 }
 
-/// Returns whether a task still waits for a provider.
-pub(crate) async fn is_awaited(context: &Context, task: &Task) -> Result<bool, BuilderError> {
+/// Returns whether a task still waits for a provider: that one is away, and nobody takes over.
+pub(crate) async fn is_awaited(
+    shared: &Shared,
+    context: &Context,
+    task: &Task,
+) -> Result<bool, BuilderError> {
+    if of_builds(shared, context).await?.is_none() {
+        return Ok(false);
+    }
     for wait in locks::waits_of(&context.store, &party(task)).await? {
         if let Resource::Outage { provider } = &wait.resource
             && outages::standing(&context.store, provider).await?.is_some()

@@ -48,13 +48,13 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
     match noun {
         Build::List(verb) => verb.run(app).await,
         Build::Show(verb) => verb.run(app).await,
-        Build::Pause(verb) => Box::pin(verb.run(app)).await,
-        Build::Resume(verb) => Box::pin(verb.run(app)).await,
-        Build::Stop(verb) => Box::pin(verb.run(app)).await,
+        Build::Pause(verb) => verb.run(app).await,
+        Build::Resume(verb) => verb.run(app).await,
+        Build::Stop(verb) => verb.run(app).await,
         Build::Retry(verb) => verb.run(app).await,
         Build::Tell(verb) => verb.run(app).await,
         Build::Priority(verb) => verb.run(app).await,
         Build::Land(verb) => verb.run(app).await,
-        Build::Log(verb) => verb.run(app).await,
+        Build::Log(verb) => Box::pin(verb.run(app)).await,
     }
 }

@@ -228,14 +228,32 @@ fn writable_above(project: &Project) -> Verdict {
 fn models(project: &Project, app: &App) -> Vec<Finding> {
     wiring::check_models(project, &app.environment, &Clock::system())
         .into_iter()
-        .map(|check| {
+        .flat_map(|check| {
             let name = format!("model {}", check.provider);
             let outcome = check
                 .fault
                 .map_or_else(|| Ok("key and description are there".to_owned()), Err);
-            Finding::of(&name, outcome)
+            let prices = check.prices.into_iter();
+            let provider = check.provider;
+            let prices: Vec<Finding> = prices
+                .map(|(model, told)| price(&format!("{provider}/{model}"), told))
+                .collect();
+            std::iter::once(Finding::of(&name, outcome)).chain(prices)
         })
         .collect()
+}
+
+/// Says what is known of the price of a model.
+fn price(model: &str, told: Option<String>) -> Finding {
+    let name = format!("price {model}");
+    match told {
+        Some(told) => Finding::new(&name, Verdict::Ok, told),
+        None => Finding::new(
+            &name,
+            Verdict::Warn,
+            "unknown: budgets in dollars cannot count it, so bound it by tokens",
+        ),
+    }
 }
 
 /// Names what confines commands.

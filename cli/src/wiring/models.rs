@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ropewalk_config::settings::{ModelChoice, ProviderKind as SettingsKind, ProviderSettings};
+use ropewalk_config::settings::{
+    Effort as SettingsEffort, EffortSettings, ModelChoice, ProviderKind as SettingsKind,
+    ProviderSettings,
+};
 use ropewalk_config::{ConfigError, Environment};
-use ropewalk_engine::{ModelEntry, Models};
-use ropewalk_llm::{Bounded, BuildError, Model, PriceTable, ProviderConfig, ProviderKind, Script};
+use ropewalk_engine::{ModelEntry, ModelRole, Models};
+use ropewalk_llm::{
+    Bounded, BuildError, Effort, Model, PriceTable, ProviderConfig, ProviderKind, Script,
+};
 use ropewalk_runtime::Clock;
 
 use crate::error::CliError;
@@ -25,6 +30,8 @@ pub struct ModelCheck {
     pub provider: String,
     /// Why it cannot be used.
     pub fault: Option<CliError>,
+    /// Its models that some role uses, each with what is known of its price.
+    pub prices: Vec<(String, Option<String>)>,
 }
 
 /// Builds the model of every role; a provider that several roles share is built once.
@@ -35,12 +42,27 @@ pub(crate) fn models(
 ) -> Result<Models, CliError> {
     let mut built = BTreeMap::new();
     let settings = &project.config().models;
-    Ok(Models {
+    let mut models = Models {
         chat: entry(&settings.chat, &mut built, project, environment, clock)?,
         spec: entry(&settings.spec, &mut built, project, environment, clock)?,
         build: entry(&settings.build, &mut built, project, environment, clock)?,
         small: entry(&settings.small, &mut built, project, environment, clock)?,
-    })
+        fallbacks: BTreeMap::new(),
+        efforts: efforts(&settings.efforts),
+    };
+    let fallbacks = [
+        (ModelRole::Chat, &settings.fallbacks.chat),
+        (ModelRole::Spec, &settings.fallbacks.spec),
+        (ModelRole::Build, &settings.fallbacks.build),
+        (ModelRole::Small, &settings.fallbacks.small),
+    ];
+    for (role, choices) in fallbacks {
+        let entries = choices
+            .iter()
+            .map(|choice| entry(choice, &mut built, project, environment, clock));
+        models = models.falling_back_to(role, entries.collect::<Result<_, _>>()?);
+    }
+    Ok(models)
 }
 
 /// Checks every provider that a role uses, without asking it anything.
@@ -50,16 +72,53 @@ pub fn check_models(
     clock: &Clock,
 ) -> Vec<ModelCheck> {
     let mut checks: Vec<ModelCheck> = Vec::new();
-    for (_, choice) in project.config().models.roles() {
-        if checks.iter().all(|check| check.provider != choice.provider) {
-            let fault = build(&choice.provider, project, environment, clock).err();
-            checks.push(ModelCheck {
+    for (_, choice) in project.config().models.all() {
+        let known = checks
+            .iter_mut()
+            .find(|check| check.provider == choice.provider);
+        let price = (choice.model.clone(), price_told(choice, project));
+        match known {
+            Some(check) if check.prices.contains(&price) => {}
+            Some(check) => check.prices.push(price),
+            None => checks.push(ModelCheck {
                 provider: choice.provider.clone(),
-                fault,
-            });
+                fault: build(&choice.provider, project, environment, clock).err(),
+                prices: vec![price],
+            }),
         }
     }
     checks
+}
+
+/// Takes the efforts that the configuration names.
+fn efforts(settings: &EffortSettings) -> BTreeMap<ModelRole, Effort> {
+    let roles = [
+        (ModelRole::Chat, settings.chat),
+        (ModelRole::Spec, settings.spec),
+        (ModelRole::Build, settings.build),
+        (ModelRole::Small, settings.small),
+    ];
+    let said = roles
+        .into_iter()
+        .filter_map(|(role, effort)| Some((role, effort?)));
+    said.map(|(role, effort)| {
+        let effort = match effort {
+            SettingsEffort::Low => Effort::Low,
+            SettingsEffort::Medium => Effort::Medium,
+            SettingsEffort::High => Effort::High,
+        };
+        (role, effort)
+    })
+    .collect()
+}
+
+/// Says what is known of the price of a model; none where it is unknown. A script costs nothing.
+fn price_told(choice: &ModelChoice, project: &Project) -> Option<String> {
+    let config = provider(&choice.provider, project).ok()?.config;
+    if config.kind == ProviderKind::Scripted {
+        return Some("scripted".to_owned());
+    }
+    config.price_told(&choice.model)
 }
 
 type Built = (Arc<dyn Model>, PriceTable);
@@ -150,6 +209,7 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
     config.kind = match settings.kind {
         Some(SettingsKind::Anthropic) => ProviderKind::Anthropic,
         Some(SettingsKind::OpenAi) => ProviderKind::Openai,
+        Some(SettingsKind::Responses) => ProviderKind::Responses,
         Some(SettingsKind::Scripted) => ProviderKind::Scripted,
         None => config.kind,
     };

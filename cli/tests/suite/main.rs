@@ -11,6 +11,8 @@ mod bad_input;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]
+mod fallbacks;
+#[cfg(test)]
 mod given;
 #[cfg(test)]
 mod guarding;

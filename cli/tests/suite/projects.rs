@@ -209,3 +209,28 @@ fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
         assert!(text.contains(wanted), "{text}");
     }
 }
+
+#[test]
+fn the_doctor_names_the_models_whose_price_is_unknown() {
+    let world = World::scripted();
+    let found = doctor(
+        &world,
+        "--set models.chat=openai/gpt-99 --set models.spec=anthropic/claude-sonnet-4-5",
+    );
+    let told: Vec<(&str, &str, &str)> = found
+        .iter()
+        .filter_map(|finding| {
+            let model = finding["check"].as_str()?.strip_prefix("price ")?;
+            let verdict = finding["verdict"].as_str()?;
+            Some((model, verdict, finding["detail"].as_str()?))
+        })
+        .collect();
+    let known = "priced as of 2025-12-01 by https://docs.claude.com/en/docs/about-claude/pricing";
+    let unknown = "unknown: budgets in dollars cannot count it, so bound it by tokens";
+    let expected = [
+        ("openai/gpt-99", "warn", unknown),
+        ("anthropic/claude-sonnet-4-5", "ok", known),
+        ("script/x", "ok", "scripted"),
+    ];
+    assert_eq!(told, expected);
+}

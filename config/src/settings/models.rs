@@ -22,6 +22,56 @@ pub struct ModelSettings {
     pub small: ModelChoice,
     /// The most tokens of one reply.
     pub max_output_tokens: u32,
+    /// Who takes over for a role while its model is away or its quota is used up.
+    #[serde(default)]
+    pub fallbacks: FallbackSettings,
+    /// How hard the models of a role are to think, where that is said.
+    #[serde(default)]
+    pub efforts: EffortSettings,
+}
+
+/// How hard models are to think, by role; where nothing is said, as their provider thinks best.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EffortSettings {
+    /// Those that talk with people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Effort>,
+    /// Those that write specifications.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Effort>,
+    /// Those that build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<Effort>,
+    /// Those that do the small chores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small: Option<Effort>,
+}
+
+/// How hard a model is to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effort {
+    /// Little: quick and cheap.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+/// The models that take over, by role and in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FallbackSettings {
+    /// Those that talk with people.
+    pub chat: Vec<ModelChoice>,
+    /// Those that write specifications.
+    pub spec: Vec<ModelChoice>,
+    /// Those that build.
+    pub build: Vec<ModelChoice>,
+    /// Those that do the small chores.
+    pub small: Vec<ModelChoice>,
 }
 
 impl ModelSettings {
@@ -33,6 +83,26 @@ impl ModelSettings {
             ("build", &self.build),
             ("small", &self.small),
         ]
+    }
+
+    /// Names the providers of those that build: the one that is asked, then those that take over.
+    pub fn builders(&self) -> Vec<String> {
+        let build = std::iter::once(&self.build).chain(&self.fallbacks.build);
+        build.map(|choice| choice.provider.clone()).collect()
+    }
+
+    /// Returns every model that may be asked, with its role: those of the roles, then those that take over.
+    pub fn all(&self) -> Vec<(&'static str, &ModelChoice)> {
+        let fallbacks = [
+            ("chat", &self.fallbacks.chat),
+            ("spec", &self.fallbacks.spec),
+            ("build", &self.fallbacks.build),
+            ("small", &self.fallbacks.small),
+        ];
+        let fallbacks = fallbacks
+            .into_iter()
+            .flat_map(|(role, choices)| choices.iter().map(move |choice| (role, choice)));
+        self.roles().into_iter().chain(fallbacks).collect()
     }
 }
 
@@ -86,6 +156,8 @@ pub enum ProviderKind {
     /// OpenAI-compatible chat completions.
     #[serde(rename = "openai")]
     OpenAi,
+    /// OpenAI's Responses.
+    Responses,
     /// Replies from a file.
     Scripted,
 }
@@ -138,7 +210,7 @@ impl Config {
     ) -> Result<ModelPolicy, ConfigError> {
         let unconfined = self
             .models
-            .roles()
+            .all()
             .into_iter()
             .find(|(_, choice)| !self.is_scripted(&choice.provider));
         match (unconfined, self.sandbox.mode, works) {

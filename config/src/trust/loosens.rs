@@ -26,7 +26,7 @@ enum Rule {
 }
 
 /// Keys of sections that otherwise loosen.
-const HARMLESS: [&str; 16] = [
+const HARMLESS: [&str; 24] = [
     "project.name",
     "person.name",
     "bus.tries",
@@ -37,6 +37,14 @@ const HARMLESS: [&str; 16] = [
     "models.spec",
     "models.build",
     "models.small",
+    "models.fallbacks.chat",
+    "models.fallbacks.spec",
+    "models.fallbacks.build",
+    "models.fallbacks.small",
+    "models.efforts.chat",
+    "models.efforts.spec",
+    "models.efforts.build",
+    "models.efforts.small",
     "build.critical_phases",
     "build.lease_seconds",
     "build.check_cycles",

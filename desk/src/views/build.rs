@@ -44,17 +44,17 @@ pub struct BuildView {
     pub outage: Option<Outage>,
 }
 
-/// Lists the builds, of one idea or of all, the oldest first; `provider` is who builds.
+/// Lists the builds, of one idea or of all, the oldest first; `providers` are those who build.
 pub async fn list(
     store: &Store,
     idea: Option<&Slug>,
-    provider: &str,
+    providers: &[String],
 ) -> Result<Vec<BuildRow>, ReadError> {
     let mut query = Query::new().order_by("created_at");
     if let Some(idea) = idea {
         query = query.equal("idea", idea.as_str());
     }
-    let outage = standing(store, provider).await?;
+    let outage = standing(store, providers).await?;
     let mut rows = Vec::new();
     for build in records(store.list::<Build>(query).await?) {
         let tasks = Query::new().equal("build", build.id.to_string());
@@ -69,11 +69,15 @@ pub async fn list(
     Ok(rows)
 }
 
-/// Loads what belongs to a build; `provider` is who builds.
-pub async fn show(store: &Store, build: Build, provider: &str) -> Result<BuildView, ReadError> {
+/// Loads what belongs to a build; `providers` are those who build.
+pub async fn show(
+    store: &Store,
+    build: Build,
+    providers: &[String],
+) -> Result<BuildView, ReadError> {
     let (tasks, trace) = trace(store, &build).await?;
     let calls = Query::new().equal("build", build.id.to_string());
-    let outage = standing(store, provider).await?;
+    let outage = standing(store, providers).await?;
     Ok(BuildView {
         spending: store.spending(calls).await?,
         requirements: trace.all(),
@@ -93,9 +97,17 @@ pub async fn trace(store: &Store, build: &Build) -> Result<(Vec<Task>, Trace), R
     Ok((tasks, trace))
 }
 
-async fn standing(store: &Store, provider: &str) -> Result<Option<Outage>, ReadError> {
-    let row = store.get::<Outage>(provider).await?;
-    Ok(row.map(|row| row.record).filter(Outage::stands))
+/// Returns the first outage, if all of them are away.
+async fn standing(store: &Store, providers: &[String]) -> Result<Option<Outage>, ReadError> {
+    let mut first = None;
+    for provider in providers {
+        let row = store.get::<Outage>(provider).await?;
+        match row.map(|row| row.record).filter(Outage::stands) {
+            Some(outage) => first = first.or(Some(outage)),
+            None => return Ok(None),
+        }
+    }
+    Ok(first)
 }
 
 /// Returns the outage if `build` stands still for it.

@@ -108,6 +108,7 @@ mod tests {
                             ..
                         } => format!(" ={tool_use_id}"),
                         Block::ToolResult { tool_use_id, .. } => format!(" !{tool_use_id}"),
+                        Block::Opaque { .. } => " *".to_owned(),
                     })
                     .collect();
                 format!("{who}{blocks}")

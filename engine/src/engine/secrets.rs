@@ -8,15 +8,23 @@ use ropewalk_runtime::secrets;
 /// Strikes secrets out of all that a model would read.
 pub(super) fn strike_request(request: &mut ModelRequest) {
     secrets::strike_out(&mut request.system);
-    let blocks = request.messages.iter_mut();
-    blocks
-        .flat_map(|message| &mut message.blocks)
-        .for_each(strike_block);
+    for message in &mut request.messages {
+        strike_blocks(&mut message.blocks);
+    }
 }
 
 /// Strikes secrets out of all that a model said.
 pub(super) fn strike_reply(reply: &mut Reply) {
-    reply.blocks.iter_mut().for_each(strike_block);
+    strike_blocks(&mut reply.blocks);
+}
+
+/// What may not be changed and holds a secret is left out whole.
+fn strike_blocks(blocks: &mut Vec<Block>) {
+    blocks.retain(|block| match block {
+        Block::Opaque { data, .. } => !secrets::is_in(data.to_string().as_bytes()),
+        _ => true,
+    });
+    blocks.iter_mut().for_each(strike_block);
 }
 
 fn strike_block(block: &mut Block) {
@@ -24,6 +32,7 @@ fn strike_block(block: &mut Block) {
         Block::Text(text) => secrets::strike_out(text),
         Block::ToolUse(call) => secrets::strike_json(&mut call.input),
         Block::ToolResult { content, .. } => secrets::strike_out(content),
+        Block::Opaque { .. } => {}
     }
 }
 
@@ -44,6 +53,10 @@ mod tests {
                 "t", "write", &arguments,
             ))]),
             Message::assistant(vec![Block::ToolUse(ToolUse::parse("u", "write", canary))]),
+            Message::assistant(vec![Block::Opaque {
+                provider: "p".to_owned(),
+                data: serde_json::json!({ "thinking": canary }),
+            }]),
             Message::results(vec![Block::ToolResult {
                 tool_use_id: "t".to_owned(),
                 content: format!("1: {canary}"),

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use ropewalk_llm::{ModelRequest, Reply, ToolChoice};
 use ropewalk_runtime::in_hand;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use super::Engine;
 use super::asking::ask;
@@ -15,7 +16,7 @@ use super::secrets::strike_request;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
-use crate::journal::Journal;
+use crate::journal::{Asked, Journal};
 use crate::steering::{Steering, Unsteered};
 use crate::submission::{Intake, Submission};
 
@@ -27,6 +28,8 @@ pub struct Session<'a> {
     conversation: Conversation<'a>,
     /// Who hears what people say meanwhile.
     steering: Arc<dyn Steering>,
+    /// Which of the models of its role is asked; one that took over is kept.
+    rung: usize,
     /// How often the model was asked.
     turn: u32,
     /// How often a result was sent back.
@@ -39,13 +42,13 @@ impl<'a> Session<'a> {
     /// Opens a job; nothing is asked yet.
     pub(super) fn open(engine: &'a Engine, job: &'a Job) -> Result<Self, EngineError> {
         let intake = open_intake(job)?;
-        let entry = engine.models.of(job.role);
         Ok(Self {
             engine,
             job,
-            journal: Journal::new(&engine.store, &engine.clock, job, entry),
+            journal: Journal::new(&engine.store, &engine.clock, job),
             conversation: Conversation::new(job, intake),
             steering: Arc::new(Unsteered),
+            rung: 0,
             turn: 0,
             tries: 0,
             since: 0,
@@ -93,6 +96,10 @@ impl<'a> Session<'a> {
             self.conversation.check_tokens()?;
             self.turn += 1;
             let known = self.journal.replay(self.turn).await?;
+            let known = known.map(|(reply, provider)| {
+                self.goes_on_with(provider.as_deref(), &reply.model);
+                reply
+            });
             observer.see(JobEvent::TurnStarted {
                 turn: self.turn,
                 replayed: known.is_some(),
@@ -133,7 +140,7 @@ impl<'a> Session<'a> {
         };
         in_hand::advanced();
         *stop = Some(event::stop_name(&reply.stop));
-        let cost = self.journal.micro_usd(&reply.model, &reply.usage);
+        let cost = self.asked().micro_usd(&reply.model, &reply.usage);
         observer.see(event::message_ended(self.turn, &reply, cost));
         self.conversation.hear(reply, cancel, observer).await
     }
@@ -146,19 +153,98 @@ impl<'a> Session<'a> {
         observer: &dyn Observer,
     ) -> Result<Reply, EngineError> {
         self.engine.check_budgets(self.job).await?;
-        let entry = self.engine.models.of(self.job.role);
-        self.engine.check_outage(entry).await?;
+        self.reach(observer).await?;
         for text in self.steering.heard().await {
             self.conversation.say(&text);
             observer.see(JobEvent::PersonSaid { text });
         }
+        loop {
+            match self.ask_once(item, cancel, observer).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => self.fall_back(error, observer)?,
+            }
+            self.reach(observer).await?;
+        }
+    }
+
+    /// Finds who is there: nobody asks a provider that is known to be away.
+    async fn reach(&mut self, observer: &dyn Observer) -> Result<(), EngineError> {
+        while let Err(error) = self.engine.check_outage(self.asked()).await {
+            self.fall_back(error, observer)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the next model of the role take over for the rest of the job; fails as before where there is none, or where
+    /// it would not help.
+    fn fall_back(
+        &mut self,
+        error: EngineError,
+        observer: &dyn Observer,
+    ) -> Result<(), EngineError> {
+        let from = self.asked();
+        let ladder = self.engine.models.ladder(self.job.role);
+        let Some(to) = ladder.get(self.rung + 1) else {
+            return Err(error);
+        };
+        if !error.may_be_served_elsewhere() {
+            return Err(error);
+        }
+        self.rung += 1;
+        let (from, to) = (from.told(), to.told());
+        warn!("`{to}` takes over from `{from}`: {error}");
+        observer.see(JobEvent::FellBack {
+            from,
+            to,
+            reason: error.to_string(),
+        });
+        Ok(())
+    }
+
+    async fn ask_once(
+        &self,
+        item: &str,
+        cancel: &CancellationToken,
+        observer: &dyn Observer,
+    ) -> Result<Reply, EngineError> {
+        let entry = self.asked();
         let place = (self.tries, self.turn - self.since);
-        let request = request(self.job, entry, &self.conversation, place);
+        let request = ModelRequest {
+            effort: self.engine.models.efforts.get(&self.job.role).copied(),
+            ..request(self.job, entry, &self.conversation, place)
+        };
+        let began = self.engine.clock.now();
         let answer = ask(entry, &request, cancel, (item, observer));
         match in_hand::aside(answer).await {
-            Ok(reply) => self.journal.record(self.turn, reply).await,
-            Err(broken) => Err(self.engine.broke(&self.journal, self.turn, broken).await),
+            Ok(reply) => {
+                let took = self.engine.clock.now() - began;
+                let asked = Asked { entry, took };
+                self.journal.record(self.turn, reply, &asked).await
+            }
+            Err(broken) => {
+                let error = self.engine.broke(&self.journal, self.turn, entry, broken);
+                Err(error.await)
+            }
         }
+    }
+
+    /// Returns the model that is asked now.
+    fn asked(&self) -> &'a ModelEntry {
+        let ladder = self.engine.models.ladder(self.job.role);
+        let entry = ladder.get(self.rung).copied();
+        entry.unwrap_or_else(|| self.engine.models.of(self.job.role))
+    }
+
+    /// Goes on with the model that gave a known answer: it had taken over before a crash. Where the answer bears a name
+    /// that nobody was asked by, its provider tells.
+    fn goes_on_with(&mut self, provider: Option<&str>, model: &str) {
+        let ladder = self.engine.models.ladder(self.job.role);
+        let is_its = |entry: &&ModelEntry| Some(entry.model.name()) == provider;
+        let exact = ladder
+            .iter()
+            .position(|entry| is_its(entry) && model.starts_with(&entry.name));
+        let known = exact.or_else(|| ladder.iter().position(is_its));
+        self.rung = known.unwrap_or(self.rung).max(self.rung);
     }
 }
 

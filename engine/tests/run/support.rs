@@ -85,11 +85,11 @@ impl House {
 
     /// Returns an engine on another model, whose clock does not make a test wait.
     pub(crate) fn engine_on(&self, model: Arc<dyn Model>) -> Engine {
-        let models = Models::all(ModelEntry {
-            model,
-            name: "m".to_owned(),
-            prices: PriceTable::default(),
-        });
+        self.engine_with(Models::all(entry(model, "m")))
+    }
+
+    /// Returns an engine on these models.
+    pub(crate) fn engine_with(&self, models: Models) -> Engine {
         Engine::new(self.store.clone(), models, self.clock.clone())
     }
 
@@ -114,6 +114,15 @@ impl House {
         let requests = self.requests();
         let last = requests.last().and_then(|request| request.messages.last());
         last.map(results).unwrap_or_default()
+    }
+}
+
+/// A model whose price is unknown.
+pub(crate) fn entry(model: Arc<dyn Model>, name: &str) -> ModelEntry {
+    ModelEntry {
+        model,
+        name: name.to_owned(),
+        prices: PriceTable::default(),
     }
 }
 

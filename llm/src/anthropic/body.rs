@@ -9,7 +9,7 @@ use crate::request::{ModelRequest, ToolChoice, ToolSpec};
 ///
 /// The three ends that a conversation shares with its next turn (tools, system prompt, last block) are marked
 /// for the provider's cache.
-pub(super) fn of(request: &ModelRequest) -> Value {
+pub(super) fn of(request: &ModelRequest, provider: &str) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert("max_tokens".to_owned(), json!(request.max_output_tokens));
@@ -25,18 +25,26 @@ pub(super) fn of(request: &ModelRequest) -> Value {
         body.insert("tools".to_owned(), json!(tools));
         body.insert("tool_choice".to_owned(), choice(&request.tool_choice));
     }
+    let mut output = Map::new();
     if let Some(schema) = &request.response_schema {
-        let format = json!({ "format": { "type": "json_schema", "schema": schema } });
-        body.insert("output_config".to_owned(), format);
+        let format = json!({ "type": "json_schema", "schema": schema });
+        output.insert("format".to_owned(), format);
     }
-    body.insert("messages".to_owned(), messages(&request.messages));
+    if let Some(effort) = request.effort {
+        output.insert("effort".to_owned(), json!(effort));
+    }
+    if !output.is_empty() {
+        body.insert("output_config".to_owned(), Value::Object(output));
+    }
+    let messages = messages(&request.messages, provider);
+    body.insert("messages".to_owned(), messages);
     Value::Object(body)
 }
 
-fn messages(messages: &[Message]) -> Value {
+fn messages(messages: &[Message], provider: &str) -> Value {
     let mut messages: Vec<(Role, Vec<Value>)> = messages
         .iter()
-        .map(|message| (message.role, content(message)))
+        .map(|message| (message.role, content(message, provider)))
         .filter(|(_, content)| !content.is_empty())
         .collect();
     if let Some((_, content)) = messages.last_mut() {
@@ -50,14 +58,17 @@ fn messages(messages: &[Message]) -> Value {
 
 /// Returns the blocks of a message, results first, since the API refuses them behind text; empty text is
 /// refused as well.
-fn content(message: &Message) -> Vec<Value> {
+fn content(message: &Message, provider: &str) -> Vec<Value> {
     let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
     let results = message.blocks.iter().filter(is_result);
     let others = message.blocks.iter().filter(|block| !is_result(block));
-    results.chain(others).filter_map(block).collect()
+    results
+        .chain(others)
+        .filter_map(|one| block(one, provider))
+        .collect()
 }
 
-fn block(block: &Block) -> Option<Value> {
+fn block(block: &Block, provider: &str) -> Option<Value> {
     Some(match block {
         Block::Text(text) if text.trim().is_empty() => return None,
         Block::Text(text) => json!({ "type": "text", "text": text }),
@@ -72,6 +83,11 @@ fn block(block: &Block) -> Option<Value> {
             "type": "tool_result", "tool_use_id": tool_use_id, "content": content,
             "is_error": is_error,
         }),
+        Block::Opaque {
+            provider: writer,
+            data,
+        } if writer == provider => data.clone(),
+        Block::Opaque { .. } => return None,
     })
 }
 
@@ -101,6 +117,14 @@ fn mark(block: &mut Value) {
 mod tests {
     use super::*;
     use crate::message::ToolUse;
+    use crate::request::Effort;
+
+    fn thought(provider: &str) -> Block {
+        Block::Opaque {
+            provider: provider.to_owned(),
+            data: json!({ "type": "thinking", "thinking": provider, "signature": "s==" }),
+        }
+    }
 
     #[test]
     fn a_whole_request_is_written_with_three_cache_marks() {
@@ -110,6 +134,8 @@ mod tests {
             vec![
                 Message::user("go"),
                 Message::assistant(vec![
+                    thought("anthropic"),
+                    thought("another"),
                     Block::Text(" ".to_owned()),
                     Block::ToolUse(ToolUse::parse("t1", "read", r#"{"path":"a"}"#)),
                     Block::ToolUse(ToolUse::parse("t2", "read", r#"{"pa"#)),
@@ -134,9 +160,10 @@ mod tests {
             .to_vec();
         request.tool_choice = ToolChoice::Required;
         request.response_schema = Some(json!({ "type": "object" }));
+        request.effort = Some(Effort::High);
         let kept = json!({ "type": "ephemeral" });
         assert_eq!(
-            of(&request),
+            of(&request, "anthropic"),
             json!({
                 "model": "claude-x", "max_tokens": 16384, "stream": true,
                 "system": [{ "type": "text", "text": "be brief", "cache_control": kept }],
@@ -147,10 +174,12 @@ mod tests {
                 ],
                 "tool_choice": { "type": "any" },
                 "output_config": {
-                    "format": { "type": "json_schema", "schema": { "type": "object" } } },
+                    "format": { "type": "json_schema", "schema": { "type": "object" } },
+                    "effort": "high" },
                 "messages": [
                     { "role": "user", "content": [{ "type": "text", "text": "go" }] },
                     { "role": "assistant", "content": [
+                        { "type": "thinking", "thinking": "anthropic", "signature": "s==" },
                         { "type": "tool_use", "id": "t1", "name": "read",
                           "input": { "path": "a" } },
                         { "type": "tool_use", "id": "t2", "name": "read",
@@ -168,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_is_not_sent() {
-        let body = of(&ModelRequest::new("m", "", vec![Message::user("x")]));
+        let body = of(&ModelRequest::new("m", "", vec![Message::user("x")]), "p");
         for field in ["system", "tools", "tool_choice", "output_config"] {
             assert!(body.get(field).is_none(), "{field}");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::ModelError;
 use crate::message::{Block, ToolUse};
@@ -13,6 +13,8 @@ use crate::wire::{Decoder, in_stream, size};
 /// Collects one reply.
 pub(super) struct Messages {
     model: String,
+    /// Who writes blocks that nobody else understands.
+    provider: String,
     usage: Usage,
     stop: Option<StopReason>,
     open: BTreeMap<u32, Open>,
@@ -29,7 +31,16 @@ enum Open {
         input: Map<String, Value>,
         json: String,
     },
-    /// A kind that the house has no use for, such as thinking.
+    /// What the model thought, to be given back as it came.
+    Thought {
+        thinking: String,
+        signature: String,
+    },
+    /// The same, made unreadable.
+    Redacted {
+        data: String,
+    },
+    /// A kind that the house has no use for.
     Skipped,
 }
 
@@ -78,6 +89,15 @@ enum BlockStart {
         #[serde(default)]
         input: Map<String, Value>,
     },
+    Thinking {
+        #[serde(default)]
+        thinking: String,
+        #[serde(default)]
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
+    },
     #[serde(other)]
     Other,
 }
@@ -90,6 +110,12 @@ enum Part {
     },
     InputJsonDelta {
         partial_json: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
     },
     #[serde(other)]
     Other,
@@ -110,9 +136,10 @@ struct Counts {
 }
 
 impl Messages {
-    pub(super) fn new(model: String) -> Self {
+    pub(super) fn new(model: String, provider: String) -> Self {
         Self {
             model,
+            provider,
             usage: Usage::default(),
             stop: None,
             open: BTreeMap::new(),
@@ -157,6 +184,21 @@ impl Messages {
                 };
                 (open, Some(delta))
             }
+            BlockStart::Thinking {
+                thinking,
+                signature,
+            } => {
+                self.content_bytes += size(&thinking) + size(&signature);
+                let open = Open::Thought {
+                    thinking,
+                    signature,
+                };
+                (open, None)
+            }
+            BlockStart::RedactedThinking { data } => {
+                self.content_bytes += size(&data);
+                (Open::Redacted { data }, None)
+            }
             BlockStart::Other => (Open::Skipped, None),
         };
         self.open.insert(index, open);
@@ -176,14 +218,44 @@ impl Messages {
                 json.push_str(&partial_json);
                 Ok(None)
             }
+            (Some(Open::Thought { thinking, .. }), Part::ThinkingDelta { thinking: more }) => {
+                self.content_bytes += size(&more);
+                thinking.push_str(&more);
+                Ok(None)
+            }
+            (Some(Open::Thought { signature, .. }), Part::SignatureDelta { signature: more }) => {
+                self.content_bytes += size(&more);
+                signature.push_str(&more);
+                Ok(None)
+            }
             _ => Ok(None),
         }
+    }
+
+    fn keep_opaque(&mut self, index: u32, data: Value) {
+        let provider = self.provider.clone();
+        self.closed.insert(index, Block::Opaque { provider, data });
     }
 
     fn end(&mut self, index: u32) -> Result<Option<Delta>, ModelError> {
         match self.open.remove(&index) {
             None => Err(ModelError::malformed(format!("block {index} is not open"))),
             Some(Open::Skipped) => Ok(None),
+            // Unsigned, it would be refused when it is given back.
+            Some(Open::Thought { signature, .. }) if signature.is_empty() => Ok(None),
+            Some(Open::Thought {
+                thinking,
+                signature,
+            }) => {
+                let data =
+                    json!({ "type": "thinking", "thinking": thinking, "signature": signature });
+                self.keep_opaque(index, data);
+                Ok(None)
+            }
+            Some(Open::Redacted { data }) => {
+                self.keep_opaque(index, json!({ "type": "redacted_thinking", "data": data }));
+                Ok(None)
+            }
             Some(Open::Text(text)) => {
                 if !text.is_empty() {
                     self.closed.insert(index, Block::Text(text));

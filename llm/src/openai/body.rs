@@ -23,6 +23,9 @@ pub(super) fn of(request: &ModelRequest, max_tokens_field: &str) -> Value {
         body.insert("tools".to_owned(), json!(tools));
         body.insert("tool_choice".to_owned(), choice(&request.tool_choice));
     }
+    if let Some(effort) = request.effort {
+        body.insert("reasoning_effort".to_owned(), json!(effort));
+    }
     if let Some(schema) = &request.response_schema {
         body.insert("response_format".to_owned(), response_format(schema));
     }
@@ -183,6 +186,7 @@ mod tests {
         }];
         request.tool_choice = ToolChoice::Tool("read".to_owned());
         request.response_schema = Some(json!({ "type": "object" }));
+        request.effort = Some(crate::request::Effort::Low);
         let function = |id: &str, arguments: &str| {
             json!({ "id": id, "type": "function",
                     "function": { "name": "read", "arguments": arguments } })
@@ -198,6 +202,7 @@ mod tests {
                 "tool_choice": { "type": "function", "function": { "name": "read" } },
                 "response_format": { "type": "json_schema", "json_schema": {
                     "name": "reply", "strict": true, "schema": { "type": "object" } } },
+                "reasoning_effort": "low",
                 "messages": [
                     { "role": "system", "content": "be brief" },
                     { "role": "user", "content": "go" },

@@ -90,7 +90,7 @@ impl House {
         let options = Options {
             people: people(),
             hosts: Vec::new(),
-            builds_with: "scripted".to_owned(),
+            builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
         };

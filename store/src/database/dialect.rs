@@ -159,6 +159,14 @@ impl Dialect {
         }
     }
 
+    /// A text that the body of a record holds under `field`, which must be one that this crate names.
+    pub(crate) fn text_in_body(self, field: &str) -> String {
+        match self {
+            Self::Sqlite => format!("json_extract(body, '$.{field}')"),
+            Self::Postgres => format!("(body::jsonb ->> '{field}')"),
+        }
+    }
+
     /// The time now by the clock of the database, in milliseconds since 1970.
     pub(crate) const fn now(self) -> &'static str {
         match self {

@@ -28,3 +28,5 @@ mod processes;
 mod reading;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod usage;

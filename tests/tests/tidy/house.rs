@@ -21,6 +21,8 @@ pub(crate) struct House {
     pub(crate) deny: String,
     /// The text of `docs/scenarios.md`.
     pub(crate) scenarios: String,
+    /// The text of `docs/capabilities.md`.
+    pub(crate) capabilities: String,
 }
 
 /// One package of the workspace.
@@ -44,6 +46,7 @@ impl House {
                 .collect::<Result<_>>()?,
             deny: read(&root.join("deny.toml"))?,
             scenarios: read(&root.join("docs/scenarios.md"))?,
+            capabilities: read(&root.join("docs/capabilities.md"))?,
         })
     }
 }

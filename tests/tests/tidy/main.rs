@@ -5,6 +5,7 @@
 
 mod arrows;
 mod callers;
+mod capabilities;
 mod columns;
 mod decisions;
 mod dependencies;
@@ -134,6 +135,15 @@ fn every_scenario_line_names_tests_that_exist() -> Result<()> {
     let house = House::load()?;
     let tests = scenarios::tests(&house.members)?;
     let violations = scenarios::violations(&house.scenarios, &tests);
+    ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_capability_names_its_tests_or_what_it_waits_for() -> Result<()> {
+    let house = House::load()?;
+    let tests = scenarios::tests(&house.members)?;
+    let violations = capabilities::violations(&house.capabilities, &tests);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }

@@ -59,22 +59,28 @@ pub(crate) fn violations(page: &str, tests: &Tests) -> Vec<String> {
     let rows = page.lines().filter(|line| line.starts_with("| V"));
     rows.flat_map(|row| {
         let line = row.split('|').nth(1).unwrap_or_default().trim();
-        let named: Vec<(&str, &str)> = row
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .filter_map(|code| code.split_once("::"))
-            .collect();
-        let unknown = named
-            .iter()
-            .filter(|(member, test)| !tests.get(*member).is_some_and(|all| all.contains(*test)))
-            .map(|(member, test)| format!("{line} names `{member}::{test}`, which is no test"));
-        let none = named
+        let none = named(row)
             .is_empty()
             .then(|| format!("{line} names no test, as `member::test`"));
+        let unknown = unknown(line, row, tests).into_iter();
         unknown.chain(none).collect::<Vec<_>>()
     })
     .collect()
+}
+
+/// The tests that a row names, as member and test.
+pub(crate) fn named(row: &str) -> Vec<(&str, &str)> {
+    let code = row.split('`').skip(1).step_by(2);
+    code.filter_map(|code| code.split_once("::")).collect()
+}
+
+/// The tests that the row of `line` names and that are not there.
+pub(crate) fn unknown(line: &str, row: &str, tests: &Tests) -> Vec<String> {
+    let named = named(row).into_iter();
+    named
+        .filter(|(member, test)| !tests.get(*member).is_some_and(|all| all.contains(*test)))
+        .map(|(member, test)| format!("{line} names `{member}::{test}`, which is no test"))
+        .collect()
 }
 
 struct Search<'a>(&'a mut BTreeSet<String>);

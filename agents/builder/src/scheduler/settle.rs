@@ -113,7 +113,9 @@ async fn wake(
             State::Waiting {
                 on: On::Quota { until },
             } if until.is_none_or(|due| due <= context.now()) => Input::Tick,
-            State::Waiting { on: On::Outage } if !outages::is_awaited(context, task).await? => {
+            State::Waiting { on: On::Outage }
+                if !outages::is_awaited(shared, context, task).await? =>
+            {
                 Input::ProviderBack
             }
             State::Waiting { on: On::Files(by) } if !scene.is_stopped() => {

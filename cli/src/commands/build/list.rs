@@ -20,8 +20,8 @@ impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let provider = &desk.project.config().models.build.provider;
-        let rows = build::list(&desk.store, self.idea.as_ref(), provider).await?;
+        let providers = desk.project.config().models.builders();
+        let rows = build::list(&desk.store, self.idea.as_ref(), &providers).await?;
         app.output.list(
             &rows,
             ["id", "idea", "state", "tasks", "branch", "approved", "why"],

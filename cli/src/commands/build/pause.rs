@@ -22,6 +22,6 @@ pub struct Pause {
 impl Pause {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        steer(Wish::Pause, &self.id, self.reason, app).await
+        Box::pin(steer(Wish::Pause, &self.id, self.reason, app)).await
     }
 }

@@ -22,6 +22,6 @@ pub struct Resume {
 impl Resume {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        steer(Wish::Resume, &self.id, self.reason, app).await
+        Box::pin(steer(Wish::Resume, &self.id, self.reason, app)).await
     }
 }

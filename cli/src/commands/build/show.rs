@@ -38,8 +38,8 @@ impl Show {
             .await?
             .record;
         if self.requirement.is_none() && self.commit.is_none() {
-            let provider = &desk.project.config().models.build.provider;
-            let shown = build::show(&desk.store, build, provider).await?;
+            let providers = desk.project.config().models.builders();
+            let shown = build::show(&desk.store, build, &providers).await?;
             return app.output.show(&shown, human);
         }
         let (_, trace) = build::trace(&desk.store, &build).await?;

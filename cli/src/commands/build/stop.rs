@@ -22,6 +22,6 @@ pub struct Stop {
 impl Stop {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        steer(Wish::Stop, &self.id, self.reason, app).await
+        Box::pin(steer(Wish::Stop, &self.id, self.reason, app)).await
     }
 }

@@ -42,7 +42,7 @@ const WHOLE: &str = concat!(
 );
 
 fn decoder() -> Messages {
-    Messages::new("asked".to_owned())
+    Messages::new("asked".to_owned(), "p".to_owned())
 }
 
 fn usage(output_tokens: u64) -> Usage {
@@ -186,4 +186,38 @@ fn every_reason_to_stop_is_known() {
     for (reason, expected) in cases {
         assert_eq!(stop(reason), expected);
     }
+}
+
+#[tokio::test]
+async fn what_a_model_thought_is_kept_as_it_came_for_its_provider() {
+    let stream = concat!(
+        r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"First "}}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"this."}}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s=="}}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_stop","index":0}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"x"}}"#,
+        "\n\n",
+        r#"data: {"type":"content_block_stop","index":1}"#,
+        "\n\n",
+        r#"data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+        "\n\n",
+        r#"data: {"type":"message_stop"}"#,
+        "\n\n",
+    );
+    let (deltas, reply) = read(stream.as_bytes(), 64, decoder()).await;
+    let reply = reply.unwrap();
+    assert_eq!((deltas, reply.text().as_str()), (vec![], ""));
+    let kept = |data| Block::Opaque {
+        provider: "p".to_owned(),
+        data,
+    };
+    let thinking = json!({ "type": "thinking", "thinking": "First this.", "signature": "s==" });
+    let redacted = json!({ "type": "redacted_thinking", "data": "x" });
+    assert_eq!(reply.blocks, [kept(thinking), kept(redacted)]);
 }

@@ -12,6 +12,7 @@ use ropewalk_runtime::{Clock, Shutdown, Supervisor};
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::model_call::UsageBy;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::task::{Task, TaskState};
@@ -33,10 +34,16 @@ struct Emulator {
     status: Arc<AtomicU16>,
     calls: Arc<AtomicU32>,
     probes: Arc<AtomicU32>,
+    /// After so many calls it is away.
+    lasts: u32,
 }
 
 impl Emulator {
     async fn start(status: u16) -> Arc<Self> {
+        Self::lasting(status, u32::MAX).await
+    }
+
+    async fn lasting(status: u16, lasts: u32) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config = ProviderConfig::shipped("anthropic").unwrap();
         config.base_url = format!("http://{}", listener.local_addr().unwrap());
@@ -56,6 +63,7 @@ impl Emulator {
             status,
             calls: Arc::default(),
             probes: Arc::default(),
+            lasts,
         })
     }
 
@@ -95,6 +103,9 @@ impl crate::world::listener::Pace for Emulator {
             &self.calls
         };
         counter.fetch_add(1, Ordering::SeqCst);
+        if self.calls() > self.lasts {
+            self.answers_with(503);
+        }
         let request = ModelRequest {
             once: true,
             ..ModelRequest::new("m", "", vec![Message::user("x")])
@@ -235,6 +246,35 @@ async fn a_provider_that_refuses_stops_dispatch_and_charges_nobody_until_it_is_b
 #[tokio::test]
 async fn a_provider_that_hangs_stops_dispatch_and_charges_nobody_until_it_is_back() {
     ends_by_itself(SILENT).await;
+}
+
+#[tokio::test]
+async fn who_takes_over_ends_the_work_of_a_provider_that_went_away() {
+    let emulator = Emulator::lasting(SERVES, 3).await;
+    let (rules, plan) = twelve();
+    let house = House::new(&rules).paced_by(emulator.clone()).falling_back();
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    none_is_charged(&tasks);
+    assert!(
+        emulator.calls() <= 3 + 2,
+        "{} calls by two loops",
+        emulator.calls()
+    );
+    // It is away to the end, and that is told.
+    assert!(outage(&open).await.is_some());
+    assert_eq!(alerts(&open).await.len(), 1);
+    let used = Query::new().equal("build", build.id.to_string());
+    let used = open.services.store.usage(UsageBy::Model, used).await;
+    let named: Vec<String> = used
+        .unwrap()
+        .into_iter()
+        .filter_map(|row| row.key)
+        .collect();
+    assert_eq!(named, ["scripted/scripted", "second/scripted"]);
+    open.close().await;
 }
 
 #[tokio::test]

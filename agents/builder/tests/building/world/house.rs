@@ -9,8 +9,8 @@ use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::{Config, Prompts, QuestionTemplates};
-use ropewalk_engine::llm::{ModelRequest, PriceTable, Script, Scripted};
-use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_engine::llm::{Model, ModelRequest, PriceTable, Script, Scripted};
+use ropewalk_engine::{Engine, ModelEntry, ModelRole, Models};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, Context, Frame, Services};
 use ropewalk_runtime::{Clock, Supervisor};
@@ -48,6 +48,7 @@ pub(crate) struct House {
     clock: Clock,
     pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
     pub(crate) pace: Option<Arc<dyn Pace>>,
+    falls_back: bool,
     programs: Option<PathBuf>,
     watched: bool,
 }
@@ -79,6 +80,7 @@ impl House {
             clock: Clock::system(),
             told: Arc::default(),
             pace: None,
+            falls_back: false,
             programs: None,
             watched: false,
         };
@@ -114,6 +116,12 @@ impl House {
     /// Lets every call of the model go through `pace` first.
     pub(crate) fn paced_by(mut self, pace: Arc<dyn Pace>) -> Self {
         self.pace = Some(pace);
+        self
+    }
+
+    /// Lets another provider take over from the one of the script; it is never paced and says the same.
+    pub(crate) fn falling_back(mut self) -> Self {
+        self.falls_back = true;
         self
     }
 
@@ -244,15 +252,21 @@ impl House {
 
     fn engine(&self, store: &Store, clock: &Clock) -> Engine {
         let script = Script::parse(&self.script).unwrap();
-        let models = Models::all(ModelEntry {
-            model: Arc::new(Listener {
-                model: Scripted::new(script, clock.clone()),
-                told: Arc::clone(&self.told),
-                pace: self.pace.clone(),
-            }),
+        let entry = |model: Arc<dyn Model>| ModelEntry {
+            model,
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
-        });
+        };
+        let second = Scripted::new(script.clone(), clock.clone()).named("second".to_owned());
+        let first = Listener {
+            model: Scripted::new(script, clock.clone()),
+            told: Arc::clone(&self.told),
+            pace: self.pace.clone(),
+        };
+        let mut models = Models::all(entry(Arc::new(first)));
+        if self.falls_back {
+            models = models.falling_back_to(ModelRole::Build, vec![entry(Arc::new(second))]);
+        }
         Engine::new(store.clone(), models, clock.clone()).with_budgets(self.options.budgets)
     }
 

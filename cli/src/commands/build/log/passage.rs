@@ -61,6 +61,10 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
                 short(reason, WIDTH)
             ))]
         }
+        JobEvent::FellBack { from, to, reason } => {
+            let why = short(reason, WIDTH);
+            vec![head(&format!("{to} takes over from {from}: {why}"))]
+        }
         JobEvent::PersonSaid { text } => {
             vec![head(&format!("a person says: {}", short(text, WIDTH)))]
         }

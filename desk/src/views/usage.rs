@@ -1,0 +1,59 @@
+//! What models used, as people see it.
+
+use ropewalk_schemas::model_call::{Usage, UsageBy};
+use ropewalk_schemas::{BuildId, Slug};
+use ropewalk_store::{Query, ReadError, Store};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Which calls are counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Those for an idea; none for all.
+    pub idea: Option<Slug>,
+    /// Those for a build; none for all.
+    pub build: Option<BuildId>,
+}
+
+/// What the calls for one idea or build, of one model or day used.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct UsageRow {
+    /// The sums.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Which part of the input came from the providers' caches, from 0 to 1; none where nothing was read.
+    pub cache_hit_rate: Option<f64>,
+    /// Millionths of a dollar; none when the price of a call is unknown.
+    pub micro_usd: Option<u64>,
+}
+
+/// Sums what was used, one row for each `by`.
+pub async fn list(store: &Store, by: UsageBy, scope: &Scope) -> Result<Vec<UsageRow>, ReadError> {
+    let mut query = Query::new();
+    if let Some(idea) = &scope.idea {
+        query = query.equal("idea", idea.as_str());
+    }
+    if let Some(build) = scope.build {
+        query = query.equal("build", build.to_string());
+    }
+    let rows = store.usage(by, query).await?;
+    Ok(rows.into_iter().map(UsageRow::from).collect())
+}
+
+impl From<Usage> for UsageRow {
+    fn from(usage: Usage) -> Self {
+        Self {
+            cache_hit_rate: rate(usage.cache_read_tokens, usage.input_tokens),
+            micro_usd: usage.spending().micro_usd(),
+            usage,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a rate is for eyes, and token counts lie far below what a float tells apart"
+)]
+fn rate(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
