@@ -9,6 +9,8 @@ pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod running;
 pub(crate) mod specifications;
+pub(crate) mod transcript;
+pub(crate) mod usage;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -78,6 +80,8 @@ fn resources() -> OpenApiRouter<Shared> {
         .routes(routes!(builds::pause))
         .routes(routes!(builds::resume))
         .routes(routes!(builds::stop))
+        .routes(routes!(transcript::show))
+        .routes(routes!(usage::list))
         .routes(routes!(questions::list))
         .routes(routes!(questions::show))
         .routes(routes!(questions::answer))

@@ -10,9 +10,11 @@ use ropewalk_desk::views::review::ReviewView;
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
 };
+use ropewalk_desk::views::usage::UsageRow;
 use ropewalk_desk::views::wait::WaitRow;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::question::Question;
@@ -98,7 +100,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 37] = [
+    let adds: [fn(&mut SchemaGenerator); 39] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -122,6 +124,8 @@ fn schemas() -> Value {
         add::<BuildView>,
         add::<builds::Why>,
         add::<builds::Wished>,
+        add::<Page<Passage>>,
+        add::<Page<UsageRow>>,
         add::<Page<Question>>,
         add::<questions::Given>,
         add::<questions::Answered>,

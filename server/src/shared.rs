@@ -36,6 +36,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Where the documents of an idea lie.
     pub folder: Folder,
+    /// The state directory, where transcripts lie.
+    pub state: PathBuf,
     /// The providers of the models that build: the one that is asked, then those that take over.
     pub builds_with: Vec<String>,
     /// After how long without a sign of life a part is called silent.
@@ -50,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) people: People,
     pub(crate) folder: Folder,
+    pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
     pub(crate) silent_after: Duration,
     pub(crate) hosts: Hosts,
@@ -78,6 +81,7 @@ impl Shared {
             hosts: Hosts::new(address, options.hosts),
             people: options.people,
             folder: options.folder,
+            state: options.state,
             builds_with: options.builds_with,
             silent_after: options.silent_after,
             counters: Counters::default(),

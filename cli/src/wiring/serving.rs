@@ -50,6 +50,7 @@ pub(super) fn serve(
         people: (*project.people).clone(),
         hosts: project.config().server.hosts.clone(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
+        state: project.state().to_owned(),
         builds_with: project.config().models.builders(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };

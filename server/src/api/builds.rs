@@ -144,6 +144,7 @@ async fn steer(
     Ok((StatusCode::ACCEPTED, Json(wished)))
 }
 
-async fn found(shared: &Shared, id: &str) -> Result<Versioned<Build>, Problem> {
+/// Finds the build that a path names.
+pub(super) async fn found(shared: &Shared, id: &str) -> Result<Versioned<Build>, Problem> {
     find(&shared.services.store, id, "build", LIST).await
 }

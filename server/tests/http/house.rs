@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +90,7 @@ impl House {
         let options = Options {
             people: people(),
             hosts: Vec::new(),
+            state: directory.path().to_owned(),
             builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
@@ -107,6 +108,11 @@ impl House {
             client: http::client(ClientOptions::default()).unwrap(),
             link,
         }
+    }
+
+    /// Returns the state directory.
+    pub(crate) fn state(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Begins a request to a path, as whoever has `token`.

@@ -7,6 +7,8 @@ mod house;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod refusals;

@@ -1,0 +1,106 @@
+//! What the models of a build said and did, and what that cost.
+
+use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::job_event::Passage;
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::{AttemptId, BuildId, CommitId};
+use ropewalk_store::ChangeSet;
+use serde_json::{Value, json};
+
+use crate::house::{ADA, House, answered};
+
+/// Records a call that a build made.
+fn call(build: BuildId, turn: u32, provider: &str, micro_usd: Option<u64>) -> ModelCall {
+    let call = json!({
+        "key": format!("attempt/{build}/T-1/1/{turn}"), "role": "build", "model": "m", "provider": provider,
+        "build": build, "task": "T-1", "idea": "walks", "at": "2026-03-01T08:00:00Z",
+        "reply": { "blocks": [{ "text": "Words." }], "stop": "end_turn", "usage": {}, "model": "m" },
+        "input_tokens": 100, "output_tokens": 10, "cache_read_tokens": 25, "micro_usd": micro_usd,
+    });
+    serde_json::from_value(call).unwrap()
+}
+
+fn attempt(build: BuildId, id: AttemptId) -> Attempt {
+    let attempt = json!({
+        "id": id, "build": build, "task": "T-1", "number": 1, "loop_name": "loop-1", "state": "working",
+        "token": 1, "base": CommitId::parse(&"a".repeat(40)).unwrap(), "tokens": 0,
+        "started_at": "2026-03-01T08:00:00Z",
+    });
+    serde_json::from_value(attempt).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_models_used_is_summed_by_what_is_asked_for() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let mut changes = ChangeSet::new();
+    changes.insert(&call(build, 1, "first", Some(7)));
+    changes.insert(&call(build, 2, "second", None));
+    house.services.store.commit(changes).await.unwrap();
+    let rows = |list: &Value| -> Vec<Value> {
+        let rows = list["items"].as_array().unwrap().iter();
+        rows.map(|row| {
+            json!([
+                row["key"],
+                row["calls"],
+                row["cache_hit_rate"],
+                row["micro_usd"]
+            ])
+        })
+        .collect()
+    };
+    assert_eq!(
+        rows(&house.read("/api/usage").await),
+        [
+            json!(["first/m", 1, 0.25, 7]),
+            json!(["second/m", 1, 0.25, null])
+        ]
+    );
+    for (by, key) in [
+        ("idea", json!("walks")),
+        ("build", json!(build)),
+        ("day", json!("2026-03-01")),
+    ] {
+        let sums = house.read(&format!("/api/usage?by={by}")).await;
+        assert_eq!(rows(&sums), [json!([key, 2, 0.25, null])], "{by}");
+    }
+    let other = house.read("/api/usage?idea=rivers").await;
+    assert_eq!(other["items"], json!([]));
+    for wrong in ["by=week", "build=x", "idea=X", "whose=mine"] {
+        let asked = house.ask("GET", &format!("/api/usage?{wrong}"), ADA);
+        let refused = answered(asked).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (400, &json!("usage")),
+            "{wrong}"
+        );
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_transcript_of_a_build_is_read_page_by_page() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let path = format!("/api/builds/{build}/transcript");
+    assert_eq!(house.read(&path).await["items"], json!([]));
+    let attempt = attempt(build, AttemptId(house.services.ids.next()));
+    let mut changes = ChangeSet::new();
+    changes.insert(&attempt);
+    house.services.store.commit(changes).await.unwrap();
+    let passage = |turn: u32| json!({ "attempt": attempt.id, "task": "T-1", "at": "2026-03-01T08:00:01Z", "kind": "turn_started", "turn": turn });
+    let file = house.state().join(Passage::file(attempt.id));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    // The last line is still being written.
+    let lines = format!("{}\n{}\n{{\"att", passage(1), passage(2));
+    std::fs::write(&file, lines).unwrap();
+    let first = house.read(&format!("{path}?limit=1")).await;
+    assert_eq!(first["items"], json!([passage(1)]));
+    let next = first["next"].as_str().unwrap();
+    let second = house.read(&format!("{path}?limit=1&cursor={next}")).await;
+    assert_eq!(second, json!({ "items": [passage(2)], "next": null }));
+    let nowhere = format!("/api/builds/{}/transcript", house.services.ids.next());
+    assert_eq!(answered(house.ask("GET", &nowhere, ADA)).await.status, 404);
+    assert_eq!(answered(house.bare("GET", &path)).await.status, 401);
+    house.stop().await;
+}
