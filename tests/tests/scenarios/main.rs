@@ -3,6 +3,7 @@
 mod broker;
 mod crash;
 mod emulator;
+mod fallback;
 mod picture;
 mod postgres;
 mod project;
