@@ -1,7 +1,6 @@
 //! What people ask of a specification: make it, change it, approve it, put it away.
 
 use ropewalk_orchestrator::{Context, questions};
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
@@ -238,7 +237,7 @@ pub async fn revise(
     }
 }
 
-/// Adds to `changes` that another revision is asked for; returns why what was asked about the last one is closed.
+/// Adds to `changes` that another revision is asked for, also while the last one is built; returns why what was asked about the last one is closed.
 pub async fn add_revision(
     changes: &mut ChangeSet,
     context: &Context,
@@ -256,12 +255,6 @@ pub async fn add_revision(
         what,
         next: Some(next),
     };
-    if found.state == SpecState::Approved && !build_is_at_rest(context, found.id).await? {
-        return Err(refused(
-            "its build comes first",
-            "wait for its end, or stop it with `ropewalk build stop`",
-        ));
-    }
     if found.state == SpecState::Draft || found.revision == 0 {
         return Err(refused(
             "there is no revision to change",
@@ -286,17 +279,6 @@ pub async fn add_revision(
         }),
     ));
     Ok("a new revision was asked for")
-}
-
-/// Returns whether the newest build of a specification has ended.
-async fn build_is_at_rest(context: &Context, spec: SpecId) -> Result<bool, ReadError> {
-    let of_spec = Query::new()
-        .equal("spec", spec.to_string())
-        .order_by("created_at");
-    let builds = context.store.list::<Build>(of_spec).await?;
-    Ok(builds
-        .last()
-        .is_some_and(|build| build.completed_at.is_some()))
 }
 
 /// Puts a specification away, for somebody who may decide about it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ropewalk_schemas::attempt::{CheckRun, Evidence, FailureClass, Level, Proof};
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{CommitId, RequirementId};
-use ropewalk_workspace::{ChangeKind, ChangedFile};
+use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;
 
 use crate::checks::{Gate, GateCheck, Spent};
@@ -48,6 +48,9 @@ pub async fn check(
         .changed_files(candidate.parent.as_str(), candidate.commit.as_str())
         .await?;
     let tree = clone.tree_of(candidate.commit).await?;
+    let base = candidate.base.unwrap_or(candidate.parent);
+    let history = runner.history_on(base).await?;
+    let seen = history.name(&tree)?;
     let gate = runner.gate_at(candidate.base).await?;
     let mut verdict = Findings::default();
     let looked = difference::inspect(runner, &gate, candidate, &changed, &mut verdict).await?;
@@ -60,10 +63,17 @@ pub async fn check(
             runner,
             candidate,
             checks: checks(runner, &gate, candidate.task),
-            parent: Parent::new(runner, candidate.parent, parent_installs, passed).await?,
+            parent: Parent::new(
+                runner,
+                (candidate.parent, &history),
+                parent_installs,
+                passed,
+            )
+            .await?,
+            history: &history,
             cancel,
         };
-        let known = Known::of(passed, &tree, &installs);
+        let known = Known::of(passed, (&tree, &seen), &installs);
         let Some(all) = run_all(&mut job, &gate, known, &installs, &mut verdict).await? else {
             return Ok(None);
         };
@@ -87,6 +97,7 @@ pub async fn check(
         attempt: Some(candidate.attempt),
         commit: candidate.commit.clone(),
         tree,
+        history: Some(seen),
         verdict: verdict.verdict(),
         class: verdict.class,
         findings: verdict.lines.clone(),
@@ -125,6 +136,7 @@ struct Job<'a> {
     candidate: &'a Candidate<'a>,
     checks: Vec<Check<'a>>,
     parent: Parent<'a>,
+    history: &'a History,
     cancel: &'a CancellationToken,
 }
 
@@ -182,8 +194,8 @@ async fn run_all(
             continue;
         }
         if site.is_none() {
-            let commit = job.candidate.commit;
-            let prepared = Site::prepare(job.runner, commit, installs, job.cancel, findings);
+            let place = (job.candidate.commit, job.history);
+            let prepared = Site::prepare(job.runner, place, installs, job.cancel, findings);
             let Some((prepared, installed)) = prepared.await? else {
                 return Ok(None);
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::{CheckRun, Evidence};
-use ropewalk_workspace::CommandStatus;
+use ropewalk_workspace::{CommandStatus, History};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::GateError;
@@ -22,10 +22,16 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Gathers the runs of a tree that held, beside the same installs.
-    pub(crate) fn of(passed: &[Evidence], tree: &str, installs: &[Install]) -> Self {
+    /// Gathers the runs of a tree that held, beside the same installs and with the same `seen` of what was before.
+    pub(crate) fn of(
+        passed: &[Evidence],
+        (tree, seen): (&str, &str),
+        installs: &[Install],
+    ) -> Self {
         let mut known = Self::default();
-        let of_tree = passed.iter().filter(|evidence| evidence.tree == tree);
+        let of_tree = passed
+            .iter()
+            .filter(|evidence| evidence.tree == tree && evidence.history.as_deref() == Some(seen));
         for evidence in of_tree {
             if !install::are_of(&evidence.installs, installs) {
                 continue;
@@ -68,6 +74,9 @@ pub(crate) struct Parent<'a> {
     runner: &'a GateRunner,
     commit: &'a CommitId,
     tree: String,
+    history: History,
+    /// Names what its commands see of what was before.
+    seen: String,
     installs: Vec<Install>,
     known: Known,
     site: Option<Site<'a>>,
@@ -77,16 +86,19 @@ impl<'a> Parent<'a> {
     /// Makes ready for checks on `commit`, without any checkout yet.
     pub(crate) async fn new(
         runner: &'a GateRunner,
-        commit: &'a CommitId,
+        (commit, history): (&'a CommitId, &History),
         installs: Vec<Install>,
         passed: &[Evidence],
     ) -> Result<Self, GateError> {
         let tree = runner.clone.tree_of(commit).await?;
+        let seen = history.name(&tree)?;
         Ok(Self {
-            known: Known::of(passed, &tree, &installs),
+            known: Known::of(passed, (&tree, &seen), &installs),
             runner,
             commit,
             tree,
+            history: history.clone(),
+            seen,
             installs,
             site: None,
         })
@@ -121,7 +133,7 @@ impl<'a> Parent<'a> {
             let mut ignored = Findings::default();
             let site = Site::prepare(
                 self.runner,
-                self.commit,
+                (self.commit, &self.history),
                 &self.installs,
                 cancel,
                 &mut ignored,
@@ -146,6 +158,7 @@ impl<'a> Parent<'a> {
     fn key(&self, check: &Check<'_>) -> ParentKey {
         ParentKey {
             tree: self.tree.clone(),
+            history: self.seen.clone(),
             // The same command may have to show different things.
             command: match check.expected {
                 Some(expected) => format!("{} => {expected}", check.command),

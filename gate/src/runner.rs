@@ -11,7 +11,9 @@ use ropewalk_config::settings::{GateSettings, PackageManager};
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, Proof, Verdict};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_schemas::{AttemptId, CommitId};
-use ropewalk_workspace::{CleanCheckout, CleanPool, CommandRunner, CommandStatus, LocalClone};
+use ropewalk_workspace::{
+    CleanCheckout, CleanPool, CommandRunner, CommandStatus, History, LocalClone,
+};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -123,6 +125,12 @@ impl GateRunner {
         }
         gates.insert(base.clone(), Arc::clone(&gate));
         Ok(gate)
+    }
+
+    /// Returns what commands see of what was before `base`, where a build began.
+    pub(crate) async fn history_on(&self, base: &CommitId) -> Result<History, GateError> {
+        let objects = self.runner.objects_of(&self.clone);
+        Ok(self.clone.history_on(base, objects).await?)
     }
 
     fn known_gate(&self, base: &CommitId) -> Option<Arc<Gate>> {
@@ -262,6 +270,8 @@ const fn is_missing(status: CommandStatus) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ParentKey {
     pub(crate) tree: String,
+    /// What its commands see of what was before.
+    pub(crate) history: String,
     pub(crate) command: String,
     pub(crate) toolchain: String,
     pub(crate) installs: Vec<Install>,
@@ -415,11 +425,16 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Waits for a turn and checks `commit` out.
-    pub async fn take(runner: &'a GateRunner, commit: &CommitId) -> Result<Self, GateError> {
+    /// Waits for a turn and checks `commit` out, with what its commands see of what was before.
+    pub async fn take(
+        runner: &'a GateRunner,
+        commit: &CommitId,
+        history: History,
+    ) -> Result<Self, GateError> {
         // The semaphore is never closed.
         let permit = runner.turns.acquire().await.ok();
-        let clean = runner.pool.acquire(commit).await?;
+        let mut clean = runner.pool.acquire(commit).await?;
+        clean.show(history).await?;
         Ok(Self {
             variables: clean.variables(),
             clean,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::CheckRun;
+use ropewalk_workspace::History;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::GateError;
@@ -25,15 +26,15 @@ pub(crate) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Waits for a checkout and installs its packages; none when it was ended from outside.
+    /// Waits for a checkout, whose commands see `history`, and installs its packages; none when it was ended from outside.
     pub(crate) async fn prepare(
         runner: &'a GateRunner,
-        commit: &CommitId,
+        (commit, history): (&CommitId, &History),
         installs: &[Install],
         cancel: &CancellationToken,
         findings: &mut Findings,
     ) -> Result<Option<(Self, Vec<CheckRun>)>, GateError> {
-        let mut turn = Turn::take(runner, commit).await?;
+        let mut turn = Turn::take(runner, commit, history.clone()).await?;
         let installed = install::in_turn(runner, &mut turn, installs, cancel, findings).await?;
         Ok(installed.map(|installed| {
             let site = Self {

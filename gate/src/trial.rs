@@ -80,7 +80,8 @@ async fn site<'a>(
     never: &CancellationToken,
 ) -> Result<Site<'a>, GateError> {
     let mut findings = Findings::default();
-    let prepared = Site::prepare(runner, commit, &[], never, &mut findings).await?;
+    let history = runner.history_on(commit).await?;
+    let prepared = Site::prepare(runner, (commit, &history), &[], never, &mut findings).await?;
     let (site, _) = prepared.ok_or(GateError::Ended)?;
     Ok(site)
 }

@@ -45,7 +45,10 @@ pub async fn check(
     // What one of the tasks landed with, the whole needs too.
     let with_packages = landed(whole.tasks).filter(|task| task.installs > 0);
     let installs = install::found_at(runner, whole.commit, with_packages).await?;
-    let prepared = Site::prepare(runner, whole.commit, &installs, cancel, &mut findings).await?;
+    let base = build.base.as_ref().unwrap_or(whole.commit);
+    let history = runner.history_on(base).await?;
+    let place = (whole.commit, &history);
+    let prepared = Site::prepare(runner, place, &installs, cancel, &mut findings).await?;
     let Some((mut site, installed)) = prepared else {
         return Ok(None);
     };
@@ -59,11 +62,13 @@ pub async fn check(
         let Some(ran) = ran? else { return Ok(None) };
         runs = ran;
     }
+    let tree = runner.clone.tree_of(whole.commit).await?;
     Ok(Some(Evidence {
         build: build.id,
         task: None,
         attempt: None,
-        tree: runner.clone.tree_of(whole.commit).await?,
+        history: Some(history.name(&tree)?),
+        tree,
         commit: whole.commit.clone(),
         verdict: findings.verdict(),
         class: findings.class,

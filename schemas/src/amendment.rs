@@ -37,6 +37,13 @@ pub fn carried<'a>(
     before: &'a [Task],
     touched: &BTreeSet<RequirementId>,
 ) -> Option<&'a Task> {
+    before
+        .iter()
+        .find(|task| task.state == TaskState::Complete && is_as_before(block, task, touched))
+}
+
+/// Says that `block` asks for what `task` was to do.
+fn is_as_before(block: &TaskBlock, task: &Task, touched: &BTreeSet<RequirementId>) -> bool {
     let asks = |block: &TaskBlock| {
         (
             block.action,
@@ -47,15 +54,26 @@ pub fn carried<'a>(
             asked_notes(block),
         )
     };
-    let named = block
+    let mut named = block
         .requirements
         .iter()
         .filter_map(|line| line.id.as_ref());
-    if named.into_iter().any(|id| touched.contains(id)) {
-        return None;
-    }
+    !named.any(|id| touched.contains(id)) && task.id == block.id && asks(&task.block) == asks(block)
+}
+
+/// Says that `task`, whose attempt runs, is none of what a revision with these blocks asks for: it ends, with its work
+/// kept.
+pub fn is_given_up(blocks: &[TaskBlock], task: &Task, touched: &BTreeSet<RequirementId>) -> bool {
+    !blocks
+        .iter()
+        .any(|block| is_as_before(block, task, touched))
+}
+
+/// Returns the task whose unfinished work is of use to whoever does `block`.
+pub fn begun<'a>(block: &TaskBlock, before: &'a [Task]) -> Option<&'a Task> {
     before.iter().find(|task| {
-        task.id == block.id && task.state == TaskState::Complete && asks(&task.block) == asks(block)
+        let same = task.block.action == block.action && task.block.file == block.file;
+        task.id == block.id && same && task.state != TaskState::Complete
     })
 }
 
@@ -136,6 +154,28 @@ mod tests {
             .collect();
         assert_eq!(found, ["FR-2", "FR-3", "FR-4"]);
         assert!(touched(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn what_runs_goes_on_only_where_it_is_asked_for_as_before() {
+        let running = task("A", TaskState::Working, &[]);
+        let none = BTreeSet::new();
+        let same = block("A", &["B"]);
+        assert!(!is_given_up(
+            &[block("C", &[]), same.clone()],
+            &running,
+            &none
+        ));
+        assert!(is_given_up(&[block("C", &[])], &running, &none));
+        let mut changed = same.clone();
+        changed.validation.command = "another".to_owned();
+        assert!(is_given_up(std::slice::from_ref(&changed), &running, &none));
+        let before = [running];
+        assert!(begun(&changed, &before).is_some());
+        changed.action = Action::Delete;
+        assert!(begun(&changed, &before).is_none());
+        let landed = [task("A", TaskState::Complete, &[])];
+        assert!(begun(&same, &landed).is_none());
     }
 
     #[test]

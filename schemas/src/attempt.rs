@@ -286,6 +286,9 @@ pub struct Evidence {
     pub commit: CommitId,
     /// Its tree.
     pub tree: String,
+    /// Names what its commands saw of what was before: the commit that git showed them, and the tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<String>,
     /// What was found.
     pub verdict: Verdict,
     /// The class, unless it passed.

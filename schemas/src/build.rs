@@ -208,6 +208,17 @@ pub struct Build {
 }
 
 impl Build {
+    /// Says that a later revision takes over, and waits for what still runs.
+    pub fn gives_way(&self) -> bool {
+        let amended = self.stop == Some(StopCause::Amended);
+        self.state == BuildState::Stopped && amended && self.completed_at.is_none()
+    }
+
+    /// Says that attempts which run may go on, and land.
+    pub fn lets_land(&self) -> bool {
+        self.state == BuildState::Running || self.gives_way()
+    }
+
     /// Returns the build of an approval that nothing has happened to yet: queued, for a branch of its idea's name.
     ///
     /// The branch is settled when the ground is laid and it is known which names are free.

@@ -1,13 +1,14 @@
 //! Keeps a directory that is moved from commit to commit by difference and is exactly that commit afterwards.
 //!
-//! It is no `git worktree`: the index lies beside the tree, the repository is named with every call, and the
-//! tree holds no `.git`. So nothing in the tree can say where objects, refs, hooks or filters are, a removed
-//! tree leaves nothing to prune, and a command in the tree has no repository to damage.
+//! It is no `git worktree`: the index lies beside the tree, and the repository is named with every call. So nothing in
+//! the tree can say where objects, refs, hooks or filters are, a removed tree leaves nothing to prune, and a command in
+//! the tree has no repository to damage: the `.git` that it may be shown there is thrown away with each move.
 
 mod changes;
 mod hold;
 mod index;
 mod secrets;
+mod shown;
 mod stamps;
 mod step;
 mod survey;
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_schemas::CommitId;
 
-use crate::{GitError, LocalClone};
+use crate::{GitError, History, LocalClone};
 
 pub(crate) use changes::Change;
 use hold::Hold;
@@ -42,6 +43,8 @@ pub(crate) struct Checkout {
     tree: PathBuf,
     index: PathBuf,
     base: Option<CommitId>,
+    /// What commands are shown of what was before.
+    history: Option<History>,
     stamps: Stamps,
     pace: Pace,
     _hold: Hold,
@@ -64,6 +67,7 @@ impl Checkout {
             tree: home.join("tree"),
             index: home.join("index"),
             base,
+            history: None,
             stamps: Stamps::probe(home),
             pace: Pace::Waited,
             _hold: hold,
@@ -97,7 +101,8 @@ impl Checkout {
             self.clear().await?;
             self.read_tree(commit).await?;
         }
-        self.set_base(Some(commit))
+        self.set_base(Some(commit))?;
+        self.lay().await
     }
 
     /// Returns the commit that the tree was made from; `None` when a move was cut short.
@@ -136,6 +141,7 @@ impl Checkout {
     ) -> Result<(), GitError> {
         // The lock of the checkout is ours, so a lock of its index belongs to a git that was killed.
         remove_if_there(&self.home.join("index.lock"))?;
+        self.hide().await?;
         if !self.is_present() {
             return Err(GitError::files(&self.tree)(ErrorKind::NotFound.into()));
         }
@@ -227,6 +233,7 @@ impl Checkout {
     }
 
     async fn clear(&self) -> Result<(), GitError> {
+        self.hide().await.ok();
         for file in ["index", "index.lock"] {
             remove_if_there(&self.home.join(file))?;
         }

@@ -5,6 +5,7 @@ mod known;
 mod quarantine;
 mod read;
 mod refs;
+mod shown;
 mod user;
 mod write;
 
@@ -19,6 +20,7 @@ use crate::{FileLock, Git, GitError, Identity, Retirement, UserHead, UserReposit
 
 pub(crate) use quarantine::Quarantine;
 pub use read::{Blob, Diff, FileEntry, FileKind};
+pub use shown::History;
 pub use write::FileChange;
 
 /// Moving a whole repository takes its time.
@@ -112,6 +114,7 @@ impl LocalClone {
             .argument("--")
             .argument(&self.inner.user.path)
             .argument("+refs/heads/*:refs/ropewalk/user/heads/*")
+            .argument("+refs/tags/*:refs/ropewalk/user/tags/*")
             .argument("+HEAD:refs/ropewalk/user/HEAD")
             .settings(&LOCAL_TRANSFER)
             .timeout(TRANSFER_TIMEOUT);
@@ -124,6 +127,8 @@ impl LocalClone {
                 None => error,
             });
         }
+        // What is below a commit never changes, but what its tags are does.
+        self.known().forget_grounds();
         Ok(head)
     }
 

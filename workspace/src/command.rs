@@ -7,11 +7,11 @@ use std::time::Duration;
 use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
-use crate::Environment;
 use crate::process::orphans::OWNER;
 use crate::process::{self, CommandError, CommandStatus, Invocation};
 use crate::sandbox::egress::{Door, Refusal};
-use crate::sandbox::{Denial, Reach, Sandbox, fails_anywhere};
+use crate::sandbox::{self, Denial, Reach, Sandbox, fails_anywhere};
+use crate::{Environment, LocalClone};
 
 /// The output kept per stream when the specification says nothing else.
 pub const DEFAULT_OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
@@ -96,6 +96,12 @@ impl CommandSpec {
     /// Lets the command reach the hosts of packages as well, where commands are confined.
     pub fn installing(mut self, packages: bool) -> Self {
         self.reach.packages = packages;
+        self
+    }
+
+    /// Gives the command a directory for what it writes down on the way, which it finds by `TMPDIR`.
+    pub fn with_scratch(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.reach.scratch = Some(directory.into());
         self
     }
 
@@ -220,6 +226,12 @@ impl CommandRunner {
         })
     }
 
+    /// Returns where commands find the objects of `clone`.
+    pub fn objects_of(&self, clone: &LocalClone) -> PathBuf {
+        let shown = self.sandbox.as_ref().and_then(Sandbox::objects);
+        shown.unwrap_or_else(|| clone.objects())
+    }
+
     /// Finds a program where commands would find it.
     pub fn locate(&self, program: &str) -> Option<PathBuf> {
         process::locate(Path::new(program), self.environment.variables())
@@ -241,12 +253,22 @@ impl CommandRunner {
                 .iter()
                 .chain(&spec.environment)
                 .cloned()
+                .chain(self.scratch(spec).map(|place| ("TMPDIR".into(), place)))
                 .chain(self.owner.iter().map(|owner| (OWNER.into(), owner.into())))
                 .collect(),
             timeout: spec.timeout,
             output_limit_bytes: spec.output_limit_bytes,
             stdin: spec.stdin.as_deref(),
             daemons: true,
+        })
+    }
+
+    /// Returns the directory for scratch files, as the command sees it.
+    fn scratch(&self, spec: &CommandSpec) -> Option<OsString> {
+        let scratch = spec.reach.scratch.as_ref()?;
+        Some(match &self.sandbox {
+            Some(_) => sandbox::SCRATCH.into(),
+            None => scratch.into(),
         })
     }
 

@@ -29,7 +29,7 @@ pub mod sandbox;
 pub mod slot;
 pub mod source;
 
-pub use clone::{LocalClone, LocalCloneOptions};
+pub use clone::{History, LocalClone, LocalCloneOptions};
 pub use command::{CommandOutput, CommandRunner, CommandSpec, Program};
 pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit};
 pub use environment::Environment;

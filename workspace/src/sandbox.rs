@@ -49,6 +49,10 @@ pub use plan::{Limits, Reach};
 const SCRATCH_BYTES: u64 = 1024 * 1024 * 1024;
 /// Where the helper lies in a tree that bubblewrap made.
 const HELPER: &str = "/run/ropewalk";
+/// Where commands find the objects of the clone, to be read.
+const OBJECTS: &str = "/run/ropewalk-objects";
+/// Where commands find a directory for scratch files: short, since names of sockets are.
+pub(crate) const SCRATCH: &str = "/run/ropewalk-tmp";
 /// How long a trial may take.
 const TRIAL: Duration = Duration::from_secs(10);
 const TRIAL_OUTPUT_BYTES: usize = 4096;
@@ -94,6 +98,8 @@ pub struct SandboxOptions {
     pub helper: PathBuf,
     /// What no command may see, the state directory above all.
     pub hidden: Vec<PathBuf>,
+    /// The objects of the clone, which commands see in a place of their own.
+    pub objects: Option<PathBuf>,
     /// What one command may use up.
     pub limits: Limits,
     /// What commands reach beside their own loopback.
@@ -207,6 +213,11 @@ impl Sandbox {
         }
     }
 
+    /// Returns where commands see the objects of the clone; none where they do not.
+    pub(crate) fn objects(&self) -> Option<PathBuf> {
+        self.0.options.objects.as_ref().map(|_| OBJECTS.into())
+    }
+
     /// Returns what to start in the place of a command, so that it runs confined; `door` is the socket by which it reaches
     /// hosts.
     pub(crate) fn confine(
@@ -225,6 +236,7 @@ impl Sandbox {
         let reach = Reach {
             writable: reach.writable.iter().map(|place| real(place)).collect(),
             packages: reach.packages,
+            scratch: reach.scratch.as_deref().map(real),
         };
         let directory = real(directory);
         for place in &reach.writable {
@@ -242,6 +254,7 @@ impl Sandbox {
         let needed = interpreter::below(&directory, home.as_deref(), &reach.writable);
         system.extend(needed.into_iter().map(Mount::Read));
         let plan = Plan::new(&directory, &system, &options.hidden, &reach, options.limits)
+            .with_shown(shown(options, &reach))
             .with_door(door.map(real));
         let text = serde_json::to_string(&plan).map_err(|error| CommandError::Spawn {
             program: program.to_string_lossy().into_owned(),
@@ -259,6 +272,20 @@ impl Sandbox {
         let words = helper(Stage::Namespaces).into_iter().chain(command);
         Ok((options.helper.clone().into(), words.collect()))
     }
+}
+
+/// Returns what commands see that lies elsewhere; a clone that is not made yet has no objects.
+fn shown(options: &SandboxOptions, reach: &Reach) -> Vec<Mount> {
+    let show = |from: PathBuf, at: &str, writable| Mount::Show {
+        from,
+        at: at.into(),
+        writable,
+    };
+    let objects = options.objects.iter().filter(|place| place.is_dir());
+    let objects = objects.map(|place| show(real(place), OBJECTS, false));
+    let scratch = reach.scratch.clone();
+    let scratch = scratch.map(|place| show(place, SCRATCH, true));
+    objects.chain(scratch).collect()
 }
 
 /// Returns where `place` really is: mounts follow no links.

@@ -6,7 +6,7 @@ mod replace;
 mod snapshot;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
@@ -16,7 +16,7 @@ pub use pool::{RecoveredWork, SlotPool};
 pub use snapshot::Snapshot;
 
 use crate::checkout::{Change, Checkout, Survey};
-use crate::{ChangedFile, GitError, PreserveKey, PreserveRef, SlotFiles};
+use crate::{ChangedFile, GitError, History, PreserveKey, PreserveRef, SlotFiles};
 
 /// Says why a slot cannot be had or used.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,17 @@ impl Slot {
             entered,
             saved: Vec::new(),
         }
+    }
+
+    /// Shows commands in the slot `history` from now on, and gives them a directory for scratch files.
+    pub async fn show(&mut self, history: History) -> Result<(), SlotError> {
+        Ok(self.checkout.show(history).await?)
+    }
+
+    /// Returns the directory for what commands write down on the way, which is no part of the work; it is there once a
+    /// history is shown.
+    pub fn scratch(&self) -> PathBuf {
+        self.checkout.scratch()
     }
 
     /// Makes the tree exactly `commit`; unsaved differences are kept under a preserve ref first.
@@ -102,6 +113,7 @@ impl Slot {
     /// What no preserve ref held yet is kept first; says where.
     pub async fn release(mut self, now: DateTime<Utc>) -> Result<Option<PreserveRef>, SlotError> {
         self.checkout.give_way();
+        self.checkout.forget_history();
         let kept = match self.base() {
             Some(_) => self.restore(now).await?,
             None => None,

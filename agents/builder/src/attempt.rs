@@ -34,7 +34,7 @@ use ropewalk_schemas::payload::TaskStarted;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::Slot;
+use ropewalk_workspace::{History, Slot};
 use tracing::{info, warn};
 
 use super::Shared;
@@ -207,8 +207,9 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     let now = work.context.now();
     let key = work.key();
     let acquired = async {
-        let slot = work.shared.slots.acquire(&key, work.base(), now).await;
-        slot.map_err(BuilderError::from)
+        let mut slot = work.shared.slots.acquire(&key, work.base(), now).await?;
+        slot.show(history(work).await?).await?;
+        Ok::<_, BuilderError>(slot)
     };
     let (mut slot, background) = tokio::try_join!(acquired, background(work))?;
     if !start(work).await? {
@@ -407,6 +408,14 @@ async fn advance(
     })
 }
 
+/// Returns what commands of the attempt see of what was before.
+async fn history(work: &Work<'_>) -> Result<History, BuilderError> {
+    let shared = work.shared;
+    let base = work.claim.build.base.as_ref().unwrap_or(work.base());
+    let objects = shared.runner.objects_of(&shared.clone);
+    Ok(shared.clone.history_on(base, objects).await?)
+}
+
 /// Opens the tools of the attempt.
 async fn bench(
     work: &Work<'_>,
@@ -436,6 +445,7 @@ async fn bench(
         variables,
         grants: Some(Arc::new(Grants::new(work))),
         asker: Some(Arc::new(Questions::new(work))),
+        scratch: Some(slot.scratch()),
         spill_directory: state.join("spill").join(attempt.id.to_string()),
     })?)
 }

@@ -4,6 +4,7 @@
 //! checkout that somebody else changed stays as it is, and a repetition after a crash finds what was done.
 
 mod error;
+mod shaping;
 
 use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::{AgentError, Context};
@@ -21,7 +22,10 @@ use super::SPARE_CHECKOUTS;
 use super::context::{self, Plan, of_build, retry_on_conflict};
 use super::error::BuilderError;
 use super::machine::build::{Input, apply};
-use super::{ask, options::BuildOptions};
+use super::{
+    ask,
+    options::{BuildOptions, Shape},
+};
 pub use error::LandError;
 pub(crate) use error::can_resolve;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
@@ -39,6 +43,8 @@ pub struct LandRequest {
     pub into: Option<String>,
     /// Where that branch is sent afterwards: a remote of the repository, or a directory.
     pub push: Option<String>,
+    /// What it makes of the work.
+    pub shape: Shape,
     /// Who wants it.
     pub by: String,
 }
@@ -64,6 +70,8 @@ pub enum Way {
     FastForward,
     /// A merge commit joined both, and the gate saw it.
     Merge,
+    /// One commit holds all of it.
+    Squash,
     /// The branch had it already.
     Contained,
 }
@@ -71,6 +79,7 @@ pub enum Way {
 /// Lands builds.
 pub struct Lander {
     gate: GateRunner,
+    shape: Shape,
 }
 
 impl Lander {
@@ -81,6 +90,7 @@ impl Lander {
         options: &BuildOptions,
     ) -> Self {
         Self {
+            shape: options.landing,
             gate: GateRunner::new(RunnerParts {
                 pool: CleanPool::for_gates(clone.clone(), options.loops + SPARE_CHECKOUTS),
                 clone,
@@ -101,6 +111,10 @@ impl Lander {
     ) -> Result<Landed, LandError> {
         let known = context::build(&context.store, request.build).await?;
         let known = known.ok_or(LandError::Unknown(request.build))?;
+        let request = &LandRequest {
+            shape: self.shape.with(request.shape),
+            ..request.clone()
+        };
         let landed = match (&known.merged, &request.push) {
             (Some(commit), Some(_)) => self.earlier(&known, commit, request).await?,
             (Some(commit), None) => {
@@ -227,10 +241,18 @@ async fn bring(
                 first: first.branch.clone(),
             });
         }
-        let (commit, way, evidence) = join(gate, context, &plan, head, &into, &tip).await?;
+        let joint = Joint {
+            head,
+            into: &into,
+            tip: &tip,
+            shape: request.shape,
+        };
+        let (commit, way, evidence) = join(gate, context, &plan, joint).await?;
         let publication = match way {
             Way::Contained => Publication::AlreadyThere,
-            Way::FastForward | Way::Merge => gate.clone.advance(&into, &commit, &tip).await?,
+            Way::FastForward | Way::Merge | Way::Squash => {
+                gate.clone.advance(&into, &commit, &tip).await?
+            }
         };
         if let Publication::MovedByOther { .. } = publication {
             continue;
@@ -274,26 +296,41 @@ async fn forerunner(
     Ok(None)
 }
 
+/// A build's head and the branch that it goes into.
+#[derive(Clone, Copy)]
+struct Joint<'a> {
+    head: &'a CommitId,
+    into: &'a str,
+    tip: &'a CommitId,
+    shape: Shape,
+}
+
 /// Makes the commit that the branch is to have; one that no gate has seen is checked first.
 async fn join(
     gate: &GateRunner,
     context: &Context,
     plan: &Plan,
-    head: &CommitId,
-    into: &str,
-    tip: &CommitId,
+    joint: Joint<'_>,
 ) -> Result<(CommitId, Way, Option<Evidence>), LandError> {
+    let Joint {
+        head,
+        into,
+        tip,
+        shape,
+    } = joint;
     let build = &plan.build;
     let branch = &build.branch;
     let message = CommitMessage::new(format!("Merge branch '{branch}' into {into}"))
         .with_trailer("Ropewalk-Execution", build.id.to_string());
     let merge = gate.clone.merge(head, tip, &message, context.now()).await?;
-    let commit = match merge {
+    let as_it_is = shape == Shape::default();
+    let joined = match merge {
         Merge::Contained => return Ok((tip.clone(), Way::Contained, None)),
-        Merge::FastForward => return Ok((head.clone(), Way::FastForward, None)),
+        Merge::FastForward if as_it_is => return Ok((head.clone(), Way::FastForward, None)),
+        Merge::FastForward => head.clone(),
         Merge::Conflict(files) => {
             return Err(LandError::Conflict {
-                build: (*into == build.target).then_some(build.id),
+                build: (*into == *build.target).then_some(build.id),
                 branch: branch.clone(),
                 into: into.to_owned(),
                 files,
@@ -301,8 +338,17 @@ async fn join(
         }
         Merge::Merged(commit) => commit,
     };
+    let (commit, way) = if as_it_is {
+        (joined, Way::Merge)
+    } else {
+        shaping::shape(&gate.clone, context, plan, (&joined, message), joint).await?
+    };
+    // Whoever comes again after a crash finds a branch that has it all, though not the commits that led there.
+    if commit == *tip {
+        return Ok((commit, Way::Contained, None));
+    }
     if gate.clone.tree_of(&commit).await? == gate.clone.tree_of(head).await? {
-        return Ok((commit, Way::Merge, None));
+        return Ok((commit, way, None));
     }
     let tasks = plan.records();
     let whole = Whole {
@@ -322,7 +368,7 @@ async fn join(
             findings: evidence.findings.join("; "),
         });
     }
-    Ok((commit, Way::Merge, Some(evidence)))
+    Ok((commit, way, Some(evidence)))
 }
 
 /// Says what a landing changes: the build is merged, owns nothing any more, and asks nothing about its branch.

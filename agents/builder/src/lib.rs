@@ -41,7 +41,7 @@ use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{CleanPool, CommandRunner, LocalClone, SlotPool};
 
 use isolation::Isolation;
-pub use options::{BuildOptions, budgets};
+pub use options::{BuildOptions, Shape, budgets};
 use processes::{Processes, SPARE_CHECKOUTS};
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use signals::Signals;

@@ -44,8 +44,29 @@ pub struct BuildOptions {
     pub lessons: usize,
     /// Whether a lesson is left out now and then, to measure its effect.
     pub hold_out: bool,
+    /// What a landing makes of the work, unless a person says otherwise.
+    pub landing: Shape,
     /// When questions remind and end.
     pub deadlines: Deadlines,
+}
+
+/// What a landing makes of the work of a build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shape {
+    /// One commit of the branch, instead of all that led there.
+    pub squash: bool,
+    /// Without the folder of the idea.
+    pub without_ideas: bool,
+}
+
+impl Shape {
+    /// Adds what a person wants beside.
+    pub fn with(self, wanted: Self) -> Self {
+        Self {
+            squash: self.squash || wanted.squash,
+            without_ideas: self.without_ideas || wanted.without_ideas,
+        }
+    }
 }
 
 impl Default for BuildOptions {
@@ -66,6 +87,7 @@ impl Default for BuildOptions {
             knowledge_minimum: 0.6,
             lessons: 5,
             hold_out: true,
+            landing: Shape::default(),
             deadlines: Deadlines::default(),
         }
     }
@@ -101,6 +123,10 @@ impl BuildOptions {
             knowledge_minimum: config.knowledge.build_minimum,
             lessons: config.knowledge.per_task as usize,
             hold_out: config.knowledge.hold_out,
+            landing: Shape {
+                squash: build.squash,
+                without_ideas: build.without_ideas,
+            },
             deadlines,
         }
     }

@@ -187,9 +187,14 @@ async fn look(
             branch::fulfil(&shared, &context, id).await
         });
     }
-    for build in builds {
-        match need(&build) {
+    for build in &builds {
+        match need(build) {
             Need::Nothing => {}
+            // It begins on what still runs, whose end is a commit that wakes everybody.
+            Need::Ground
+                if builds
+                    .iter()
+                    .any(|one| one.spec == build.spec && one.gives_way()) => {}
             Need::Ground => {
                 let (work, shared, context) = (shared, Arc::clone(shared), context.clone());
                 let id = build.id;
@@ -232,7 +237,9 @@ async fn end_unwanted(
 ) -> Result<(), BuilderError> {
     for (attempt, id, task) in shared.signals.going() {
         let build = builds.iter().find(|build| build.id == id);
-        let reason = if build.is_some_and(|build| build.state == BuildState::Stopped) {
+        let reason = if build
+            .is_some_and(|build| build.state == BuildState::Stopped && !build.gives_way())
+        {
             "the build was stopped"
         } else {
             let task = context::task(&context.store, id, &task).await?;

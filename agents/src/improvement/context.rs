@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_gate::protected;
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
@@ -10,10 +11,14 @@ use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, CommitId, Slug, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key};
-use ropewalk_workspace::{ChangedFile, LocalClone};
+use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
 use super::decide::{Planned, TaskFacts};
 
+/// Where the folders of ideas lie, which travel with every build.
+const IDEAS: &str = "ideas/";
+/// So many files are named to git at a time.
+const NAMED: usize = 500;
 /// How many earlier reviews are looked at.
 const EARLIER: u32 = 10;
 /// How many known lessons a model is shown.
@@ -135,16 +140,32 @@ pub(super) async fn changed(clone: &LocalClone, build: &Build) -> Result<Option<
     let Some((base, head)) = ends.filter(|(base, head)| base != head) else {
         return Ok(None);
     };
-    let (base, head) = (base.as_str(), head.as_str());
-    let files = clone.changed_files(base, head).await;
-    let diff = clone.diff(base, head).await;
-    match (files, diff) {
-        (Ok(files), Ok(diff)) => Ok(Some(Changed {
-            files,
-            diff: diff.text,
-        })),
-        (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
+    let read = async {
+        let files = clone.changed_files(base.as_str(), head.as_str()).await?;
+        let diff = diff(clone, (base, head), &files).await?;
+        Ok::<_, GitError>(Changed { files, diff })
+    };
+    read.await.map(Some).map_err(|error| error.to_string())
+}
+
+/// Shows what changed, the tests first, since they say what the rest is for; the folder of the idea is no work of the
+/// build.
+async fn diff(
+    clone: &LocalClone,
+    (base, head): (&CommitId, &CommitId),
+    files: &[ChangedFile],
+) -> Result<String, GitError> {
+    let work = files.iter().map(|file| file.path.as_str());
+    let work = work.filter(|path| !path.starts_with(IDEAS));
+    let (tests, others): (Vec<&str>, Vec<&str>) = work.partition(|path| protected::is_test(path));
+    let mut text = String::new();
+    for paths in [tests, others] {
+        for some in paths.chunks(NAMED) {
+            let part = clone.diff_of(base.as_str(), head.as_str(), some).await?;
+            text.push_str(&part.text);
+        }
     }
+    Ok(text)
 }
 
 impl Reviewed {

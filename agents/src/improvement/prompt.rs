@@ -97,6 +97,9 @@ fn plan(reviewed: &Reviewed) -> String {
                 requirement.id, requirement.priority, requirement.text
             )
             .ok();
+            if !requirement.acceptance.is_empty() {
+                writeln!(plan, "  shown by: {}", requirement.acceptance).ok();
+            }
         }
     }
     for task in reviewed.plan() {

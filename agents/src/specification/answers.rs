@@ -3,6 +3,7 @@
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{
     CoverageBelowThreshold, MultipleFailures, SecurityVulnerability, SpecComplete,
+    TaskFailedRepeatedly,
 };
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::{AgentError, Context};
@@ -15,6 +16,12 @@ use ropewalk_store::ChangeSet;
 use tracing::info;
 
 use super::{SpecificationOptions, act, context};
+
+/// How the planner is asked to think about a task that could not be done as planned.
+const RETHINK: &str = "It could not be done as it is planned; what was tried stands below. Read the code that it touches. Unless there \
+                       is one way that anybody would take, ask me first, as a blocking question, with the ways that you see and what \
+                       each costs; ask again while my answer leaves something open. Then hand in the whole plan with this task changed, \
+                       split or replaced, and leave the other tasks as they are.";
 
 /// Acts on an answer: approves what a yes approves, asks for the revision that an answer asks for, else goes on with
 /// what waited for it.
@@ -30,6 +37,15 @@ pub(super) async fn on_answer(
                 Some(SpecComplete::Start) => approve(answer, *spec, context).await,
                 Some(SpecComplete::Revise) => revise(answer, *spec, &answer.answer, context).await,
                 Some(SpecComplete::Later) | None => Ok(ChangeSet::new()),
+            }
+        }
+        (Some(Trigger::TaskFailedRepeatedly), About::Task { build, task }) => {
+            match TaskFailedRepeatedly::of(choice) {
+                Some(TaskFailedRepeatedly::Rethink) => {
+                    let what = format!("Think the task `{task}` through with me. {RETHINK}");
+                    mend(answer, *build, &what, context).await
+                }
+                _ => Ok(ChangeSet::new()),
             }
         }
         (Some(trigger), About::Build { build }) => match mending(trigger, answer) {
@@ -132,7 +148,7 @@ fn mending(trigger: Trigger, answer: &QuestionAnswered) -> Option<&'static str> 
     }
 }
 
-/// Asks for a revision that mends what the check of a whole build found; landed work is only changed by another one.
+/// Asks for a revision that mends what a question tells of a build; landed work is only changed by another one.
 async fn mend(
     answer: &QuestionAnswered,
     build: BuildId,

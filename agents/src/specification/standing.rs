@@ -9,6 +9,11 @@ use ropewalk_schemas::task::{Task, TaskBlock};
 use ropewalk_schemas::{CommitId, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key};
 
+/// What a model is told of a build that has not ended.
+const GOES_ON: &str = " It goes on while you plan, and more of it may land before your plan is approved. Then what runs of a \
+                       task that you hand in word for word, with its requirements unchanged, goes on to its end; what runs of \
+                       one that you change or leave out ends, and what it made so far is kept.";
+
 /// The build that the next revision goes on from.
 #[derive(Debug, Clone)]
 pub struct Standing {
@@ -18,28 +23,20 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Loads the newest build of the specification `spec`; nothing where none was begun.
+    /// Loads what the builds of the specification `spec` left; nothing where none was begun.
     pub(super) async fn load(store: &Store, spec: SpecId) -> Result<Option<Self>, ReadError> {
-        let newest = Query::new()
-            .equal("spec", spec.to_string())
-            .order_by("created_at")
-            .descending()
-            .limit(1);
-        let Some(build) = store.list::<Build>(newest).await?.into_iter().next() else {
+        let Some(build) = begun(store, spec).await? else {
             return Ok(None);
         };
         let key = revision_key(spec, build.revision);
         let Some(revision) = store.get::<Revision>(&key).await? else {
             return Ok(None);
         };
-        let tasks = Query::new()
-            .equal("build", build.id.to_string())
-            .order_by("number");
-        let tasks = store.list::<Task>(tasks).await?;
+        let (build, tasks) = at_one_head(store, build).await?;
         Ok(Some(Self {
-            build: build.into_inner(),
+            build,
             document: revision.into_inner().document,
-            tasks: tasks.into_iter().map(Versioned::into_inner).collect(),
+            tasks,
         }))
     }
 
@@ -63,13 +60,18 @@ impl Standing {
     /// Says in words for a model what stands, and what becomes of it.
     pub(super) fn told(&self) -> String {
         let (revision, branch) = (self.build.revision, &self.build.branch);
-        let place = if self.head().is_some() {
+        let mut place = if self.head().is_some() {
             format!(
                 "You see the repository at the head of `{branch}`, its branch; what you plan goes on from there."
             )
-        } else {
+        } else if self.build.merged.is_some() {
             format!("`{branch}`, its branch, is part of what you see.")
+        } else {
+            "Nothing of it has landed yet.".to_owned()
         };
+        if self.build.completed_at.is_none() {
+            place.push_str(GOES_ON);
+        }
         let line =
             |task: &Task| format!("- `{}` {}: {}", task.id, task.state, task.block.in_words());
         let tasks: Vec<String> = self.tasks.iter().map(line).collect();
@@ -81,5 +83,40 @@ impl Standing {
             self.build.state,
             tasks.join("\n")
         )
+    }
+}
+
+/// Finds the newest build of `spec`; one that waits for those before it has nothing of its own yet, so that they count.
+async fn begun(store: &Store, spec: SpecId) -> Result<Option<Versioned<Build>>, ReadError> {
+    let builds = Query::new()
+        .equal("spec", spec.to_string())
+        .order_by("created_at")
+        .descending();
+    let builds = store.list::<Build>(builds).await?;
+    let waits = |build: &Build| build.head.is_none() && build.continues.is_some();
+    Ok(builds.into_iter().find(|build| !waits(build)))
+}
+
+/// Reads a build with its tasks as they are at one head: a task that lands in between would be missed in the tree.
+async fn at_one_head(
+    store: &Store,
+    build: Versioned<Build>,
+) -> Result<(Build, Vec<Task>), ReadError> {
+    let mut build = build.into_inner();
+    loop {
+        let tasks = Query::new()
+            .equal("build", build.id.to_string())
+            .order_by("number");
+        let tasks = store.list::<Task>(tasks).await?;
+        let again = store.get::<Build>(&build.id.to_string()).await?;
+        match again.map(Versioned::into_inner) {
+            Some(again) if again.head != build.head => build = again,
+            _ => {
+                return Ok((
+                    build,
+                    tasks.into_iter().map(Versioned::into_inner).collect(),
+                ));
+            }
+        }
     }
 }

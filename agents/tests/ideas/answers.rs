@@ -6,11 +6,12 @@ use ropewalk_config::Trigger;
 use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
+use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::SpecState;
-use ropewalk_schemas::{BuildId, Payload, Priority};
+use ropewalk_schemas::{BuildId, Payload, Priority, SpecId, TaskId};
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 
@@ -187,6 +188,92 @@ async fn failures_of_a_whole_build_are_mended_by_another_revision() {
     }
 }
 
+#[tokio::test]
+async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_revision() {
+    let question = json!({ "type": "blocking", "text": "A library or by hand?",
+        "options": [{ "id": "library", "label": "A library" }, { "id": "hand", "label": "By hand" }] });
+    let rules = rule("task: revision-1", &small_plan("Pets"))
+        + &rule(
+            "task: revision-2, contains: ['The answer: By hand', 'Think the task `T-002` through']",
+            &small_plan("Pets by hand"),
+        )
+        + &rule(
+            "task: revision-2, contains: ['no way to parse', 'Think the task `T-002` through']",
+            &json!({ "question": question }),
+        );
+    let house = House::new(&rules).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let (person, build) = running(&house, spec).await;
+    let values = [
+        ("attempts", "3"),
+        ("task_id", "T-002"),
+        ("error_message", "no way to parse"),
+        ("attempts_list", "- attempt 1"),
+        ("standing", ""),
+        ("recommended", ""),
+    ];
+    let values = values.map(|(name, value)| (name, value.to_owned())).into();
+    let draft = templates()
+        .render(Trigger::TaskFailedRepeatedly, &values)
+        .unwrap();
+    let about = About::Task {
+        build,
+        task: TaskId::parse("T-002").unwrap(),
+    };
+    let mut changes = ChangeSet::new();
+    let asking = Asking::of(draft, about, Some(&idea));
+    let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
+    let Asked::Open(asked) = asked.unwrap() else {
+        panic!("it is asked anew")
+    };
+    house.store().commit(changes).await.unwrap();
+    questions::answer(&person, asked, "rethink", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Draft, 1));
+    let open = house.open_questions().await;
+    let way = open
+        .iter()
+        .find(|row| row.text == "A library or by hand?")
+        .unwrap();
+    questions::answer(&person, way.id, "hand", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Generated, 2));
+    assert_eq!(record.approval, None, "a person approves what came of it");
+    let plan = house.revision(spec, 2).await;
+    assert_eq!(plan.document.title, "Pets by hand");
+}
+
+/// Approves a specification, and lets a build of it run.
+async fn running(house: &House, spec: SpecId) -> (Context, BuildId) {
+    let hash = house.spec(spec).await.hash.unwrap();
+    let (person, ann) = (house.person(), Person::alone(user("ann")));
+    specifications::approve(&person, spec, &hash, &ann, Priority::DEFAULT)
+        .await
+        .unwrap();
+    let events = house.payloads().await;
+    let approval = events.iter().find_map(|payload| match payload {
+        Payload::SpecApproved(approval) => Some(approval.clone()),
+        _ => None,
+    });
+    let now = house.clock.now();
+    let id = BuildId(house.services.ids.next());
+    let build = Build {
+        state: BuildState::Running,
+        ..Build::queued(id, &approval.unwrap(), person.correlation(), now)
+    };
+    let mut changes = ChangeSet::new();
+    changes.insert(&build);
+    house.store().commit(changes).await.unwrap();
+    (person, id)
+}
+
 #[test]
 fn specifications_understand_every_answer_whatever_the_labels_say() {
     ropewalk_tests::labels::run_again_reworded(&[
@@ -196,6 +283,7 @@ fn specifications_understand_every_answer_whatever_the_labels_say() {
         "failures_of_a_whole_build",
         "a_blocking_question_holds",
         "an_answered_question",
+        "rethinking_a_task",
     ])
     .unwrap();
 }

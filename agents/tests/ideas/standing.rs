@@ -1,5 +1,7 @@
 //! A revision is planned on what the build of the one before has left, not on a tree that lacks it.
 
+use std::time::Duration;
+
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::SpecApproved;
 use ropewalk_schemas::specification::SpecState;
@@ -12,8 +14,26 @@ use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
 use ropewalk_desk::specifications;
 
-/// Plays the build of the first revision: each task made its file, and the last one is not done.
+/// Plays the build of the first revision: each task made its file.
 async fn built(house: &House, spec: SpecId, head: CommitId, merged: Option<CommitId>) {
+    let now = house.clock.now();
+    let ended = |build| Build {
+        state: BuildState::Succeeded,
+        head: Some(head.clone()),
+        merged,
+        completed_at: Some(now),
+        ..build
+    };
+    begin(house, spec, 3, ended).await;
+}
+
+/// Plays a build of the first revision, of which so many tasks have landed and the next one runs.
+async fn begin(
+    house: &House,
+    spec: SpecId,
+    landed: u32,
+    as_it_is: impl FnOnce(Build) -> Build,
+) -> BuildId {
     let revision = house.revision(spec, 1).await;
     let approval = SpecApproved {
         spec_id: spec,
@@ -27,22 +47,24 @@ async fn built(house: &House, spec: SpecId, head: CommitId, merged: Option<Commi
     };
     let id = BuildId(house.services.ids.next());
     let now = house.clock.now();
-    let build = Build {
-        state: BuildState::Succeeded,
-        head: Some(head.clone()),
-        merged,
-        ..Build::queued(id, &approval, CorrelationId(id.0), now)
-    };
+    let build = as_it_is(Build::queued(id, &approval, CorrelationId(id.0), now));
     let mut changes = ChangeSet::new();
     changes.insert(&build);
     for (number, block) in (1..).zip(revision.tasks.clone()) {
+        let done = number <= landed;
+        let next = number == landed + 1 && build.head.is_some();
         changes.insert(&Task {
-            state: TaskState::Complete,
-            commit: Some(head.clone()),
+            state: match (done, next) {
+                (true, _) => TaskState::Complete,
+                (_, true) => TaskState::Working,
+                _ => TaskState::Pending,
+            },
+            commit: build.head.clone().filter(|_| done),
             ..Task::planned(id, number, block)
         });
     }
     house.store().commit(changes).await.unwrap();
+    id
 }
 
 /// Returns the small plan with one task more, on a file that it makes.
@@ -100,4 +122,42 @@ async fn a_revision_is_planned_on_what_its_build_left_and_keeps_what_landed() {
         let price = record.price.clone().unwrap();
         assert!(price.basis.contains("each of 1 task"), "{}", price.basis);
     }
+}
+
+#[tokio::test]
+async fn a_revision_is_planned_on_what_stands_while_its_build_goes_on() {
+    let script = rule("task: revision-1", &small_plan("Pets"))
+        + &rule(
+            "task: revision-2, contains: ['## What Was Built of Revision 1', 'It goes on while you plan', '`T-003` working', 'src/ (2 files']",
+            &one_more(),
+        );
+    let house = House::new(&script).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let files = [("a", "T-001"), ("b", "T-002")];
+    let files =
+        files.map(|(name, task)| (format!("src/{name}.rs"), format!("// made by {task}\n")));
+    let head = house.commit_apart(&files, false).await;
+    let before = begin(&house, spec, 2, |build| Build {
+        state: BuildState::Running,
+        head: Some(head),
+        ..build
+    })
+    .await;
+    // One that waits for it has nothing yet.
+    house.clock.advance(Duration::from_secs(1));
+    begin(&house, spec, 0, |build| Build {
+        continues: Some(before),
+        ..build
+    })
+    .await;
+    specifications::revise(&house.person(), spec, &user("ann"), "It should bark.")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    let record = house.spec(spec).await;
+    assert_eq!(record.state, SpecState::Generated, "{:?}", record.reason);
+    assert_eq!(house.calls(), 2, "nothing was sent back");
+    let price = record.price.clone().unwrap();
+    assert!(price.basis.contains("each of 2 tasks"), "{}", price.basis);
 }

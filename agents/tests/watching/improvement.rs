@@ -26,7 +26,7 @@ use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptio
 use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates, types};
 
 /// A model that finds what a list of files cannot show.
-const FINDINGS: &str = r#"
+pub(crate) const FINDINGS: &str = r#"
 - agent: improvement
   idea: habits
   task: review
@@ -72,7 +72,7 @@ fn commit(repo: &Path, files: &[(&str, &str)]) -> CommitId {
 }
 
 pub(crate) struct Workshop {
-    house: House,
+    pub(crate) house: House,
     base: CommitId,
     head: CommitId,
     pub(crate) improvement: Improvement,
@@ -81,18 +81,21 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// A repository whose head adds a planned file and one that nobody planned.
     pub(crate) async fn open(script: &str) -> Self {
+        Self::open_with(script, &[]).await
+    }
+
+    /// As [`Workshop::open`], with more files in the head.
+    pub(crate) async fn open_with(script: &str, more: &[(&str, &str)]) -> Self {
         let house = House::open().await;
         let repo = house.directory.path().join("repo");
         std::fs::create_dir_all(&repo).unwrap();
         git(&repo, &["init", "-q", "-b", "main"]);
         let base = commit(&repo, &[("README.md", "# Habits\n")]);
-        let head = commit(
-            &repo,
-            &[
-                ("database/1.sql", "CREATE TABLE habits;\n"),
-                ("src/extra.rs", "\n"),
-            ],
-        );
+        let files = [
+            ("database/1.sql", "CREATE TABLE habits;\n"),
+            ("src/extra.rs", "\n"),
+        ];
+        let head = commit(&repo, &[&files[..], more].concat());
         let environment = Environment::from_pairs(std::env::vars_os());
         let options = LocalCloneOptions {
             user_repository: repo,
@@ -126,7 +129,7 @@ impl Workshop {
     }
 
     /// The build of one task that landed.
-    async fn built(&self, attempts: &[Attempt]) -> Task {
+    pub(crate) async fn built(&self, attempts: &[Attempt]) -> Task {
         let ended = noon() + TimeDelta::minutes(3);
         let build = Build {
             state: BuildState::Succeeded,
@@ -148,7 +151,7 @@ impl Workshop {
         task
     }
 
-    async fn review(&self) -> Vec<Payload> {
+    pub(crate) async fn review(&self) -> Vec<Payload> {
         self.house
             .give(&self.improvement, completed(BuildState::Succeeded))
             .await
@@ -188,7 +191,7 @@ impl Workshop {
             .record
     }
 
-    async fn only_review(&self) -> Review {
+    pub(crate) async fn only_review(&self) -> Review {
         let [review] = self.house.list::<Review>().await.try_into().unwrap();
         review
     }
@@ -198,7 +201,7 @@ fn migration() -> Task {
     task(1, "T-001", "database/1.sql", Action::Create)
 }
 
-fn landed(number: u128) -> Attempt {
+pub(crate) fn landed(number: u128) -> Attempt {
     Attempt {
         state: AttemptState::Landed,
         failure: None,

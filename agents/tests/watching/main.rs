@@ -8,3 +8,5 @@ mod improvement;
 mod monitor;
 #[cfg(test)]
 mod pm;
+#[cfg(test)]
+mod reading;

@@ -25,6 +25,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
         environment: environment.clone(),
         helper: helper().context("this program cannot start itself again")?,
         hidden: vec![state.path().to_owned()],
+        objects: None,
         limits: Limits::default(),
         egress: Egress::none(),
     });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ropewalk_config::Environment;
 use ropewalk_config::settings::{ModelPolicy, SandboxMode};
+use ropewalk_workspace::LocalClone;
 use ropewalk_workspace::sandbox::egress::{Egress, Internet, Upstream};
 use ropewalk_workspace::sandbox::{Limits, Sandbox, SandboxOptions, helper};
 
@@ -71,7 +72,8 @@ pub(crate) async fn sandbox_of(
     let options = SandboxOptions {
         environment: super::child_environment(environment),
         helper,
-        hidden: std::iter::once(state).chain(settings).collect(),
+        hidden: std::iter::once(state.clone()).chain(settings).collect(),
+        objects: Some(LocalClone::objects_below(&state)),
         limits: Limits::default(),
         egress,
     };

@@ -106,7 +106,7 @@ choices! {
     TaskFailedRepeatedly {
         /// Another round, with the words in its prompt.
         Guide = "guide",
-        /// Another round, which is told to take a different way.
+        /// The planner thinks the task through with the person, and changes the plan.
         Rethink = "rethink",
         /// The build goes on without it.
         Skip = "skip",

@@ -44,6 +44,10 @@ pub struct BuildSettings {
     pub check_cycles: bool,
     /// Model calls in one attempt.
     pub turns: u32,
+    /// Whether what is landed becomes one commit of the branch, unless a person says otherwise.
+    pub squash: bool,
+    /// Whether a landing leaves the folder of the idea out.
+    pub without_ideas: bool,
 }
 
 /// A package manager that a build may run, by command lines that no model writes.

@@ -47,7 +47,8 @@ impl Tool for Bash {
 
     fn description(&self) -> &'static str {
         "Runs a shell line in the root of the repository, for example to compile or test. Nothing of it lives on \
-         after it has ended. Change files with `write` and `edit`, not with this."
+         after it has ended. Change files with `write` and `edit`, not with this. Scratch files go to `$TMPDIR`. \
+         `git status`, `diff`, `log`, `show` and `blame` work; what git is told to change there is thrown away."
     }
 
     fn parameters(&self) -> Value {
@@ -72,6 +73,9 @@ impl Tool for Bash {
         let mut spec = CommandSpec::shell(&wanted.command, self.workbench.files().root())
             .with_timeout(Duration::from_secs(seconds.min(MOST_SECONDS)))
             .with_writable(self.workbench.files().root());
+        if let Some(scratch) = &self.workbench.options().scratch {
+            spec = spec.with_scratch(scratch);
+        }
         for (name, value) in &self.workbench.options().variables {
             // What is built lies beside the checkout, and so outlives a change of it.
             if name == "CARGO_TARGET_DIR" {

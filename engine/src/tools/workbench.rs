@@ -35,6 +35,8 @@ pub struct WorkbenchOptions {
     pub grants: Option<Arc<dyn FileGrants>>,
     /// Brings questions to a person; without it there is no `ask`.
     pub asker: Option<Arc<dyn Asker>>,
+    /// Where the commands of `bash` write down what is no part of the work; they find it by `TMPDIR`.
+    pub scratch: Option<PathBuf>,
     /// Keeps the full text of outputs that were cut; outside the slot.
     pub spill_directory: PathBuf,
 }
@@ -82,6 +84,7 @@ impl Workbench {
             variables: Vec::new(),
             grants: None,
             asker: None,
+            scratch: None,
             spill_directory,
         })
     }
@@ -274,6 +277,7 @@ pub(super) mod tests {
                 variables: vec![("ADDED".to_owned(), "yes".to_owned())],
                 grants,
                 asker: None,
+                scratch: None,
                 spill_directory: directory.path().join("spill"),
             })
             .unwrap();

@@ -276,6 +276,7 @@ pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
         variables: Vec::new(),
         grants: None,
         asker: None,
+        scratch: None,
         spill_directory: house.directory.path().join("spill"),
     })?)
 }

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::index::{Index, Likeness};
+use super::shown::REPOSITORY;
 use super::stamps::Stamps;
 use crate::right_of_way::RightOfWay;
 
@@ -22,7 +23,8 @@ pub(crate) struct Survey {
     pub(super) different: Vec<Vec<u8>>,
     /// Files of the index whose content has to be compared, with the blobs that they should be.
     pub(super) unsure: Vec<(Vec<u8>, String)>,
-    /// What the index does not name: files, and directories with all that is in them.
+    /// What the index does not name: files, and directories with all that is in them; not the repository that commands
+    /// are shown, which is part of no commit.
     pub(super) extra: Vec<Vec<u8>>,
 }
 
@@ -158,6 +160,9 @@ impl Walk<'_> {
         let length = path.len();
         for entry in fs::read_dir(self.tree.join(OsStr::from_bytes(&path)))? {
             let entry = entry?;
+            if length == 0 && entry.file_name() == REPOSITORY {
+                continue;
+            }
             path.truncate(length);
             path.extend_from_slice(entry.file_name().as_bytes());
             if !entry.file_type()?.is_dir() {

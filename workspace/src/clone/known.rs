@@ -1,10 +1,11 @@
 //! Remembers what can never change: the tree and the parents of a commit, and the difference of two trees.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_schemas::CommitId;
 
+use super::shown::Ground;
 use crate::ChangedFile;
 
 /// So many facts of a kind are kept; then they are forgotten together.
@@ -24,6 +25,7 @@ pub(super) struct Known {
 struct Facts {
     commits: HashMap<CommitId, Commit>,
     differences: HashMap<(CommitId, CommitId), Vec<ChangedFile>>,
+    grounds: HashMap<CommitId, Arc<Ground>>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,6 +89,25 @@ impl Known {
     /// Returns how two commits differ.
     pub(super) fn differing(&self, pair: &(CommitId, CommitId)) -> Option<Vec<ChangedFile>> {
         self.facts().differences.get(pair).cloned()
+    }
+
+    /// Returns what commands see below a base.
+    pub(super) fn ground(&self, base: &CommitId) -> Option<Arc<Ground>> {
+        self.facts().grounds.get(base).cloned()
+    }
+
+    /// Notes what commands see below a base.
+    pub(super) fn lay(&self, base: &CommitId, ground: &Arc<Ground>) {
+        let mut facts = self.facts();
+        if facts.grounds.len() >= MOST {
+            facts.grounds.clear();
+        }
+        facts.grounds.insert(base.clone(), Arc::clone(ground));
+    }
+
+    /// Forgets what commands see below bases, since tags may have moved.
+    pub(super) fn forget_grounds(&self) {
+        self.facts().grounds.clear();
     }
 
     fn facts(&self) -> MutexGuard<'_, Facts> {

@@ -93,12 +93,7 @@ impl LocalClone {
         }
     }
 
-    /// Shows what changed from `before` to `after`, commits or trees, bounded in size.
-    pub async fn diff(&self, before: &str, after: &str) -> Result<Diff, GitError> {
-        self.diff_of(before, after, &[]).await
-    }
-
-    /// Shows what changed in `paths` from `before` to `after`, bounded in size; no paths mean all.
+    /// Shows what changed in `paths` from `before` to `after`, commits or trees, bounded in size; no paths mean all.
     pub async fn diff_of(
         &self,
         before: &str,

@@ -18,6 +18,9 @@ pub(super) fn arguments(plan: &Plan, helper: &Path) -> Vec<OsString> {
         match mount {
             Mount::Read(place) => words.bind("--ro-bind", place, place),
             Mount::Write(place) => words.bind("--bind", place, place),
+            Mount::Show { from, at, writable } => {
+                words.bind(if *writable { "--bind" } else { "--ro-bind" }, from, at);
+            }
             Mount::Scratch(place) | Mount::Closed(place) => words.scratch(place),
             Mount::Hide(place) => words.bind("--ro-bind", Path::new("/dev/null"), place),
             Mount::Link { at, to } => words.bind("--symlink", to, at),

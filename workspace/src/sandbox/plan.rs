@@ -22,6 +22,8 @@ pub struct Reach {
     pub writable: Vec<PathBuf>,
     /// Says that it reaches the hosts of packages as well: for installs, and for nothing else.
     pub packages: bool,
+    /// A directory for what it writes down on the way, which it finds by `TMPDIR`.
+    pub scratch: Option<PathBuf>,
 }
 
 /// One thing in the tree that a command sees; later ones lie over earlier ones.
@@ -31,6 +33,15 @@ pub(crate) enum Mount {
     Read(PathBuf),
     /// What is there, to be changed.
     Write(PathBuf),
+    /// What lies elsewhere.
+    Show {
+        /// Where it lies.
+        from: PathBuf,
+        /// Where it is seen.
+        at: PathBuf,
+        /// Whether it may be changed.
+        writable: bool,
+    },
     /// An empty directory in memory, gone with the command.
     Scratch(PathBuf),
     /// An empty directory in which only what is laid over it is there, and nothing can be made.
@@ -67,7 +78,7 @@ impl Mount {
             | Self::Scratch(place)
             | Self::Closed(place)
             | Self::Hide(place) => place,
-            Self::Link { at, .. } => at,
+            Self::Link { at, .. } | Self::Show { at, .. } => at,
         }
     }
 }
@@ -124,10 +135,21 @@ impl Plan {
         self
     }
 
+    /// Shows it what lies elsewhere.
+    pub(crate) fn with_shown(mut self, shown: impl IntoIterator<Item = Mount>) -> Self {
+        self.mounts.extend(shown);
+        self
+    }
+
     /// Returns what may be changed and stays.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
         self.mounts.iter().filter_map(|mount| match mount {
-            Mount::Write(place) => Some(place.as_path()),
+            Mount::Write(place)
+            | Mount::Show {
+                at: place,
+                writable: true,
+                ..
+            } => Some(place.as_path()),
             _ => None,
         })
     }
@@ -196,6 +218,7 @@ mod tests {
         let reach = Reach {
             writable: paths(&["/opt/state/slots/1/tree"]),
             packages: false,
+            scratch: None,
         };
         let plan = Plan::new(Path::new("/srv"), &system, &hidden, &reach, LIMITS);
         assert_eq!(
@@ -235,6 +258,7 @@ mod tests {
             let reach = Reach {
                 writable: paths(&[tree]),
                 packages: false,
+                scratch: None,
             };
             let plan = Plan::new(Path::new(tree), &system, &paths(hidden), &reach, LIMITS);
             let closed: Vec<_> = plan.closed().collect();

@@ -77,7 +77,11 @@ fn within(under: &str, place: &Path) -> PathBuf {
 
 fn lay(entry: &Mount) -> io::Result<()> {
     let place = entry.place();
-    let (old, new) = (within(OLD, place), within(NEW, place));
+    let new = within(NEW, place);
+    let old = match entry {
+        Mount::Show { from, .. } => within(OLD, from),
+        _ => within(OLD, place),
+    };
     match entry {
         Mount::Link { to, .. } => symlink(to, new),
         Mount::Closed(_) => {
@@ -96,7 +100,7 @@ fn lay(entry: &Mount) -> io::Result<()> {
             )
         }
         Mount::Hide(_) => bind(&within(OLD, Path::new("/dev/null")), &new),
-        Mount::Read(_) | Mount::Write(_) => {
+        Mount::Read(_) | Mount::Write(_) | Mount::Show { .. } => {
             if old.is_dir() {
                 fs::create_dir_all(&new)?;
             } else {
@@ -158,7 +162,17 @@ fn seal(plan: &Plan) -> io::Result<()> {
             continue;
         };
         let top = plan::top(&plan.mounts, &shown);
-        if matches!(top, Some(Mount::Read(_) | Mount::Closed(_))) {
+        if matches!(
+            top,
+            Some(
+                Mount::Read(_)
+                    | Mount::Closed(_)
+                    | Mount::Show {
+                        writable: false,
+                        ..
+                    }
+            )
+        ) {
             remount(&place, flags)?;
         }
     }

@@ -7,7 +7,7 @@ use ropewalk_schemas::CommitId;
 
 use super::{SlotError, ceiling, replace};
 use crate::checkout::{Change, Checkout};
-use crate::{ChangedFile, GitError, LocalClone};
+use crate::{ChangedFile, GitError, History, LocalClone};
 
 /// The most checkouts that are read in at one time. They come into being as they are needed, the first free one first.
 const MOST_READERS: usize = 64;
@@ -94,6 +94,11 @@ impl CleanCheckout {
         self.checkout.move_to(commit).await?;
         std::fs::create_dir_all(&self.target).map_err(GitError::files(&self.target))?;
         Ok(())
+    }
+
+    /// Shows commands in the checkout `history` from now on.
+    pub async fn show(&mut self, history: History) -> Result<(), SlotError> {
+        Ok(self.checkout.show(history).await?)
     }
 
     /// Returns the commit that is checked out.

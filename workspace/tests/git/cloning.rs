@@ -132,7 +132,7 @@ async fn nothing_that_the_user_configured_runs() -> anyhow::Result<()> {
     let head = clone.default_branch_head().await?.commit;
     assert!(clone.user_is_dirty().await?);
     let next = commit(&clone, &head, "README.md", "four\n").await?;
-    clone.diff(head.as_str(), next.as_str()).await?;
+    clone.diff_of(head.as_str(), next.as_str(), &[]).await?;
     clone.publish("build/x", &next, None).await?;
     clone.fetch().await?;
     assert!(!fired.exists(), "{}", fs::read_to_string(&fired)?);
@@ -218,7 +218,7 @@ async fn a_long_difference_is_cut() -> anyhow::Result<()> {
         &"a line of text\n".repeat(100_000),
     )
     .await?;
-    let diff = clone.diff(head.as_str(), next.as_str()).await?;
+    let diff = clone.diff_of(head.as_str(), next.as_str(), &[]).await?;
     assert!(diff.truncated && diff.text.len() < 300 * 1024);
     assert!(diff.text.starts_with("diff --git"));
     Ok(())

@@ -7,6 +7,7 @@ mod paths;
 mod publishing;
 mod quarantine;
 mod secrets;
+mod showing;
 mod slots;
 mod stepping;
 mod world;

@@ -116,9 +116,14 @@ impl Ground {
 
     /// Runs a command confined.
     pub(crate) async fn run(&self, way: Way, spec: &CommandSpec) -> anyhow::Result<CommandOutput> {
-        let runner = CommandRunner::new(self.environment.clone());
-        let runner = runner.confined(Some(self.sandbox(way).await?));
+        let runner = self.runner(way).await?;
         Ok(runner.run(spec, &CancellationToken::new()).await?)
+    }
+
+    /// Returns what runs commands confined.
+    pub(crate) async fn runner(&self, way: Way) -> anyhow::Result<CommandRunner> {
+        let runner = CommandRunner::new(self.environment.clone());
+        Ok(runner.confined(Some(self.sandbox(way).await?)))
     }
 
     pub(crate) async fn sandbox(&self, way: Way) -> anyhow::Result<Sandbox> {
@@ -138,6 +143,7 @@ impl Ground {
             environment: self.environment.clone(),
             helper,
             hidden: vec![self.place("state")],
+            objects: Some(self.place("state/repository.git/objects")),
             limits: LIMITS,
             egress: self.egress.clone(),
         };

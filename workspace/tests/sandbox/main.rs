@@ -10,3 +10,5 @@ mod ground;
 mod hosts;
 #[cfg(test)]
 mod life;
+#[cfg(test)]
+mod shown;

@@ -1,110 +1,88 @@
-//! Goes on from an earlier build when its specification was amended: what the change does not touch stays.
+//! Ends an earlier build in favour of an amended specification. What runs and is asked for as before goes on to its end,
+//! and the new build waits for it; what the change touches ends at once, with its work kept.
 
-use std::collections::HashMap;
-
-use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::TaskId;
-use ropewalk_schemas::amendment::{carried, touched};
-use ropewalk_schemas::attempt::{Evidence, Verdict};
+use ropewalk_schemas::amendment::{is_given_up, touched};
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::specification::Revision;
-use ropewalk_schemas::task::Task;
-use ropewalk_store::{ChangeSet, Query, Versioned, revision_key};
+use ropewalk_store::{ChangeSet, Versioned, revision_key};
 use tracing::info;
 
 use crate::Shared;
 use crate::ask;
 use crate::context::Plan;
+use crate::decide::counts::is_active;
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::machine::build::Input;
+use crate::machine::{build, task};
 
-/// Ends the earlier build in favour of `build`, and returns its landed tasks that the new revision asks for unchanged.
+/// Ends the newest of the earlier builds in favour of `build`, which takes over what landed as soon as nothing of them
+/// runs any more.
 pub(super) async fn take_over(
     shared: &Shared,
     context: &Context,
     changes: &mut ChangeSet,
-    before: &Versioned<Build>,
+    earlier: &[Versioned<Build>],
     build: &mut Build,
     revision: &Revision,
-) -> Result<HashMap<TaskId, Task>, BuilderError> {
-    let Some(plan) = Plan::load(&context.store, before.id).await? else {
-        return Ok(HashMap::new());
+) -> Result<(), BuilderError> {
+    let Some(before) = earlier.last() else {
+        return Ok(());
     };
     build.continues = Some(before.id);
     // The work that is kept still stands on theirs.
-    build.follows.clone_from(&plan.build.follows);
-    let input = Input::Amend {
+    build.follows.clone_from(&before.follows);
+    let input = build::Input::Amend {
         by: build.id,
         revision: revision.number,
     };
-    let scene = Scene::new(shared, context, &plan.build);
+    let scene = Scene::new(shared, context, before);
     let ended = scene.build(changes, input).await?;
-    changes.update(&plan.build, &ended);
+    changes.update(before, &ended);
     ask::supersede_all(context, changes, before.id, "a later revision is built").await?;
-    let tasks = plan.records();
+    // One that gave way already may still run, for a build that never began.
+    for one in earlier.iter().filter(|one| one.completed_at.is_none()) {
+        if end_touched(shared, context, changes, one, revision).await? {
+            build.reason = Some(format!(
+                "begins when what still runs of build `{}` has ended",
+                one.id
+            ));
+        }
+    }
+    info!(build.id = %build.id, "build `{}` goes on from build `{}`", build.id, before.id);
+    Ok(())
+}
+
+/// Ends what runs of a build and is asked for otherwise by `revision`; returns whether something goes on.
+async fn end_touched(
+    shared: &Shared,
+    context: &Context,
+    changes: &mut ChangeSet,
+    before: &Versioned<Build>,
+    revision: &Revision,
+) -> Result<bool, BuilderError> {
+    let Some(plan) = Plan::load(&context.store, before.id).await? else {
+        return Ok(false);
+    };
     let key = revision_key(before.spec, before.revision);
     let earlier = context.store.get::<Revision>(&key).await?;
     let touched = earlier
         .map(|earlier| touched(&earlier.document, &revision.document))
         .unwrap_or_default();
-    let kept: HashMap<TaskId, Task> = revision
-        .tasks
-        .iter()
-        .filter_map(|block| carried(block, &tasks, &touched))
-        .map(|task| (task.id.clone(), task.clone()))
-        .collect();
-    carry_evidence(context, changes, before, build, &kept).await?;
-    carry_ownership(context, changes, before, build).await?;
-    info!(build.id = %build.id, "build `{}` keeps {} of {} tasks of build `{}`",
-        build.id, kept.len(), tasks.len(), before.id);
-    Ok(kept)
-}
-
-/// What was seen of carried work is seen for the new build too, so that each of its tasks shows its evidence.
-async fn carry_evidence(
-    context: &Context,
-    changes: &mut ChangeSet,
-    before: &Build,
-    build: &Build,
-    kept: &HashMap<TaskId, Task>,
-) -> Result<(), BuilderError> {
-    let query = Query::new()
-        .equal("build", before.id.to_string())
-        .equal("verdict", "passed");
-    for seen in context.store.list::<Evidence>(query).await? {
-        let task = seen.task.as_ref().and_then(|task| kept.get(task));
-        let landed = task.is_some_and(|task| {
-            task.commit
-                .as_ref()
-                .is_none_or(|commit| *commit == seen.commit)
-        });
-        if landed && seen.verdict == Verdict::Passed {
-            changes.put(&Evidence {
-                build: build.id,
-                ..seen.record.clone()
-            });
+    let scene = Scene::new(shared, context, before);
+    let mut goes_on = false;
+    for row in plan.tasks.iter().filter(|row| is_active(row.state)) {
+        if is_given_up(&revision.tasks, row, &touched) {
+            let why = format!("revision {} asks for something else", revision.number);
+            let after = scene
+                .task(changes, row, task::Input::Interrupt { why })
+                .await?;
+            changes.update(row, &after);
+        } else {
+            // One that ends meanwhile may have landed: that is looked at again.
+            changes.require(row);
+            goes_on = true;
         }
     }
-    Ok(())
-}
-
-async fn carry_ownership(
-    context: &Context,
-    changes: &mut ChangeSet,
-    before: &Build,
-    build: &Build,
-) -> Result<(), BuilderError> {
-    let owned = ownership::owned_by(&context.store, before.id).await?;
-    // What ended with a merge stays ended: whoever changes such a file next takes it anew.
-    for owned in owned.iter().filter(|owned| !owned.ended) {
-        let after = Ownership {
-            build: build.id,
-            ..owned.record.clone()
-        };
-        changes.update(owned, &after);
-    }
-    Ok(())
+    Ok(goes_on)
 }

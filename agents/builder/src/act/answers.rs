@@ -25,9 +25,6 @@ use crate::machine::build::{self, STOP_REQUESTED};
 use crate::machine::task::Input;
 use crate::scheduler::verdicts;
 
-/// What the next attempt is told of a task whose approach a person wants to be thought through anew.
-const RETHINK: &str = "The approach so far does not work. Read what failed, think it through anew and take a different one.";
-
 /// What the next attempt is told of a task whose change of protected files was refused.
 const KEEP: &str = "A person refused the change that was asked about: the tests, gate and CI files stay as they are.";
 
@@ -136,8 +133,9 @@ impl Fate {
             Some(TaskFailedRepeatedly::Leave) => Self::Leave {
                 told: format!("left failed by {by}"),
             },
-            Some(TaskFailedRepeatedly::Rethink) => Self::Retry {
-                guidance: Some(RETHINK.to_owned()),
+            // The planner does, and what comes of it is a revision.
+            Some(TaskFailedRepeatedly::Rethink) => Self::Leave {
+                told: format!("{by} thinks it through with the planner"),
             },
             Some(TaskFailedRepeatedly::Guide) => guided(),
             None => unclear(),

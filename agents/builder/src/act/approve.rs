@@ -1,7 +1,5 @@
 //! Begins a build of exactly what was approved.
 
-use std::collections::HashMap;
-
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
@@ -15,7 +13,6 @@ use tracing::info;
 use super::amend;
 use crate::Shared;
 use crate::error::BuilderError;
-use crate::machine::task::{Input, apply};
 
 /// Lays down the build and its tasks; a second approval of the same revision begins nothing, and that of a later one
 /// goes on from what the earlier one built.
@@ -46,27 +43,18 @@ pub(super) async fn approved(
     }
     let revision = approved_revision(context, approval).await?;
     let mut build = build(context, approval);
-    let mut carried = match earlier.last() {
-        Some(before) => {
-            amend::take_over(shared, context, &mut changes, before, &mut build, &revision).await?
-        }
-        None => HashMap::new(),
-    };
+    amend::take_over(
+        shared,
+        context,
+        &mut changes,
+        &earlier,
+        &mut build,
+        &revision,
+    )
+    .await?;
     changes.insert(&build);
     for (position, block) in revision.tasks.into_iter().enumerate() {
-        let done = carried.remove(&block.id);
-        let fresh = task(build.id, position, block);
-        changes.insert(&match done {
-            Some(done) => {
-                let input = Input::Carry {
-                    commit: done.commit,
-                    at: done.completed_at.unwrap_or_else(|| context.now()),
-                    attempts: done.attempts,
-                };
-                apply(&fresh, input, context.now())?.0
-            }
-            None => fresh,
-        });
+        changes.insert(&task(build.id, position, block));
     }
     Ok(changes)
 }

@@ -1,12 +1,14 @@
 //! Moves work between a slot and a commit: the candidate that an attempt makes, and kept work that it goes on from.
 
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::{Action, Task};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath};
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Rebase, Slot, Snapshot};
 use tracing::info;
 
 use super::report::Report;
+use super::rows::Rows;
 use super::work::Work;
 use crate::error::BuilderError;
 use ropewalk_gate::output::bounded;
@@ -29,9 +31,10 @@ pub(super) async fn propose(
     let said = report.summary.as_deref();
     let message = message(&work.claim.task, work.claim.attempt.build, said);
     let now = work.context.now();
+    let was_told = knows_of_strays(work).await?;
     let take = |file: &ChangedFile| {
         let sorted = scope::sort(std::slice::from_ref(file), allowed);
-        sorted.products.is_empty()
+        sorted.products.is_empty() && !(was_told && is_stray(file, allowed))
     };
     failpoint!("build.preserve.before");
     let snapshot = slot.snapshot(&message, now, &take).await?;
@@ -42,6 +45,23 @@ pub(super) async fn propose(
     let withheld = snapshot.withheld.into_iter();
     report.withheld = withheld.map(|file| file.path).collect();
     Ok(snapshot.commit)
+}
+
+/// Says whether the agent was told in this round that it left files behind that it was not to touch: then new ones are
+/// left out, since nothing that stands in the repository is changed by them.
+async fn knows_of_strays(work: &Work<'_>) -> Result<bool, BuilderError> {
+    let rows = work.rows().await?;
+    let told = |rows: Rows| {
+        let mut failures = rows.task.failures.iter();
+        failures.any(|failure| failure.class == FailureClass::OutOfScope)
+    };
+    Ok(rows.is_some_and(told))
+}
+
+/// Says that a file is new and nobody was to make it.
+fn is_stray(file: &ChangedFile, allowed: &[RepoPath]) -> bool {
+    let sorted = scope::sort(std::slice::from_ref(file), allowed);
+    file.kind == ChangeKind::Added && !sorted.outside.is_empty()
 }
 
 /// Says which files of the task a commit does not take, and why: whoever is only told that nothing changed looks in vain.
@@ -63,6 +83,11 @@ async fn unkept(
         .filter(|file| !changed(file))
         .collect();
     let ignored = slot.ignored(&unseen).await?;
+    let strays = snapshot.left_out.iter();
+    lines.extend(strays.filter(|file| is_stray(file, allowed)).map(|file| {
+        let path = &file.path;
+        format!("`{path}` is in no commit: it is no file of this task, and `request_file` was not called for it")
+    }));
     lines.extend(
         ignored.iter().map(|path| {
             format!("`{path}` is in no commit: a line of a `.gitignore` leaves it out")

@@ -4,7 +4,7 @@
 //! follows, so that the other one is merged first.
 
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
-use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::build::{Build, Followed};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, CommitError};
 use ropewalk_workspace::{CommitMessage, Merge, PreserveKey};
@@ -51,7 +51,7 @@ async fn one(work: &Work<'_>, followed: &Followed) -> Result<Joined, BuilderErro
         let Some(rows) = work.rows().await? else {
             return lost("the task was taken away".to_owned());
         };
-        if rows.build.state != BuildState::Running {
+        if !rows.build.lets_land() {
             return lost(format!("the build is {}", rows.build.state));
         }
         let Some(head) = rows.build.head.clone() else {

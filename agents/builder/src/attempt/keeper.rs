@@ -32,7 +32,7 @@ async fn look(work: &Work<'_>) -> Result<Option<String>, BuilderError> {
     let Some(rows) = work.rows().await? else {
         return Ok(Some("the task was taken away".to_owned()));
     };
-    if rows.build.state == BuildState::Stopped {
+    if rows.build.state == BuildState::Stopped && !rows.build.gives_way() {
         return Ok(Some("the build was stopped".to_owned()));
     }
     let mut renewal = ChangeSet::new();

@@ -2,7 +2,7 @@
 
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Evidence, FailureClass, Verdict};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::TaskCompleted;
 use ropewalk_schemas::task::{Action, ChangeRequestState, Task};
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
@@ -48,7 +48,7 @@ pub(crate) async fn land(
         let Some(rows) = work.rows().await? else {
             return Ok(Some(lost("the task was taken away")));
         };
-        if rows.build.state != BuildState::Running {
+        if !rows.build.lets_land() {
             return Ok(Some(lost(&format!("the build is {}", rows.build.state))));
         }
         let Some(head) = rows.build.head.clone() else {

@@ -228,6 +228,7 @@ mod tests {
             task: None,
             attempt: None,
             commit: "1".repeat(40).parse().unwrap(),
+            history: None,
             tree: String::new(),
             verdict,
             class: None,

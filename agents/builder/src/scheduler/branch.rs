@@ -121,6 +121,7 @@ async fn merge(
         build: id,
         into: None,
         push: None,
+        shape: shared.options.landing,
         by: by.to_owned(),
     };
     // A landing is written down at once and not with the end of the wish: whatever changes while the gate runs, what

@@ -1,10 +1,11 @@
 //! Lays the ground of a build: base, branch, the idea folder as its first commit.
 
+mod carrying;
 mod folder;
 
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, Followed};
 use ropewalk_schemas::payload::BuildStarted;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
@@ -31,6 +32,9 @@ pub(crate) async fn prime(
             return Ok(Some(()));
         };
         let context = of_build(context, &build);
+        if carrying::waits(shared, &context, &build).await? {
+            return Ok(Some(()));
+        }
         match build.state {
             BuildState::Queued => {
                 let (priming, _) = apply(&build, Input::Prime, context.now())?;
@@ -40,6 +44,7 @@ pub(crate) async fn prime(
                 return Ok(None);
             }
             BuildState::Priming | BuildState::Running if build.head.is_none() => {
+                carrying::carry(shared, &context, &build).await?;
                 match lay(shared, &context, &build).await {
                     Ok(ground) => begin(shared, &context, &build, ground).await?,
                     Err(error) if is_lasting(&error) => {
@@ -66,6 +71,8 @@ struct Ground {
     head: CommitId,
     /// Where the branch is already, when it goes on from an earlier build.
     published: Option<CommitId>,
+    /// The builds whose work is in it.
+    follows: Vec<Followed>,
 }
 
 async fn lay(shared: &Shared, context: &Context, build: &Build) -> Result<Ground, BuilderError> {
@@ -85,6 +92,7 @@ async fn lay(shared: &Shared, context: &Context, build: &Build) -> Result<Ground
         base,
         head,
         published: None,
+        follows: build.follows.clone(),
     })
 }
 
@@ -94,10 +102,7 @@ async fn go_on(
     context: &Context,
     build: &Build,
 ) -> Result<Option<Ground>, BuilderError> {
-    let Some(before) = build.continues else {
-        return Ok(None);
-    };
-    let before = context::build(&context.store, before).await?;
+    let before = context::forerunners(&context.store, build).await?.pop();
     let Some(before) = before.filter(|before| before.merged.is_none()) else {
         return Ok(None);
     };
@@ -113,6 +118,8 @@ async fn go_on(
         base,
         head,
         published: before.published.clone(),
+        // What ran when it gave way may have joined more.
+        follows: before.follows.clone(),
     }))
 }
 
@@ -183,6 +190,7 @@ async fn begin(
     running.base = Some(ground.base);
     running.head = Some(ground.head);
     running.published = ground.published;
+    running.follows = ground.follows;
     running.started_at = Some(context.now());
     let mut changes = ChangeSet::new();
     let started = context.event(

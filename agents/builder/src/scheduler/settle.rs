@@ -185,6 +185,10 @@ async fn take(
             told: format!("{reason}{}", ended_by_stop(tasks)),
         },
         Step::Conclude => {
+            if build.continued_by.is_some() {
+                let why = "a later revision is built";
+                ask::supersede_all(context, changes, build.id, why).await?;
+            }
             let input = build::Input::Conclude;
             return complete(shared, context, changes, &build, tasks, input).await;
         }

@@ -7,6 +7,7 @@ mod evidence;
 mod failures;
 mod gate;
 mod gate_rules;
+mod history;
 mod installs;
 mod liars;
 mod mending;

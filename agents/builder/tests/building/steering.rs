@@ -4,6 +4,7 @@ mod amending;
 mod consent;
 mod control;
 mod giving_up;
+mod meanwhile;
 mod milestones;
 mod people;
 mod reopening;

@@ -15,7 +15,7 @@ use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason, StopCause};
 use ropewalk_schemas::task::{KeptWork, TaskState};
 use ropewalk_schemas::wait::Resource;
-use ropewalk_schemas::{AttemptId, CommitId, ComponentName, QuestionId, RepoPath};
+use ropewalk_schemas::{AttemptId, BuildId, CommitId, ComponentName, QuestionId, RepoPath};
 
 use crate::samples;
 use crate::world::{About, World};
@@ -276,6 +276,9 @@ fn answered(world: &mut World, question: QuestionId, choice: u32) -> String {
     let Some(about) = world.questions.remove(&question) else {
         return "it is closed".to_owned();
     };
+    if world.build.continued_by.is_some() {
+        return "a later revision goes on".to_owned();
+    }
     let told = format!("{about:?} is answered by choice {choice}");
     let by = "ada".to_owned();
     match about {
@@ -370,6 +373,9 @@ fn stop(world: &mut World) {
 
 /// A word of a person or of PM about a task; what cannot be is refused, and changes nothing.
 fn verb(world: &mut World, chance: &mut StdRng) -> String {
+    if world.build.continued_by.is_some() {
+        return "a later revision goes on".to_owned();
+    }
     let place = chance.random_range(0..world.tasks.len());
     let (by, why) = ("ada".to_owned(), "no need".to_owned());
     let (input, revive) = match chance.random_range(0..8) {
@@ -394,7 +400,8 @@ fn verb(world: &mut World, chance: &mut StdRng) -> String {
 
 /// A word of a person about the build.
 fn steer(world: &mut World, chance: &mut StdRng) -> String {
-    match chance.random_range(0..4) {
+    match chance.random_range(0..8) {
+        7 => amend(world, chance),
         0 => {
             let told = "pause".to_owned();
             drop(world.build(build::Input::Pause { told }));
@@ -409,6 +416,26 @@ fn steer(world: &mut World, chance: &mut StdRng) -> String {
             "a resumption is wanted".to_owned()
         }
     }
+}
+
+/// A later revision takes over: what it touches ends, and the rest goes on to its end.
+fn amend(world: &mut World, chance: &mut StdRng) -> String {
+    let by = BuildId(uuid::Uuid::nil());
+    if chance.random_bool(0.7)
+        || world
+            .build(build::Input::Amend { by, revision: 2 })
+            .is_err()
+    {
+        return "nothing is amended".to_owned();
+    }
+    world.questions.clear();
+    for place in 0..world.tasks.len() {
+        if matches!(world.state(place), State::Running { .. }) && chance.random() {
+            let why = "the revision asks for something else".to_owned();
+            world.task(place, Input::Interrupt { why }).unwrap();
+        }
+    }
+    "a later revision is built".to_owned()
 }
 
 fn resume(world: &mut World) {

@@ -11,7 +11,7 @@ use ropewalk_builder::decide::readiness::edges;
 use ropewalk_builder::decide::step::{self, Step, StopLimits};
 use ropewalk_builder::machine::task::{Input, State};
 use ropewalk_builder::machine::{self, Ask, Effect, Illegal, build};
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, QuestionId};
@@ -204,7 +204,7 @@ impl World {
 
     /// Ends the attempts that the store knows as running no more, as the scheduler does after each commit.
     fn end_unwanted(&mut self) {
-        let stopped = matches!(build::State::of(&self.build), build::State::Stopped { .. });
+        let stopped = self.build.state == BuildState::Stopped && !self.build.gives_way();
         for attempt in self.running.clone() {
             let place = self.attempts.get(&attempt).copied();
             if place.is_none() || stopped {

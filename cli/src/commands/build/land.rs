@@ -1,6 +1,7 @@
 //! Verb `build land`: brings the branch of a finished build into another branch, and sends that on.
 
 use clap::Args;
+use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandRequest, Landed, Way};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
@@ -23,9 +24,15 @@ pub struct Land {
     /// Sends what was landed on as that branch: to a remote of the repository on this machine, or to a directory.
     #[arg(long, value_name = "REMOTE")]
     push: Option<String>,
+    /// Makes one commit of the work; `build.squash` makes it always so.
+    #[arg(long)]
+    squash: bool,
+    /// Leaves the folder of the idea out; `build.without_ideas` leaves it out always.
+    #[arg(long)]
+    without_ideas: bool,
     /// Lands nothing yet: a task of the build resolves the conflicts with the branch that it began from, and you are
     /// asked again.
-    #[arg(long, conflicts_with_all = ["into", "push"])]
+    #[arg(long, conflicts_with_all = ["into", "push", "squash", "without_ideas"])]
     resolve: bool,
 }
 
@@ -70,6 +77,10 @@ impl Land {
             build: build.id,
             into: self.into,
             push: self.push.clone(),
+            shape: Shape {
+                squash: self.squash,
+                without_ideas: self.without_ideas,
+            },
             by: person.name.to_string(),
         };
         let worker = wiring::lander(&desk.project, &app.environment).await?;
@@ -107,6 +118,7 @@ fn human(done: &Done) -> String {
     let how = match done.way {
         Way::FastForward => "moved on to it",
         Way::Merge => "joined with it in a merge commit that passed the gate",
+        Way::Squash => "has all of it in one commit",
         Way::Contained => "has it",
     };
     let pushed = done

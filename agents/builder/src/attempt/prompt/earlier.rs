@@ -26,7 +26,7 @@ pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<Earlier>,
         };
         let clone = &work.shared.clone;
         let difference = clone
-            .diff(earlier.base.as_str(), candidate.as_str())
+            .diff_of(earlier.base.as_str(), candidate.as_str(), &[])
             .await?;
         if !difference.text.trim().is_empty() {
             return Ok(Some(Earlier {

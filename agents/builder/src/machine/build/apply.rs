@@ -141,7 +141,7 @@ impl Transition {
 
     /// Ends it for good; what had ended before ends no second time.
     fn abandon(&mut self, told: String) -> Arm {
-        if self.is_over_for_good() {
+        if self.is_over_for_good() && !self.build.gives_way() {
             return self.refuse(&Input::Abandon { told });
         }
         let at = self.build.completed_at;

@@ -56,6 +56,7 @@ pub fn apply(
         | Input::Deny { .. }
         | Input::LayDown => transition.resources(input),
         Input::Carry { .. }
+        | Input::TakeUp { .. }
         | Input::Allow { .. }
         | Input::Forbid { .. }
         | Input::Recheck

@@ -26,6 +26,11 @@ pub enum Input {
         /// How many attempts that took.
         attempts: u32,
     },
+    /// An earlier build has begun it.
+    TakeUp {
+        /// What was made so far.
+        work: CommitId,
+    },
     /// A loop takes it, with its files.
     Claim {
         /// The attempt that begins.
@@ -187,7 +192,7 @@ impl Input {
     pub(super) const fn wish(&self) -> &'static str {
         match self {
             Self::Edges(_) => "follow the tasks that it needs",
-            Self::Carry { .. } => "be taken over",
+            Self::Carry { .. } | Self::TakeUp { .. } => "be taken over",
             Self::Claim { .. } => "be claimed",
             Self::Obstruct { .. } => "begin to wait for files",
             Self::Await { .. } | Self::Progress | Self::Extend | Self::Refrain | Self::Reach(_) => {

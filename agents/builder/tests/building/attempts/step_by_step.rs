@@ -64,7 +64,7 @@ impl Stage {
     async fn approve(&self, open: &Open) -> SpecId {
         let at = self.gate.path().display();
         let command = format!(
-            "pwd > {at}/where; find . -type f > {at}/saw; touch {at}/arrived; \
+            "pwd > {at}/where; find . -type f ! -path './.git/*' > {at}/saw; touch {at}/arrived; \
              while [ ! -e {at}/go ]; do sleep 0.02; done; grep -q help utils/helper"
         );
         let plan = json!([{
@@ -327,7 +327,7 @@ async fn one_task_goes_through_every_step_in_order_and_keeps_its_lock_until_it_h
 /// Lists the files of a slot.
 fn files_of(tree: &Path) -> Vec<String> {
     let listed = std::process::Command::new("find")
-        .args([".", "-type", "f"])
+        .args([".", "-type", "f", "!", "-path", "./.git/*"])
         .current_dir(tree)
         .output()
         .unwrap();

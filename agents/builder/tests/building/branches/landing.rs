@@ -1,8 +1,9 @@
 //! Landing a build in a branch of the user: after the builds that it builds on, and checked once.
 
+use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandError, LandRequest, Way};
 use ropewalk_schemas::build::{Build, BuildState, Followed};
-use ropewalk_schemas::{BuildId, SpecId};
+use ropewalk_schemas::{BuildId, CommitId, SpecId};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, Open, writes};
@@ -27,6 +28,7 @@ fn by_ada(build: BuildId) -> LandRequest {
         build,
         into: None,
         push: None,
+        shape: Shape::default(),
         by: "ada".to_owned(),
     }
 }
@@ -131,5 +133,97 @@ async fn what_the_gate_saw_of_a_merge_is_kept_though_the_build_changed_meanwhile
         seen.iter().any(|seen| seen.commit == merge),
         "the merge was seen by the gate"
     );
+    open.close().await;
+}
+
+/// Lands a build of two tasks in a shape, where `main` went on meanwhile if that is wanted.
+async fn shaped(shape: Shape, moved: bool) -> (House, Open, Build, Way) {
+    let house = House::new(&three_files());
+    let open = house.open().await;
+    let mut plan = create("T-1", "a.txt");
+    plan.as_array_mut()
+        .unwrap()
+        .extend(create("T-2", "b.txt").as_array().unwrap().clone());
+    let (_, build) = built(&open, plan).await;
+    if moved {
+        std::fs::write(house.repo().join("other.txt"), "other\n").unwrap();
+        open.git(&["add", "."]);
+        open.git(&["commit", "-q", "-m", "other work"]);
+    }
+    let request = LandRequest {
+        shape,
+        ..by_ada(build.id)
+    };
+    let landed = house.lander().await.land(&open.context, &request).await;
+    let way = landed.unwrap().way;
+    (house, open, build, way)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_squashed_landing_is_one_commit_of_all_tasks() {
+    for moved in [false, true] {
+        let shape = Shape {
+            squash: true,
+            ..Shape::default()
+        };
+        let (_house, open, build, way) = shaped(shape, moved).await;
+        assert_eq!(way, Way::Squash);
+        let log = open.git(&["log", "--format=%s", "main"]);
+        assert_eq!(log.lines().next(), Some("habits: land the build"));
+        assert_eq!(log.lines().count(), 2 + usize::from(moved), "{log}");
+        let message = open.git(&["log", "-1", "--format=%B", "main"]);
+        assert!(message.contains("- T-1: a.txt\n- T-2: b.txt"), "{message}");
+        assert!(message.contains(&build.id.to_string()));
+        for file in ["a.txt", "b.txt", "ideas/habits/README.md"] {
+            open.git(&["cat-file", "-e", &format!("main:{file}")]);
+        }
+        let checked = open.evidence(build.id).await;
+        let main = open.git(&["rev-parse", "main"]);
+        let seen = checked.iter().any(|seen| seen.commit.as_str() == main);
+        assert_eq!(seen, moved, "only what no gate has seen is checked");
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_landing_without_ideas_leaves_their_folder_out_and_is_seen_by_the_gate() {
+    for squash in [false, true] {
+        let shape = Shape {
+            squash,
+            without_ideas: true,
+        };
+        let (_house, open, build, way) = shaped(shape, false).await;
+        assert_eq!(way, if squash { Way::Squash } else { Way::Merge });
+        let files = open.git(&["ls-tree", "-r", "--name-only", "main"]);
+        assert_eq!(files, "CLAUDE.md\nREADME.md\na.txt\nb.txt");
+        let main = open.git(&["rev-parse", "main"]);
+        let checked = open.evidence(build.id).await;
+        assert!(checked.iter().any(|seen| seen.commit.as_str() == main));
+        let row = open
+            .services
+            .store
+            .get::<Build>(&build.id.to_string())
+            .await;
+        let merged = row.unwrap().and_then(|row| row.record.merged);
+        assert_eq!(merged.as_ref().map(CommitId::as_str), Some(main.as_str()));
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_answer_to_land_takes_the_shape_of_the_configuration() {
+    let house = House::new(&three_files()).with(|options| {
+        options.landing = Shape {
+            squash: true,
+            without_ideas: true,
+        };
+    });
+    let open = house.open().await;
+    let (spec, _) = built(&open, create("T-1", "a.txt")).await;
+    open.answer_about_build("merge").await;
+    open.until(spec, |build, _| build.merged.is_some()).await;
+    let files = open.git(&["ls-tree", "-r", "--name-only", "main"]);
+    assert_eq!(files, "CLAUDE.md\nREADME.md\na.txt");
+    assert_eq!(open.git(&["rev-list", "--count", "main"]), "2");
     open.close().await;
 }

@@ -1,5 +1,6 @@
 //! A task of the build resolves what stands against landing it.
 
+use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandError, LandRequest, wish_to_resolve};
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -125,6 +126,7 @@ async fn a_verb_that_meets_a_conflict_offers_the_same() {
         build: build.id,
         into: None,
         push: None,
+        shape: Shape::default(),
         by: "ada".to_owned(),
     };
     let refused = lander.land(&open.context, &request).await.unwrap_err();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandRequest, Way};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::WaitReason;
@@ -42,6 +43,7 @@ async fn two_checks_of_one_build_leave_each_others_products_alone() {
         build: build.id,
         into: Some(branch.to_owned()),
         push: None,
+        shape: Shape::default(),
         by: "ada".to_owned(),
     };
     let (main, stable) = (into("main"), into("stable"));

@@ -32,6 +32,11 @@ fn plan(second: &str) -> Value {
 
 /// Stores and approves the second revision of a specification.
 async fn amend(open: &Open, spec: SpecId, tasks: Value) {
+    amend_as(open, spec, 2, tasks).await;
+}
+
+/// Stores and approves a later revision of a specification.
+pub(super) async fn amend_as(open: &Open, spec: SpecId, number: u32, tasks: Value) {
     let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
     let text = Document {
         title: "Habits".to_owned(),
@@ -41,7 +46,7 @@ async fn amend(open: &Open, spec: SpecId, tasks: Value) {
     let mut changes = ChangeSet::new();
     changes.insert(&Revision {
         spec,
-        number: 2,
+        number,
         hash: hash.clone(),
         document: text,
         tasks,
@@ -55,7 +60,7 @@ async fn amend(open: &Open, spec: SpecId, tasks: Value) {
             spec_id: spec,
             idea_slug: Slug::parse("habits").unwrap(),
             user_slug: UserSlug::parse("ada").unwrap(),
-            revision: 2,
+            revision: number,
             hash,
             approved_by: UserSlug::parse("ada").unwrap(),
             priority: Priority::DEFAULT,

@@ -259,7 +259,7 @@ async fn another_round_sees_what_failed_before_and_is_counted_with_it() {
     let spec = open.approve(of_two()).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
-    open.answer("T-2", "rethink").await;
+    open.answer("T-2", "guide: take a different one").await;
     open.until(spec, |build, tasks| {
         build.state == BuildState::Paused && tasks[1].attempts == 6
     })

@@ -6,6 +6,9 @@ use super::{Arm, Blocker, On, State, Transition};
 use crate::machine::Effect;
 use crate::machine::task::Input;
 
+/// What the next attempt is told of work that was begun before the specification was amended.
+const BEGUN: &str = "The specification was amended. What was made before that lies in your checkout, as far as it still \
+                     fits: keep what serves this task as it stands now.";
 /// So many failures of earlier rounds are kept with a task.
 const EARLIER_FAILURES: usize = 12;
 
@@ -23,6 +26,10 @@ impl Transition {
             ) => {
                 self.go(State::Complete { commit, at }, None);
                 self.task.attempts = attempts;
+            }
+            (State::Pending, Input::TakeUp { work }) => {
+                self.task.resume_from = Some(work);
+                self.advise(BEGUN);
             }
             (
                 State::Waiting {

@@ -1,0 +1,186 @@
+//! A revision that is approved while an earlier one is built.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
+use ropewalk_schemas::payload::IdeaAbandoned;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{Payload, Subject};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use super::amending::amend_as;
+use crate::world::house::{House, Open, task, writes};
+use crate::world::script::{append_and_meet, steps};
+
+/// Two tasks that need nothing of each other; the second says `says`.
+fn plan(says: &str) -> Value {
+    json!([
+        {
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": "grep -q first a.txt", "expected": "exit 0" },
+        },
+        {
+            "id": "T-2", "phase": "api", "action": "CREATE", "file": "b.txt", "more_files": ["c.txt"],
+            "requirements": [{ "text": format!("say {says}") }],
+            "validation": { "command": format!("grep -q {says} b.txt"), "expected": "exit 0" },
+        },
+    ])
+}
+
+/// Waits until the build of a revision is as wanted.
+async fn of_revision(
+    open: &Open,
+    spec: SpecId,
+    revision: u32,
+    wanted: impl Fn(&Build) -> bool,
+) -> Build {
+    let mut feed = open.services.store.feed();
+    loop {
+        let query = Query::new().equal("spec", spec.to_string());
+        let found = open.services.store.list::<Build>(query).await.unwrap();
+        let mut found = found.into_iter().map(|row| row.record);
+        if let Some(build) = found.find(|build| build.revision == revision && wanted(build)) {
+            return build;
+        }
+        tokio::time::timeout(Duration::from_millis(100), feed.next())
+            .await
+            .ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_build_runs_a_revision_lets_the_untouched_go_on_and_ends_the_touched_with_its_work()
+{
+    let place = tempfile::tempdir().unwrap();
+    let (begun, go) = (place.path().join("begun"), place.path().join("go"));
+    let untouched = steps("T-1", &[append_and_meet("first", "a.txt", &begun, &go)]);
+    let half = place.path().join("half");
+    let touched = steps(
+        "T-2",
+        &[append_and_meet(
+            "half",
+            "b.txt",
+            &half,
+            &place.path().join("never"),
+        )],
+    );
+    let again = writes("T-2", "b.txt", "changed\n", Some("say changed"))
+        .replace("printf %s", "cp b.txt c.txt; printf %s");
+    let house = House::new(&[untouched, again, touched].concat()).with(|options| options.loops = 2);
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    let both = |tasks: &[Task]| tasks.iter().all(|task| task.state == TaskState::Working);
+    let (first, _) = open.until(spec, |_, tasks| both(tasks)).await;
+    exists(&begun).await;
+    exists(&half).await;
+    amend_as(&open, spec, 2, plan("changed")).await;
+    let touched = || async {
+        let tasks = open.tasks(first.id).await;
+        task(&tasks, "T-2").state != TaskState::Working
+    };
+    while !touched().await {
+        open.services.store.feed().next().await;
+    }
+    let tasks = open.tasks(first.id).await;
+    assert_eq!(task(&tasks, "T-1").state, TaskState::Working, "it goes on");
+    std::fs::write(&go, "").unwrap();
+    let second = open.newest_build(spec, &first).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    let tasks = open.tasks(second.id).await;
+    assert_eq!(
+        house.prompts("T-1").len(),
+        1,
+        "its attempt was not begun anew"
+    );
+    assert!(open.attempts(second.id, "T-1").await.is_empty());
+    let kept = task(&tasks, "T-1").commit.clone().unwrap();
+    open.git(&["merge-base", "--is-ancestor", kept.as_str(), "build/habits"]);
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "first");
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "changed");
+    // What was begun lay in the checkout of the attempt that came after it.
+    assert_eq!(open.git(&["show", "build/habits:c.txt"]), "half");
+    let ended = &open.attempts(first.id, "T-2").await[0];
+    assert!(ended.preserve_ref.is_some(), "its work is kept");
+    let rows = open
+        .services
+        .store
+        .get::<Build>(&first.id.to_string())
+        .await;
+    let before = rows.unwrap().unwrap().record;
+    assert_eq!(
+        (before.state, before.stop),
+        (BuildState::Stopped, Some(StopCause::Amended))
+    );
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revision_after_one_that_still_waits_goes_on_from_what_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, go) = (place.path().join("begun"), place.path().join("go"));
+    let rules = [
+        steps("T-1", &[append_and_meet("first", "a.txt", &begun, &go)]),
+        writes("T-2", "b.txt", "last\n", Some("say last")),
+        writes("T-2", "b.txt", "second\n", None),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    exists(&begun).await;
+    amend_as(&open, spec, 2, plan("changed")).await;
+    let waiting = of_revision(&open, spec, 2, |_| true).await;
+    let why = waiting.reason.as_deref().unwrap_or_default();
+    assert!(why.starts_with("begins when what still runs of"), "{why}");
+    amend_as(&open, spec, 3, plan("last")).await;
+    let given_up = of_revision(&open, spec, 2, |build| build.completed_at.is_some()).await;
+    assert_eq!(
+        (given_up.head, given_up.stop),
+        (None, Some(StopCause::Amended))
+    );
+    std::fs::write(&go, "").unwrap();
+    let last = of_revision(&open, spec, 3, |build| build.completed_at.is_some()).await;
+    assert_eq!(last.state, BuildState::Succeeded, "{:?}", last.reason);
+    assert_eq!(last.branch, "build/habits");
+    assert_eq!(house.prompts("T-1").len(), 1, "it went on, and was kept");
+    assert!(open.attempts(last.id, "T-1").await.is_empty());
+    assert_eq!(open.git(&["show", "build/habits:a.txt"]), "first");
+    assert_eq!(open.git(&["show", "build/habits:b.txt"]), "last");
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_on_for_a_revision_ends_when_its_idea_is_given_up() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, never) = (place.path().join("begun"), place.path().join("never"));
+    let rule = steps("T-1", &[append_and_meet("first", "a.txt", &begun, &never)]);
+    let house = House::new(&rule).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    exists(&begun).await;
+    amend_as(&open, spec, 2, plan("changed")).await;
+    let waiting = of_revision(&open, spec, 2, |_| true).await;
+    let given_up = IdeaAbandoned {
+        idea_slug: waiting.idea.clone(),
+        abandoned_by: waiting.user.clone(),
+        reason: None,
+    };
+    let subject = Subject::idea(&waiting.idea);
+    open.emit(subject, Payload::IdeaAbandoned(given_up)).await;
+    for revision in [1, 2] {
+        let ended = of_revision(&open, spec, revision, |build| build.completed_at.is_some()).await;
+        assert_eq!(ended.stop, Some(StopCause::Abandoned), "{revision}");
+        let tasks = open.tasks(ended.id).await;
+        assert!(tasks.iter().all(|task| task.commit.is_none()));
+    }
+    open.close().await;
+}
+
+/// Waits until a command of an attempt has said something.
+async fn exists(place: &Path) {
+    while !place.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
