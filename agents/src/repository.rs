@@ -2,7 +2,6 @@
 
 mod digest;
 mod ideas;
-mod project;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,15 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_engine::outline::{Language, Symbol, outline};
 use ropewalk_engine::{Toolbox, Workbench, reading_tools};
+use ropewalk_gate::project::{Machine, Project, Versions};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::CommitId;
 use ropewalk_workspace::clone::Blob;
 use ropewalk_workspace::{CleanCheckout, CleanPool, GitError, LocalClone};
 use serde_json::{Value, json};
-
-use project::Project;
-
-pub use project::Machine;
 
 pub(crate) use ideas::{Other, others};
 
@@ -33,7 +29,7 @@ pub struct Repository {
     clone: LocalClone,
     pool: CleanPool,
     machine: Machine,
-    versions: project::Versions,
+    versions: Versions,
     known: Arc<Mutex<Known>>,
 }
 
@@ -98,7 +94,7 @@ impl Repository {
             pool: CleanPool::for_readers(clone.clone()),
             clone,
             machine,
-            versions: project::Versions::default(),
+            versions: Versions::default(),
             known: Arc::default(),
         }
     }

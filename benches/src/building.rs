@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::TransportOptions;
-use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::{Context, Frame, Registry, Services};
@@ -156,6 +156,7 @@ async fn agent(
         runner: CommandRunner::new(environment),
         questions: QuestionTemplates::shipped()?,
         prompts: Prompts::shipped()?,
+        stacks: StackProfiles::shipped()?,
         state,
         options: BuildOptions {
             loops,

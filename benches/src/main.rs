@@ -22,6 +22,7 @@ mod million;
 mod pipeline;
 mod process;
 mod raw;
+mod reading;
 mod sample;
 mod settings;
 mod suite;

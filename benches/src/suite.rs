@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result};
 
 use crate::figure::{self, Figure};
 use crate::settings::Settings;
-use crate::{broker, builds, chain, crowd, graph, lone, million, pipeline, process, tasks};
+use crate::{
+    broker, builds, chain, crowd, graph, lone, million, pipeline, process, reading, tasks,
+};
 
 /// Every benchmark and what it measures.
 pub(crate) const NAMES: &[(&str, &str)] = &[
@@ -40,6 +42,10 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     (
         "tasks",
         "a task of a build without model and validation, 1,000 and 10,000 files",
+    ),
+    (
+        "reading",
+        "what a model is told of a repository of 50,000 files, anew and after a change",
     ),
     ("confined", "what confinement costs a command"),
     ("builds", "200 builds at once in one process: memory"),
@@ -85,6 +91,7 @@ async fn measure(name: &str, settings: &Settings) -> Result<Vec<Figure>> {
         "process" => process::run().await,
         "million" => million::run().await,
         "tasks" => tasks::run().await,
+        "reading" => reading::run().await,
         "confined" => process::confined::run().await,
         "builds" => builds::run(),
         _ => crowd::run().await,

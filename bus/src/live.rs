@@ -3,6 +3,8 @@
 use ropewalk_schemas::Subject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::UnixStream;
 use tokio::sync::{broadcast, mpsc};
 
 /// How many events a reader may lie behind before it misses the oldest.
@@ -63,22 +65,44 @@ impl Live {
 
     /// Listens from now on.
     pub fn subscribe(&self) -> LiveEvents {
-        LiveEvents(self.local.subscribe())
+        LiveEvents(Source::Here(self.local.subscribe()))
     }
 }
 
 /// The ephemeral events from the moment of subscribing.
 #[derive(Debug)]
-pub struct LiveEvents(broadcast::Receiver<LiveEvent>);
+pub struct LiveEvents(Source);
+
+#[derive(Debug)]
+enum Source {
+    /// This process publishes them.
+    Here(broadcast::Receiver<LiveEvent>),
+    /// Another process on this machine does, a line each.
+    There(Lines<BufReader<UnixStream>>),
+}
 
 impl LiveEvents {
+    /// Hears what another process tells.
+    pub(crate) fn from_stream(stream: UnixStream) -> Self {
+        Self(Source::There(BufReader::new(stream).lines()))
+    }
+
     /// Waits for the next event; skips what was missed; `None` when the bus is gone.
     pub async fn next(&mut self) -> Option<LiveEvent> {
         loop {
-            match self.0.recv().await {
-                Ok(event) => return Some(event),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
+            match &mut self.0 {
+                Source::Here(events) => match events.recv().await {
+                    Ok(event) => return Some(event),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+                Source::There(lines) => {
+                    let line = lines.next_line().await.ok()??;
+                    // What a newer program tells and this one does not know is passed over.
+                    if let Ok(event) = serde_json::from_str(&line) {
+                        return Some(event);
+                    }
+                }
             }
         }
     }

@@ -67,10 +67,7 @@ impl Poker {
         supervisor: &Supervisor,
     ) -> Result<(), PokeError> {
         let path = state_directory.join(SOCKET);
-        let socket = bind(&path).map_err(|source| PokeError {
-            path: path.clone(),
-            source,
-        })?;
+        let socket = place(&path, |path| UnixDatagram::bind(path))?;
         let bus = bus.clone();
         let stop = supervisor.shutdown().soft().clone();
         supervisor.spawn("bus.poke", async move {
@@ -98,29 +95,38 @@ impl Poker {
     }
 }
 
-/// Binds the socket under another name first, so that nobody reaches it before its permissions are set.
-fn bind(path: &Path) -> io::Result<UnixDatagram> {
-    let fresh = path.with_extension("new");
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let address = Address::of(&fresh)?;
-    let socket = UnixDatagram::bind(&address.path)?;
-    fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
-    fs::rename(&fresh, path)?;
-    Ok(socket)
+/// Binds a socket under another name first, so that nobody reaches it before its permissions are set.
+pub(crate) fn place<Socket>(
+    path: &Path,
+    bind: impl FnOnce(&Path) -> io::Result<Socket>,
+) -> Result<Socket, PokeError> {
+    let placed = || {
+        let fresh = path.with_extension("new");
+        match fs::remove_file(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let address = Address::of(&fresh)?;
+        let socket = bind(&address.path)?;
+        fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
+        fs::rename(&fresh, path)?;
+        Ok(socket)
+    };
+    placed().map_err(|source| PokeError {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// A path to a socket that is short enough, however deep the directory lies.
-struct Address {
-    path: PathBuf,
+pub(crate) struct Address {
+    pub(crate) path: PathBuf,
     /// Kept open while `path` goes through it.
     _directory: Option<File>,
 }
 
 impl Address {
-    fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
@@ -150,7 +156,8 @@ mod tests {
             let state = root.path().join("deep".repeat(2)).join("x/".repeat(depth));
             fs::create_dir_all(&state).unwrap();
             assert!(!Poker::poke(&state).unwrap(), "nobody listens");
-            let socket = bind(&state.join(SOCKET)).unwrap();
+            let bind = || place(&state.join(SOCKET), |path| UnixDatagram::bind(path)).unwrap();
+            let socket = bind();
             let mode = fs::metadata(state.join(SOCKET))
                 .unwrap()
                 .permissions()
@@ -160,7 +167,7 @@ mod tests {
             assert_eq!(socket.recv(&mut [0; 8]).await.unwrap(), 1);
             drop(socket);
             assert!(!Poker::poke(&state).unwrap(), "a leftover counts as nobody");
-            drop(bind(&state.join(SOCKET)).unwrap());
+            drop(bind());
         }
     }
 }

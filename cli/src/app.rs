@@ -43,7 +43,7 @@ impl App {
     /// Loads the configuration of the directory that the verb is for.
     pub fn project(&self) -> Result<Project, CliError> {
         let project = self.project_with(&[])?;
-        wiring::logging(&project, false)?;
+        wiring::logging(&project, &self.environment, false)?;
         Ok(project)
     }
 

@@ -11,6 +11,17 @@ use crate::wiring::Desk;
 
 /// The fewest digits that stand for an id.
 const FEWEST_DIGITS: usize = 6;
+/// So many of its last digits stand for an id where people are told of one.
+const TOLD_DIGITS: usize = 8;
+/// So many ids are named where a part fits several.
+const CANDIDATES: usize = 5;
+
+/// Returns the end of an id, which is enough to name it.
+pub fn last_digits(id: impl std::fmt::Display) -> String {
+    let id = id.to_string();
+    let from = id.len().saturating_sub(TOLD_DIGITS);
+    id.get(from..).unwrap_or(&id).to_owned()
+}
 
 /// An id, at least six of the digits it begins or ends with, or a text that is neither and so names nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +70,20 @@ impl IdText {
         match rows.len() {
             0 => Err(unknown()),
             1 => rows.pop().ok_or_else(unknown),
-            many => Err(CliError::refused(
-                "ambiguous-id",
-                (
-                    format!("`{self}` fits {many} ids"),
-                    format!("write more digits (`ropewalk {list}` shows them)"),
-                ),
-            )),
+            many => {
+                let keys = rows.iter().take(CANDIDATES).map(|row| row.record.key());
+                let mut named: Vec<String> = keys.collect();
+                if many > CANDIDATES {
+                    named.push(format!("{} more", many - CANDIDATES));
+                }
+                Err(CliError::refused(
+                    "ambiguous-id",
+                    (
+                        format!("`{self}` fits {many} ids: {}", named.join(", ")),
+                        format!("write more digits (`ropewalk {list}` shows them)"),
+                    ),
+                ))
+            }
         }
     }
 
@@ -107,6 +125,14 @@ mod tests {
             let id = bad.parse::<IdText>().unwrap();
             assert!(id.whole.is_none() && !id.is_part(), "{bad}");
         }
+    }
+
+    #[test]
+    fn people_are_told_digits_that_name_the_id() {
+        let told = last_digits("0197a3c0-1111-7abc-8def-0123456789ab");
+        assert_eq!(told, "456789ab");
+        assert!(told.parse::<IdText>().unwrap().is_part());
+        assert_eq!(last_digits("short"), "short");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Writes answers to standard output, as JSON or for people, and errors to standard error.
 
+mod bold;
+
 use std::io::{self, IsTerminal, Write};
 
 use chrono::{DateTime, Utc};
@@ -8,6 +10,8 @@ use ropewalk_runtime::{secrets, terminal};
 use serde::Serialize;
 
 use crate::error::CliError;
+
+pub use bold::Bold;
 
 /// The widest table when nobody says how wide the paper is.
 const WIDTH_WITHOUT_TERMINAL: u16 = 160;
@@ -85,8 +89,14 @@ impl Output {
     }
 
     /// Writes words without ending the line, at once.
-    pub fn words(&self, text: &str) -> Result<(), CliError> {
-        write(&clean(text))
+    pub fn words(&self, text: &str, bold: &mut Bold) -> Result<(), CliError> {
+        write(&bold.show(&clean(text)))
+    }
+
+    /// Writes the last words of a text, and ends the line.
+    pub fn last_words(&self, text: &str, bold: &mut Bold) -> Result<(), CliError> {
+        let shown = bold.show(&clean(text));
+        write_line(&(shown + &bold.end()))
     }
 
     /// Writes to standard error what asks for input.

@@ -27,7 +27,7 @@ use crate::error::CliError;
 use crate::project::Project;
 
 pub use agents::{Crew, Role};
-pub(crate) use agents::{lander, notice};
+pub(crate) use agents::{lander, notice, require_commit};
 pub use desk::Desk;
 pub(crate) use desk::location;
 pub use host::Host;
@@ -78,7 +78,11 @@ pub(crate) fn command_environment(
 }
 
 /// Sends logs to standard error as the configuration says; a verb that is no `service` only warns by default.
-pub fn logging(project: &Project, service: bool) -> Result<(), CliError> {
+pub fn logging(
+    project: &Project,
+    environment: &Environment,
+    service: bool,
+) -> Result<(), CliError> {
     let settings = &project.config().log;
     let by_default = project.loaded.origin("log.filter") == Origin::Default;
     let filter = match by_default && !service {
@@ -90,11 +94,16 @@ pub fn logging(project: &Project, service: bool) -> Result<(), CliError> {
         LogFormat::Text => Format::Text,
         LogFormat::Json => Format::Json,
     };
-    match telemetry::init(format, filter) {
+    match telemetry::init(format, filter, may_colour(environment)) {
         // The first of several projects in one process has set it up.
         Ok(()) | Err(TelemetryError::Installed(_)) => Ok(()),
         Err(error) => Err(CliError::caused("config", error)),
     }
+}
+
+/// Returns whether a terminal may be coloured (<https://no-color.org>).
+pub(crate) fn may_colour(environment: &Environment) -> bool {
+    environment.get("NO_COLOR").is_none_or(str::is_empty) && environment.get("TERM") != Some("dumb")
 }
 
 /// Makes the state directory, for this person alone.

@@ -7,10 +7,14 @@ use crate::error::ConfigError;
 use crate::language::{environment, in_one_line};
 
 /// The shipped files.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 15] = [
     ("questioning.md", include_str!("../prompts/questioning.md")),
     ("repository.md", include_str!("../prompts/repository.md")),
     ("ideation.md", include_str!("../prompts/ideation.md")),
+    (
+        "ideation-turn.md",
+        include_str!("../prompts/ideation-turn.md"),
+    ),
     (
         "ideation-exploring.md",
         include_str!("../prompts/ideation-exploring.md"),
@@ -35,35 +39,51 @@ const FILES: [(&str, &str); 12] = [
         "specification.md",
         include_str!("../prompts/specification.md"),
     ),
+    (
+        "specification-idea.md",
+        include_str!("../prompts/specification-idea.md"),
+    ),
     ("build.md", include_str!("../prompts/build.md")),
     ("build-task.md", include_str!("../prompts/build-task.md")),
     ("improvement.md", include_str!("../prompts/improvement.md")),
+    (
+        "improvement-build.md",
+        include_str!("../prompts/improvement-build.md"),
+    ),
 ];
 
 /// A prompt; its documentation names the values that it must be given, absent ones as `null` or empty lists.
+///
+/// A system prompt holds what stays as it is from one request of its role to the next, so that a provider can keep it; what
+/// changes is told in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Prompt {
-    /// The system prompt of the ideation agent: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `confidence`,
-    /// `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `idea` (`readme`,
-    /// `target_users`), `profile` (`goals`, `skills`), `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
-    /// `stacks`, `tools`, `gate`, `packages`), `ideas` (`slug`,
-    /// `title`, `state`, `brief`), `submit_tool`.
+    /// The system prompt of the ideation agent: `kind`, `slug`, `repository` (`commit`, `branch`, `digest`, `recent`, `project` with
+    /// `stacks`, `tools`, `choices`, `gate`, `packages`), `ideas` (`slug`, `title`, `state`, `brief`), `submit_tool`.
     Ideation,
-    /// The system prompt of the specification agent: `idea`, `documents` (`path`, `text`), `missing_inputs`, `conventions`,
-    /// `repository` and `ideas` (as for ideation), `stack` (a [`crate::StackProfile`]), `gotchas` and `patterns` (`text`),
-    /// `feedback`, `complexity`, `most_tasks`, `submit_tool`.
+    /// What the ideation agent is told with each message: `phase` (as [`ropewalk_schemas::idea::Phase`] is written), `kind`, `ending`,
+    /// `confidence`, `artifacts`, `decisions` and `risks` (as in [`ropewalk_schemas::idea::Signals`]), `answers` (`question`,
+    /// `answer`), `idea` (`readme`, `target_users`).
+    IdeationTurn,
+    /// The system prompt of the specification agent: `conventions`, `repository` and `ideas` (as for ideation), `stack` (a
+    /// [`crate::StackProfile`]), `submit_tool`.
     Specification,
-    /// The system prompt of the build agent: `conventions`, `submit_tool`.
+    /// What the specification agent is told of one idea: `idea`, `documents` (`path`, `text`), `missing_inputs`, `gotchas` and
+    /// `patterns` (`text`), `feedback`, `complexity`, `most_tasks`.
+    SpecificationIdea,
+    /// The system prompt of the build agent: `conventions`, `package_managers`, `submit_tool`.
     Build,
     /// What the build agent is told about one task: `idea`, `idea_context`, `plan` (a
     /// [`ropewalk_schemas::specification::Document`]), `others` (`id`, `title`, `state`), `before` (`id`, `title`, `summary`,
     /// `changed`), `task` (a [`ropewalk_schemas::task::TaskBlock`]), `requirements` (`id`, `text`, `whole`, `acceptance`), `sizes`
-    /// (`path`, `lines`, `bytes`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `packages`,
-    /// `resumed`, `earlier` (`summary`, `difference`).
+    /// (`path`, `lines`, `bytes`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `tools` and
+    /// `budget` (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
     BuildTask,
-    /// The system prompt of the improvement agent: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `failures`), `diff`,
-    /// `known` (`kind`, `text`), `submit_tool`.
+    /// The system prompt of the improvement agent: `submit_tool`.
     Improvement,
+    /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `summary`,
+    /// `failures`, `advice`), `diff`, `known` (`kind`, `text`).
+    ImprovementBuild,
     /// The module on questions that is part of the system prompt of every role that may ask; takes no values.
     Questioning,
 }
@@ -72,10 +92,13 @@ impl Prompt {
     /// Lists every prompt.
     pub const ALL: &'static [Self] = &[
         Self::Ideation,
+        Self::IdeationTurn,
         Self::Specification,
+        Self::SpecificationIdea,
         Self::Build,
         Self::BuildTask,
         Self::Improvement,
+        Self::ImprovementBuild,
         Self::Questioning,
     ];
 
@@ -83,10 +106,13 @@ impl Prompt {
     pub const fn file(self) -> &'static str {
         match self {
             Self::Ideation => "ideation.md",
+            Self::IdeationTurn => "ideation-turn.md",
             Self::Specification => "specification.md",
+            Self::SpecificationIdea => "specification-idea.md",
             Self::Build => "build.md",
             Self::BuildTask => "build-task.md",
             Self::Improvement => "improvement.md",
+            Self::ImprovementBuild => "improvement-build.md",
             Self::Questioning => "questioning.md",
         }
     }
@@ -153,7 +179,7 @@ mod tests {
         let repository = json!({
             "commit": "0123456789ab", "branch": "main", "digest": "1 file, 9 B.\n", "recent": "0123456 start\n",
             "project": {
-                "stacks": ["Python, tested by `python3 -m pytest -q`"], "tools": ["Python 3.11.7"],
+                "stacks": ["Python, tested by `python3 -m pytest -q`"], "tools": ["Python 3.11.7"], "choices": ["Go (go)"],
                 "gate": ["make lint", "make check"], "packages": [],
             },
         });
@@ -164,25 +190,31 @@ mod tests {
         let failures = json!([{"class": "validation", "output": "assertion failed"}]);
         match prompt {
             Prompt::Ideation => json!({
-                "phase": "exploring", "kind": "tool", "ending": false, "slug": "habits", "confidence": 0.426, "submit_tool": "submit_signals",
+                "kind": "tool", "slug": "habits", "submit_tool": "submit_signals", "repository": repository, "ideas": ideas,
+            }),
+            Prompt::IdeationTurn => json!({
+                "phase": "exploring", "kind": "tool", "ending": false, "confidence": 0.426,
                 "artifacts": [{"kind": "problem", "summary": "habits fade", "confidence": 0.7}],
                 "decisions": [{"kind": "scope", "summary": "web first"}],
                 "risks": [{"summary": "crowded market"}],
+                "answers": [{"question": "For whom?", "answer": "For me."}],
                 "idea": {"readme": "# Habits", "target_users": "students"},
-                "repository": repository, "ideas": ideas,
-                "profile": {"goals": ["learn"], "skills": ["rust", "sql"]},
             }),
             Prompt::Specification => {
                 let profiles = StackProfiles::shipped().unwrap();
                 json!({
-                    "idea": "habits", "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
-                    "missing_inputs": ["team.md"], "conventions": "Use tabs.", "repository": repository, "ideas": ideas,
-                    "stack": profiles.get("rust"), "gotchas": [{"text": "mind the gap"}], "patterns": [],
-                    "feedback": ["smaller"],
-                    "complexity": "simple", "most_tasks": 8, "submit_tool": "submit_specification",
+                    "conventions": "Use tabs.", "repository": repository, "ideas": ideas, "stack": profiles.get("rust"),
+                    "submit_tool": "submit_specification",
                 })
             }
-            Prompt::Build => json!({"conventions": "Use tabs.", "submit_tool": "finish"}),
+            Prompt::SpecificationIdea => json!({
+                "idea": "habits", "documents": [{"path": "README.md", "text": "{{ not a value }}"}],
+                "missing_inputs": ["team.md"], "gotchas": [{"text": "mind the gap"}], "patterns": [],
+                "feedback": ["smaller"], "complexity": "simple", "most_tasks": 8,
+            }),
+            Prompt::Build => {
+                json!({"conventions": "Use tabs.", "package_managers": ["npm"], "submit_tool": "finish"})
+            }
             Prompt::BuildTask => json!({
                 "task": {
                     "id": "T-1", "title": "Add two numbers", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
@@ -201,13 +233,17 @@ mod tests {
                 "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],
                 "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
                 "sizes": [{"path": "src/a.rs", "lines": 3, "bytes": 40}, {"path": "src/b.rs", "lines": null, "bytes": 0}],
-                "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "resumed": true, "packages": "`npm ci` was run.",
+                "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
+                "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
                 "earlier": {"summary": "half of it is done", "difference": "+ line"},
             }),
-            Prompt::Improvement => json!({
+            Prompt::Improvement => json!({"submit_tool": "submit_review"}),
+            Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",
-                "tasks": [{"id": "T-1", "state": "complete", "attempts": 2, "failures": failures, "advice": ["use tabs"]}],
-                "known": [{"kind": "gotcha", "text": "mind the gap"}], "submit_tool": "submit_review",
+                "tasks": [{
+                    "id": "T-1", "state": "complete", "attempts": 2, "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
+                }],
+                "known": [{"kind": "gotcha", "text": "mind the gap"}],
             }),
             Prompt::Questioning => json!({}),
         }
@@ -220,7 +256,10 @@ mod tests {
             let text = prompts.render(*prompt, &context(*prompt)).unwrap();
             assert_eq!(
                 text.contains("## Proactive Questioning"),
-                !matches!(prompt, Prompt::Build | Prompt::BuildTask),
+                matches!(
+                    prompt,
+                    Prompt::Ideation | Prompt::Specification | Prompt::Questioning
+                ),
                 "{text}"
             );
             assert!(!text.contains("{%") && !text.contains("\n\n\n"), "{text}");
@@ -246,9 +285,9 @@ mod tests {
     fn every_phase_has_its_instructions() {
         let prompts = Prompts::shipped().unwrap();
         for phase in Phase::ALL {
-            let mut values = context(Prompt::Ideation);
+            let mut values = context(Prompt::IdeationTurn);
             values["phase"] = json!(phase);
-            let text = prompts.render(Prompt::Ideation, &values).unwrap();
+            let text = prompts.render(Prompt::IdeationTurn, &values).unwrap();
             let heading = format!("## phase: {phase}");
             assert!(text.to_lowercase().contains(&heading), "{text}");
         }
@@ -258,7 +297,10 @@ mod tests {
     fn values_are_neither_escaped_nor_filled_in_again() {
         let prompts = Prompts::shipped().unwrap();
         let text = prompts
-            .render(Prompt::Specification, &context(Prompt::Specification))
+            .render(
+                Prompt::SpecificationIdea,
+                &context(Prompt::SpecificationIdea),
+            )
             .unwrap();
         assert!(text.contains("{{ not a value }}"));
         let task = prompts
@@ -266,7 +308,7 @@ mod tests {
             .unwrap();
         assert!(task.contains("- FR-1: adds\n  In full: It adds two numbers.\n  Accepted when: 2 and 2 are 4\n- subtracts\n"), "{task}");
         let ideation = prompts
-            .render(Prompt::Ideation, &context(Prompt::Ideation))
+            .render(Prompt::IdeationTurn, &context(Prompt::IdeationTurn))
             .unwrap();
         assert!(ideation.contains("Current confidence: 43%"), "{ideation}");
     }

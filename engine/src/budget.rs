@@ -72,6 +72,44 @@ pub(crate) async fn first_exceeded(
     Ok(None)
 }
 
+/// Says what each step of the ladder leaves, in words for a model.
+pub(crate) async fn left(
+    store: &Store,
+    clock: &Clock,
+    budgets: &Budgets,
+    scope: &UsageScope,
+) -> Result<Vec<String>, ReadError> {
+    let mut lines = Vec::new();
+    let raises = raises(store, scope).await?;
+    for rung in rungs(budgets, scope, clock) {
+        if rung.allowance == Allowance::default() {
+            continue;
+        }
+        let allowance = raised(rung.allowance, &rung.scope, &raises);
+        let spending = store.spending(rung.calls).await?;
+        lines.extend(remaining(&rung.scope, allowance, &spending));
+    }
+    Ok(lines)
+}
+
+/// What a step leaves: `12000 tokens and $1.50 for this task`.
+fn remaining(scope: &str, allowance: Allowance, spending: &Spending) -> Option<String> {
+    let tokens = allowance
+        .tokens
+        .map(|limit| format!("{} tokens", limit.saturating_sub(spending.tokens)));
+    let money = allowance
+        .micro_usd
+        .map(|limit| dollars(limit.saturating_sub(spending.known_micro_usd)));
+    let both: Vec<String> = tokens.into_iter().chain(money).collect();
+    let whose = match scope.split('/').next() {
+        Some("task") => "this task",
+        Some("build") => "the whole build",
+        Some("day") => "today",
+        _ => "the project",
+    };
+    (!both.is_empty()).then(|| format!("{} for {whose}", both.join(" and ")))
+}
+
 async fn raises(store: &Store, scope: &UsageScope) -> Result<Vec<Raise>, ReadError> {
     let Some(build) = scope.build else {
         return Ok(Vec::new());
@@ -182,6 +220,36 @@ mod tests {
             assert_eq!(found, expected, "{spending:?}");
         }
         assert_eq!(exceeded("day", Allowance::default(), &spent(9, 9, 0)), None);
+    }
+
+    #[test]
+    fn what_is_left_is_told_of_what_limits() {
+        let both = Allowance {
+            tokens: Some(100),
+            micro_usd: Some(2_000_000),
+        };
+        let rows = [
+            (
+                "task/b/T-1",
+                both,
+                Some("58 tokens and $1.50 for this task"),
+            ),
+            (
+                "project",
+                Allowance {
+                    tokens: None,
+                    ..both
+                },
+                Some("$1.50 for the project"),
+            ),
+            ("build/b", Allowance::default(), None),
+        ];
+        for (scope, allowance, expected) in rows {
+            let found = remaining(scope, allowance, &spent(42, 500_000, 0));
+            assert_eq!(found.as_deref(), expected, "{scope}");
+        }
+        let over = remaining("day/2026-01-01", both, &spent(500, 9_000_000, 0));
+        assert_eq!(over.as_deref(), Some("0 tokens and $0.00 for today"));
     }
 
     #[test]

@@ -13,14 +13,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ropewalk_llm::StopReason;
 use ropewalk_runtime::{Clock, Ids};
-use ropewalk_store::Store;
+use ropewalk_store::{ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::budget::{self, Budgets};
 use crate::error::EngineError;
 use crate::event::Observer;
-use crate::job::{Job, ModelEntry, Models, Outcome};
+use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
 use crate::journal::Journal;
 use crate::outages;
 use asking::Broken;
@@ -89,6 +89,11 @@ impl Engine {
     /// Opens `job` for a caller who judges its results: one that does not hold is sent back into the same conversation.
     pub fn open<'a>(&'a self, job: &'a Job) -> Result<Session<'a>, EngineError> {
         Session::open(self, job)
+    }
+
+    /// Says what the budgets leave for calls of `scope`, a line each; those that limit nothing have none.
+    pub async fn budget_left(&self, scope: &UsageScope) -> Result<Vec<String>, ReadError> {
+        budget::left(&self.store, &self.clock, &self.budgets, scope).await
     }
 
     /// What was answered before costs nothing, so only a new call has to be within the budgets.

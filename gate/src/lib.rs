@@ -18,6 +18,7 @@ pub mod line;
 pub mod output;
 pub mod packages;
 mod parent;
+pub mod project;
 pub mod proof;
 pub mod runner;
 pub mod shell;

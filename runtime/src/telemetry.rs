@@ -54,8 +54,9 @@ impl Write for Struck {
     }
 }
 
-/// Installs the process-wide log subscriber; `filter` is in the `tracing` directive language.
-pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
+/// Installs the process-wide log subscriber; `filter` is in the `tracing` directive language. A terminal is coloured only
+/// where it `may_colour`.
+pub fn init(format: Format, filter: &str, may_colour: bool) -> Result<(), TelemetryError> {
     use tracing_subscriber::util::SubscriberInitExt;
     let parsed = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
         filter: filter.to_owned(),
@@ -66,7 +67,7 @@ pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
         .with_writer(move || Struck(format));
     match format {
         Format::Text => builder
-            .with_ansi(std::io::stderr().is_terminal())
+            .with_ansi(may_colour && std::io::stderr().is_terminal())
             .with_target(false)
             .finish()
             .try_init()?,

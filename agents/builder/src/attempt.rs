@@ -17,6 +17,7 @@ mod prompt;
 mod regate;
 pub(crate) mod report;
 pub(crate) mod rows;
+pub(crate) mod survey;
 mod watching;
 mod work;
 
@@ -277,7 +278,15 @@ async fn in_slot(
     }
     let bench = bench(work, slot, &packages).await?;
     background.packages = packages.told;
+    background.tools = tools(work, slot).await?;
     mending::work_on(work, slot, &bench, &background, report).await
+}
+
+async fn tools(work: &Work<'_>, slot: &Slot) -> Result<Vec<String>, BuilderError> {
+    let (shared, claim) = (work.shared, work.claim);
+    let base = claim.build.base.as_ref().unwrap_or(&claim.base);
+    let tools = shared.survey.tools(&shared.clone, base, slot.root()).await;
+    Ok(tools?)
 }
 
 /// Shows a proposal to the gate and lands it.
@@ -471,6 +480,7 @@ fn target_directory(work: &Work<'_>) -> PathBuf {
 async fn background(work: &Work<'_>) -> Result<Background, BuilderError> {
     let mut background = Background::load(work).await?;
     background.earlier = earlier::find(work).await?;
+    background.budget = prompt::budget(work).await?;
     Ok(background)
 }
 

@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ropewalk_config::{Prompts, QuestionTemplates};
+use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Worker};
 use ropewalk_schemas::build::Build;
@@ -40,9 +40,11 @@ use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{CleanPool, CommandRunner, LocalClone, SlotPool};
 
+use attempt::survey::Survey;
 use isolation::Isolation;
 pub use options::{BuildOptions, Shape, budgets};
 use processes::{Processes, SPARE_CHECKOUTS};
+use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use signals::Signals;
 
@@ -82,6 +84,8 @@ pub struct BuildParts {
     pub questions: QuestionTemplates,
     /// What models are told.
     pub prompts: Prompts,
+    /// The stacks that are known, with the tools that models are told of.
+    pub stacks: StackProfiles,
     /// The state directory.
     pub state: PathBuf,
     /// What it keeps to.
@@ -105,6 +109,7 @@ pub(crate) struct Shared {
     runner: CommandRunner,
     questions: QuestionTemplates,
     prompts: Prompts,
+    survey: Survey,
     state: PathBuf,
     options: BuildOptions,
     processes: Processes,
@@ -131,6 +136,7 @@ impl BuildAgent {
             runner,
             questions,
             prompts,
+            stacks,
             state,
             options,
             process,
@@ -154,6 +160,11 @@ impl BuildAgent {
                     pool: CleanPool::for_gates(clone.clone(), checkouts),
                     gate: options.gate.clone(),
                     validation_timeout: options.validation_timeout,
+                    package_managers: options.package_managers.clone(),
+                }),
+                survey: Survey::new(Machine {
+                    stacks,
+                    runner: runner.clone(),
                     package_managers: options.package_managers.clone(),
                 }),
                 engine,

@@ -10,7 +10,7 @@ use crate::failure;
 use crate::idea_folder::{IdeaFolder, README};
 use crate::places::Places;
 
-/// How many messages the model gets to read.
+/// The fewest messages that the model gets to read of a long conversation; twice as many are the most.
 const RECENT: usize = 20;
 
 /// A message with all that it is answered from.
@@ -85,7 +85,7 @@ pub(super) async fn load(
     // An answer to an earlier message may have come after this one was written, so this one goes last.
     messages.remove(position);
     messages.push(message.clone());
-    let recent = messages.split_off(messages.len().saturating_sub(RECENT));
+    let recent = messages.split_off(left_out(messages.len()));
     let folder = IdeaFolder::new(places.idea_folder(&session.user, &session.idea));
     let read = |document: &str| {
         folder
@@ -105,6 +105,12 @@ pub(super) async fn load(
     })
 }
 
+/// Says how many of the oldest messages are left out. They go by twenties, since one at a time would let each request begin
+/// in another way, and a provider keep none of it.
+const fn left_out(messages: usize) -> usize {
+    messages.saturating_sub(RECENT) / RECENT * RECENT
+}
+
 async fn questions(
     store: &Store,
     session: &Session,
@@ -118,4 +124,20 @@ async fn questions(
     let mut questions = store.list::<Question>(asked).await?;
     questions.retain(|question| question.about == about);
     Ok(questions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RECENT, left_out};
+
+    #[test]
+    fn what_is_read_begins_at_the_same_message_for_twenty_more() {
+        let rows = [(0, 0), (1, 0), (39, 0), (40, 20), (59, 20), (60, 40)];
+        for (messages, expected) in rows {
+            assert_eq!(left_out(messages), expected, "{messages}");
+        }
+        assert!(
+            (RECENT..200).all(|count| (RECENT..2 * RECENT).contains(&(count - left_out(count))))
+        );
+    }
 }

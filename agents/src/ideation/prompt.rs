@@ -8,7 +8,7 @@ use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::idea::Author;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::IdeationOptions;
 use super::context::Heard;
@@ -78,8 +78,8 @@ pub(super) fn job(
             idea: Some(heard.session.idea.clone()),
             ..UsageScope::default()
         },
-        system: system(prompts, heard, around, ends)?,
-        messages: conversation(heard),
+        system: system(prompts, heard, around)?,
+        messages: conversation(heard, &standing(prompts, heard, ends)?),
         tools: around
             .look
             .as_ref()
@@ -100,12 +100,22 @@ pub(super) fn job(
     })
 }
 
-fn system(
-    prompts: &Prompts,
-    heard: &Heard,
-    around: &Surroundings,
-    ends: bool,
-) -> Result<String, AgentError> {
+/// What stays as it is while the session goes on: a provider keeps what every request begins with.
+fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<String, AgentError> {
+    let values = json!({
+        "kind": heard.idea.kind,
+        "slug": heard.session.idea,
+        "repository": around.look.as_ref().map(Look::told),
+        "ideas": around.ideas,
+        "submit_tool": SUBMIT,
+    });
+    prompts
+        .render(Prompt::Ideation, &values)
+        .map_err(AgentError::permanent)
+}
+
+/// What stands by now, which is something else at each message.
+fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<String, AgentError> {
     let signals = &heard.session.signals;
     let idea = heard.readme.as_deref().map(|readme| {
         json!({
@@ -113,51 +123,49 @@ fn system(
             "target_users": heard.target_users.as_deref().map(bounded),
         })
     });
+    let answers: Vec<Value> = heard
+        .answers()
+        .map(|(question, answer)| json!({ "question": question, "answer": answer }))
+        .collect();
     let values = json!({
         "phase": heard.session.phase,
         "kind": heard.idea.kind,
         "ending": ends,
-        "slug": heard.session.idea,
         "confidence": signals.confidence,
         "artifacts": signals.artifacts,
         "decisions": signals.decisions,
         "risks": signals.risks,
+        "answers": answers,
         "idea": idea,
-        "profile": null,
-        "repository": around.look.as_ref().map(Look::told),
-        "ideas": around.ideas,
-        "submit_tool": SUBMIT,
     });
-    let mut system = prompts
-        .render(Prompt::Ideation, &values)
+    let told = prompts
+        .render(Prompt::IdeationTurn, &values)
         .map_err(AgentError::permanent)?;
-    let answers: Vec<String> = heard
-        .answers()
-        .map(|(question, answer)| format!("You asked: {question}\nThe person answered: {answer}"))
-        .collect();
-    if !answers.is_empty() {
-        system.push_str("\n\n## Questions That Are Answered\n");
-        system.push_str(&answers.join("\n\n"));
-    }
-    Ok(system)
+    Ok(format!("<session>\n{told}\n</session>"))
 }
 
-/// Returns the last messages with the speakers taking turns, the person first, as providers want it.
-fn conversation(heard: &Heard) -> Vec<Spoken> {
+/// Returns the last messages with the speakers taking turns, the person first, as providers want it; what stands by now
+/// goes with the last words.
+fn conversation(heard: &Heard, standing: &str) -> Vec<Spoken> {
     let mut spoken: Vec<Spoken> = Vec::new();
     for message in &heard.recent {
         let role = match message.author {
             Author::Person => Role::User,
             Author::Agent => Role::Assistant,
         };
+        let words = Block::Text(message.text.clone());
         match spoken.last_mut() {
-            Some(last) if last.role == role => last.blocks.push(Block::Text(message.text.clone())),
+            Some(last) if last.role == role => last.blocks.push(words),
             None if role == Role::Assistant => {}
             _ => spoken.push(Spoken {
                 role,
-                blocks: vec![Block::Text(message.text.clone())],
+                blocks: vec![words],
             }),
         }
+    }
+    if let Some(last) = spoken.last_mut() {
+        let words = last.blocks.len().saturating_sub(1);
+        last.blocks.insert(words, Block::Text(standing.to_owned()));
     }
     spoken
 }

@@ -48,7 +48,7 @@ pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Resul
         },
         scope: UsageScope { idea: Some(material.spec.idea.clone()), ..UsageScope::default() },
         system: system(prompts, material)?,
-        messages: vec![Message::user(request(material))],
+        messages: vec![Message::user(request(prompts, material)?)],
         tools: material.look.tools.clone(),
         submission: Some(Submission {
             name: SUBMIT.to_owned(),
@@ -72,7 +72,27 @@ fn journal_key(material: &Material) -> String {
     }
 }
 
+/// What stays as it is from one idea about the repository to the next: a provider keeps what every request begins with.
 fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
+    let fits = Fits::of(material);
+    let conventions = material
+        .conventions
+        .as_ref()
+        .filter(|(name, _)| fits.has(name));
+    let values = json!({
+        "conventions": conventions.map(|(_, text)| text),
+        "repository": material.look.told(),
+        "ideas": material.ideas,
+        "stack": material.stack,
+        "submit_tool": SUBMIT,
+    });
+    prompts
+        .render(Prompt::Specification, &values)
+        .map_err(AgentError::permanent)
+}
+
+/// What the idea is, with what fits of its sources.
+fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
     let fits = Fits::of(material);
     let documents: Vec<Value> = material
         .documents
@@ -80,10 +100,6 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
         .filter(|document| fits.has(document.path))
         .map(|document| json!({ "path": document.path, "text": shown(document) }))
         .collect();
-    let conventions = material
-        .conventions
-        .as_ref()
-        .filter(|(name, _)| fits.has(name));
     let lessons = |title: &str, items: &[KnowledgeItem]| -> Vec<Value> {
         let items = if fits.has(title) { items } else { &[] };
         items
@@ -95,19 +111,14 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
         "idea": material.idea.title,
         "documents": documents,
         "missing_inputs": material.missing_inputs,
-        "conventions": conventions.map(|(_, text)| text),
-        "repository": material.look.told(),
-        "ideas": material.ideas,
-        "stack": material.stack,
         "gotchas": lessons(GOTCHAS, &material.gotchas),
         "patterns": lessons(PATTERNS, &material.patterns),
         "feedback": material.spec.feedback,
         "complexity": name_of(material.spec.complexity),
         "most_tasks": validate::most_tasks(material.spec.complexity),
-        "submit_tool": SUBMIT,
     });
     prompts
-        .render(Prompt::Specification, &values)
+        .render(Prompt::SpecificationIdea, &values)
         .map_err(AgentError::permanent)
 }
 
@@ -173,11 +184,8 @@ fn shown(document: &Text) -> String {
 }
 
 /// What the model is asked: the work, what people have answered, and what it had written before.
-fn request(material: &Material) -> String {
-    let mut parts = vec![format!(
-        "Write the specification of `{}`.",
-        material.spec.idea
-    )];
+fn request(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
+    let mut parts = vec![idea(prompts, material)?];
     parts.extend(migrations::next_numbers(&material.facts.migrations));
     if !material.answers.is_empty() {
         let answers: Vec<String> = material
@@ -200,7 +208,9 @@ fn request(material: &Material) -> String {
         ));
     }
     parts.extend(material.facts.standing.as_ref().map(Standing::told));
-    parts.join("\n\n")
+    let asked = format!("Write the specification of `{}`.", material.spec.idea);
+    parts.push(asked);
+    Ok(parts.join("\n\n"))
 }
 
 /// Returns the written form of a size.

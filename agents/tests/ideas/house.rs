@@ -11,7 +11,7 @@ use ropewalk_agents::idea_folder::IdeaFolder;
 use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::places::Places;
-use ropewalk_agents::repository::{Machine, Repository};
+use ropewalk_agents::repository::Repository;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_bus::live::LiveEvents;
 use ropewalk_config::settings::PackageManager;
@@ -24,6 +24,7 @@ use ropewalk_engine::llm::{
 };
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_gate::checks::Gate;
+use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};

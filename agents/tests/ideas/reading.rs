@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use ropewalk_orchestrator::questions;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::Query;
+use serde_json::json;
 
 use super::house::House;
 use super::specification::{BRIEF, README, rule, small_plan};
@@ -118,5 +120,27 @@ async fn a_planner_is_told_how_the_project_is_tested_on_this_machine() {
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let spec = house.specify(&idea).await;
     assert_eq!(house.spec(spec).await.reason, None);
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+}
+
+#[tokio::test]
+async fn in_an_empty_repository_the_stack_is_a_question_with_what_this_machine_has() {
+    let question = json!({ "question": {
+        "type": "blocking", "text": "With what is it built?", "options": [{ "label": "Python" }, { "label": "Rust" }],
+    } });
+    let told =
+        "contains: ['It holds no code yet', '- Python (python3)'], absent: 'The answer: Python'";
+    let chosen = "contains: ['With what is it built?', 'The answer: Python']";
+    let script = rule(told, &question) + &rule(chosen, &small_plan("Pets"));
+    let house = House::with(&script, &[("docs/wish.md", "Pets.\n")], false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.state, SpecState::Draft);
+    let open = house.open_questions().await;
+    assert_eq!(open.len(), 1, "{open:?}");
+    questions::answer(&house.person(), open[0].id, "Python", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
     assert_eq!(house.spec(spec).await.state, SpecState::Generated);
 }

@@ -1,5 +1,7 @@
 //! Verb `up`: runs every agent until it is stopped.
 
+mod notices;
+
 use std::net::SocketAddr;
 
 use clap::Args;
@@ -40,7 +42,7 @@ impl Up {
             .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
             .collect();
         let project = app.project_with(&settings)?;
-        wiring::logging(&project, true)?;
+        wiring::logging(&project, &app.environment, true)?;
         let summary = format!(
             "`{}` runs on {} in {}; stop it with Ctrl-C",
             project.locations.name,
@@ -52,7 +54,11 @@ impl Up {
         } else {
             None
         };
+        let is_alone = crew == Crew::Everyone;
         let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
+        if is_alone {
+            notices::begin(&host, &app.output);
+        }
         if let Some(door) = door {
             app.output.note(&host.serve(door)?)?;
         }

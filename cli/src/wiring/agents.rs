@@ -7,13 +7,14 @@ use ropewalk_agents::ideation::{Ideation, IdeationOptions};
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
-use ropewalk_agents::repository::{Machine, Repository};
+use ropewalk_agents::repository::Repository;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::settings::CountPatterns;
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
 use ropewalk_engine::Engine;
+use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
@@ -164,6 +165,16 @@ pub(crate) async fn lander(
     Ok(Lander::new(clone, runner, &options))
 }
 
+/// Refuses a repository without a commit, on which nothing can be planned.
+pub(crate) async fn require_commit(
+    project: &Project,
+    environment: &Environment,
+) -> Result<(), CliError> {
+    let git = super::git(environment).await?;
+    open_clone(project, git).await?;
+    Ok(())
+}
+
 async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, GitError> {
     let options = LocalCloneOptions {
         user_repository: project.locations.repository.clone(),
@@ -279,6 +290,7 @@ impl<'a> Toolkit<'a> {
                 .owned_by(owner)
                 .confined(self.parts.sandbox.clone()),
             prompts: self.prompts.clone(),
+            stacks: StackProfiles::shipped()?,
             questions: self.templates.clone(),
             state: self.parts.project.state().to_owned(),
             options: BuildOptions::from_config(self.config(), self.deadlines),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_bus::{Poker, Services as BusServices, Sharing};
+use ropewalk_bus::{Overheard, Poker, Services as BusServices, Sharing};
 use ropewalk_config::Environment;
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
@@ -17,7 +17,7 @@ use super::agents::{self, Crew, Parts};
 use super::processes::{self, Place};
 use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
 use crate::error::CliError;
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, Turn};
 use crate::project::Project;
 
 /// How long work in hand may take after a stop was asked for.
@@ -87,6 +87,11 @@ impl Host {
     /// Serves the API behind `door`; returns what people are told of it.
     pub fn serve(&self, door: Door) -> Result<String, CliError> {
         serving::serve(door, &self.project, &self.services, &self.supervisor)
+    }
+
+    /// Begins a turn of a conversation, which the next interrupt ends.
+    pub fn turn(&self) -> Turn {
+        self.interrupts.turn()
     }
 
     /// Waits until a signal, a crash or the loss of the lock asks for the end.
@@ -185,6 +190,7 @@ async fn begin(
     Frame::start(&services, agents, supervisor).await?;
     if !crew.shares() {
         Poker::listen(&services.bus, project.state(), supervisor)?;
+        Overheard::serve(&services.bus, project.state(), supervisor)?;
     }
     keep_house(project, &services, supervisor);
     Ok((services, right))

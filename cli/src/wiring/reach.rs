@@ -1,7 +1,7 @@
 //! Reaches agents: runs them in this process, or goes beside the process that does.
 
 use chrono::TimeDelta;
-use ropewalk_bus::LiveEvents;
+use ropewalk_bus::{LiveEvents, Overheard};
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::Clock;
@@ -14,7 +14,7 @@ use super::desk::{LOOK, SOURCE, awake};
 use super::{Crew, Desk, Host};
 use crate::app::App;
 use crate::error::CliError;
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, Turn};
 
 /// A component that was not seen for so long does not run.
 const SILENCE: TimeDelta = TimeDelta::seconds(60);
@@ -98,11 +98,11 @@ impl Reach {
         })
     }
 
-    /// Listens to ephemeral events; none when the agents run elsewhere.
-    pub fn live(&self) -> Option<LiveEvents> {
+    /// Listens to ephemeral events; none when several processes share the agents.
+    pub async fn live(&self) -> Option<LiveEvents> {
         match self {
             Self::Hosted(host) => Some(host.services.bus.live().subscribe()),
-            Self::Beside(..) => None,
+            Self::Beside(desk, _) => Overheard::listen(desk.project.state()).await,
         }
     }
 
@@ -178,6 +178,14 @@ impl Reach {
         match self {
             Self::Hosted(host) => host.stopped().await,
             Self::Beside(_, interrupts) => interrupts.requested().await,
+        }
+    }
+
+    /// Begins a turn of a conversation, which the next interrupt ends.
+    pub fn turn(&self) -> Turn {
+        match self {
+            Self::Hosted(host) => host.turn(),
+            Self::Beside(_, interrupts) => interrupts.turn(),
         }
     }
 

@@ -52,6 +52,59 @@ fn a_text_that_cannot_be_taken_is_refused_in_one_line_and_leaves_nothing() {
 }
 
 #[test]
+fn a_file_that_is_no_text_is_refused_in_one_line_and_leaves_nothing() {
+    let world = World::scripted();
+    let inside = |name: &str| world.repository().join(name);
+    let huge = std::fs::File::create(inside("huge.md")).unwrap();
+    huge.set_len(100 * 1024 * 1024).unwrap();
+    std::fs::write(inside("binary.md"), b"\x7fELF\0\x01").unwrap();
+    std::fs::write(inside("latin.md"), b"caf\xe9").unwrap();
+    std::fs::create_dir(inside("folder")).unwrap();
+    std::os::unix::fs::symlink("ring-b", inside("ring-a")).unwrap();
+    std::os::unix::fs::symlink("ring-a", inside("ring-b")).unwrap();
+    for (name, named) in [
+        ("huge.md", "more than 65536 bytes"),
+        ("binary.md", "it is binary"),
+        ("latin.md", "not UTF-8"),
+        ("folder", "directory"),
+        ("ring-a", "symbolic links"),
+    ] {
+        let said = one_line(world.ropewalk(["spec", "generate", "--from", name]), 1);
+        assert!(said.contains(named), "{name}: {said}");
+    }
+    assert_eq!(ideas(&world), 0);
+}
+
+#[test]
+fn a_repository_without_a_commit_takes_no_text_and_nothing_is_left() {
+    let world = World::scripted();
+    world.git(&["update-ref", "-d", "HEAD"]);
+    let mut command = world.ropewalk(["spec", "generate", "--from", "-"]);
+    command.write_stdin(TEXT);
+    let said = one_line(command, 1);
+    assert!(said.contains("commit"), "{said}");
+    assert_eq!(ideas(&world), 0);
+}
+
+#[test]
+fn what_lies_in_a_repository_keeps_nobody_from_planning_on_it() {
+    let world = World::scripted();
+    let inside = |name: &str| world.repository().join(name);
+    std::fs::write(inside("binary.bin"), [0, 159, 146, 150].repeat(1_000)).unwrap();
+    let huge = std::fs::File::create(inside("huge.py")).unwrap();
+    huge.set_len(100 * 1024 * 1024).unwrap();
+    std::os::unix::fs::symlink("ring-b", inside("ring-a")).unwrap();
+    std::os::unix::fs::symlink("ring-a", inside("ring-b")).unwrap();
+    std::os::unix::fs::symlink(".", inside("here")).unwrap();
+    world.git(&["add", "--all"]);
+    world.git(&["commit", "--quiet", "--message=odd files"]);
+    let mut command = world.ropewalk(["spec", "generate", "--from", "-", "--json"]);
+    let output = command.write_stdin(TEXT).assert().success();
+    let spec: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(spec["state"], "generated", "{spec:#}");
+}
+
+#[test]
 fn who_has_nothing_to_add_ends_the_conversation_at_once() {
     let world = World::scripted();
     let opening =

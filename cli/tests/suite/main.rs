@@ -21,6 +21,8 @@ mod landing;
 #[cfg(test)]
 mod lessons;
 #[cfg(test)]
+mod noticing;
+#[cfg(test)]
 mod people;
 #[cfg(test)]
 mod projects;
@@ -30,6 +32,8 @@ mod questions;
 mod running;
 #[cfg(test)]
 mod surveying;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod timeline;
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::request::{ModelRequest, ToolChoice, ToolSpec};
 
 /// Returns the body of a request.
 ///
-/// The three ends that a conversation shares with its next turn (tools, system prompt, last block) are marked
-/// for the provider's cache.
+/// The ends that a conversation shares with its next turn (tools, system prompt, last block) are marked for the provider's
+/// cache, and so is the message before the last: what stands in the last one may be told anew in its place next time.
 pub(super) fn of(request: &ModelRequest, provider: &str) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
@@ -47,8 +47,12 @@ fn messages(messages: &[Message], provider: &str) -> Value {
         .map(|message| (message.role, content(message, provider)))
         .filter(|(_, content)| !content.is_empty())
         .collect();
-    if let Some((_, content)) = messages.last_mut() {
-        content.last_mut().map(mark);
+    for (_, content) in messages.iter_mut().rev().take(2) {
+        // What a model thought may bear no mark.
+        content
+            .iter_mut()
+            .rfind(|block| may_be_marked(block))
+            .map(mark);
     }
     messages
         .into_iter()
@@ -106,6 +110,11 @@ fn choice(choice: &ToolChoice) -> Value {
     }
 }
 
+fn may_be_marked(block: &Value) -> bool {
+    let kind = block.get("type").and_then(Value::as_str);
+    !kind.is_some_and(|kind| kind.ends_with("thinking"))
+}
+
 /// Marks the end of a prefix that the provider may keep.
 fn mark(block: &mut Value) {
     if let Value::Object(fields) = block {
@@ -127,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_request_is_written_with_three_cache_marks() {
+    fn a_whole_request_is_written_with_four_cache_marks() {
         let mut request = ModelRequest::new(
             "claude-x",
             "be brief",
@@ -183,7 +192,7 @@ mod tests {
                         { "type": "tool_use", "id": "t1", "name": "read",
                           "input": { "path": "a" } },
                         { "type": "tool_use", "id": "t2", "name": "read",
-                          "input": { "malformed_arguments": "{\"pa" } },
+                          "input": { "malformed_arguments": "{\"pa" }, "cache_control": kept },
                     ] },
                     { "role": "user", "content": [
                         { "type": "tool_result", "tool_use_id": "t1", "content": "found",

@@ -17,6 +17,7 @@ use ropewalk_tests::servers::Aimock;
 use serde_json::Value;
 
 use crate::picture::{at, git, store};
+use crate::running::{start, until_ready};
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const KEY_VARIABLE: &str = "EMULATOR_API_KEY";
@@ -157,7 +158,7 @@ async fn three_lines_get_three_streamed_and_stored_replies_in_both_formats() -> 
     for format in FORMATS {
         let project = Project::new(format, "any")?;
         let shown = project.say(LINES)?;
-        let wanted = ["lose my streaks", "live in a terminal", "That is all"]
+        let wanted = ["lose my streaks", "It is for people", "That is all"]
             .map(answer_to)
             .into_iter()
             .collect::<anyhow::Result<Vec<String>>>()?;
@@ -198,8 +199,16 @@ async fn check_usage(project: &Project) -> anyhow::Result<()> {
 /// not waited for the end of the reply.
 #[tokio::test]
 async fn words_are_shown_before_their_reply_is_whole() -> anyhow::Result<()> {
-    for format in FORMATS {
+    for (format, is_beside) in FORMATS
+        .into_iter()
+        .flat_map(|one| [(one, false), (one, true)])
+    {
         let project = Project::new(format, "any")?;
+        let mut up = None;
+        if is_beside {
+            let up = up.insert(start(&project.runner, &["up"])?);
+            until_ready(project.directory.path(), up).await?;
+        }
         let shown = project.say("Then the line goes dead.\n")?;
         let whole = answer_to("line goes dead")?;
         let first = shown.find("These first words");

@@ -9,4 +9,5 @@ mod postgres;
 mod project;
 mod rehearsal;
 mod running;
+mod told;
 mod whole_pipeline;

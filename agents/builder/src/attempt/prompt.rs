@@ -15,8 +15,10 @@ use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
 use super::report::Finished;
+use super::work::Work;
 use crate::BuildOptions;
 use crate::claim::Claim;
+use crate::error::BuilderError;
 use background::Background;
 
 /// The tool that ends an attempt.
@@ -36,7 +38,11 @@ pub(crate) fn job(
     let task = &claim.task;
     let system = prompts.render(
         Prompt::Build,
-        &json!({ "conventions": background.conventions, "submit_tool": FINISH }),
+        &json!({
+            "conventions": background.conventions,
+            "package_managers": options.package_managers,
+            "submit_tool": FINISH,
+        }),
     )?;
     let told = prompts.render(Prompt::BuildTask, &task_values(claim, background, gotchas))?;
     Ok(Job {
@@ -50,11 +56,7 @@ pub(crate) fn job(
             attempt: claim.round,
             turn: 0,
         },
-        scope: UsageScope {
-            idea: Some(claim.build.idea.clone()),
-            build: Some(task.build),
-            task: Some(task.id.clone()),
-        },
+        scope: scope(claim),
         system,
         messages: vec![Message::user(told)],
         tools,
@@ -65,6 +67,28 @@ pub(crate) fn job(
             ..Limits::default()
         },
     })
+}
+
+fn scope(claim: &Claim) -> UsageScope {
+    UsageScope {
+        idea: Some(claim.build.idea.clone()),
+        build: Some(claim.task.build),
+        task: Some(claim.task.id.clone()),
+    }
+}
+
+/// Says what an attempt may still use, from the nearest bound to the farthest.
+pub(super) async fn budget(work: &Work<'_>) -> Result<Vec<String>, BuilderError> {
+    let options = &work.shared.options;
+    let mut lines = vec![format!("{} replies in this conversation", options.turns)];
+    lines.extend(
+        options
+            .attempt_tokens
+            .map(|tokens| format!("{tokens} tokens for each try")),
+    );
+    let left = work.shared.engine.budget_left(&scope(work.claim)).await?;
+    lines.extend(left);
+    Ok(lines)
 }
 
 fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Value {
@@ -97,6 +121,8 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "gate": background.gate,
         "failures": failures,
         "guidance": task.guidance,
+        "tools": background.tools,
+        "budget": background.budget,
         "packages": background.packages,
         "resumed": task.resume_from.is_some(),
         "earlier": background.earlier.as_ref().map(|earlier| json!({

@@ -5,10 +5,14 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::document::tasks_md::{self, Progress};
+use ropewalk_schemas::document::DocumentError;
+use ropewalk_schemas::document::tasks_md::{self, Journal, Progress, TasksDocument};
+use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, CommitId, RepoPath};
-use ropewalk_store::ChangeSet;
+use ropewalk_store::{ChangeSet, Query, ReadError};
 use ropewalk_workspace::clone::FileChange;
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, FileLock, GitError};
@@ -38,7 +42,8 @@ pub(crate) async fn write(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(unusable(&path, source)),
     };
-    let Some(updated) = updated(&text, &plan, &path.display()) else {
+    let story = Story::load(context, &plan).await?;
+    let Some(updated) = updated(&text, &plan, &story, &path.display()) else {
         return Ok(());
     };
     // A reader sees the old file or the new one, never half of it.
@@ -62,7 +67,8 @@ pub(crate) async fn commit(
         let (BuildState::Verifying, Some(head)) = (build.state, &build.head) else {
             return Ok(Some(None));
         };
-        let Some(change) = change_at(shared, &plan, head).await? else {
+        let story = Story::load(context, &plan).await?;
+        let Some(change) = change_at(shared, &plan, &story, head).await? else {
             return Ok(Some(Some(head.clone())));
         };
         let message = CommitMessage::new(format!("ideas: note what became of {}", build.idea))
@@ -99,6 +105,7 @@ pub(crate) async fn commit(
 async fn change_at(
     shared: &Shared,
     plan: &Plan,
+    story: &Story,
     head: &CommitId,
 ) -> Result<Option<FileChange>, BuilderError> {
     let name = format!("ideas/{}/build/tasks.md", plan.build.idea);
@@ -107,7 +114,7 @@ async fn change_at(
     };
     let found = shared.clone.read_file(head, &name).await?;
     let text = found.and_then(|content| String::from_utf8(content).ok());
-    let updated = text.and_then(|text| updated(&text, plan, &name));
+    let updated = text.and_then(|text| updated(&text, plan, story, &name));
     Ok(updated.map(|text| FileChange::Write {
         path,
         content: text.into_bytes(),
@@ -119,8 +126,59 @@ fn last_landing(plan: &Plan) -> DateTime<Utc> {
     landings.max().unwrap_or(plan.build.created_at)
 }
 
-/// Writes the states and times of the tasks into a tasks.md; none where nothing changes, or where it cannot be read.
-fn updated(text: &str, plan: &Plan, name: &impl Display) -> Option<String> {
+/// What became of the tasks in words: what their agents said of it, and what was learned.
+struct Story {
+    log: Vec<String>,
+    discoveries: Vec<String>,
+}
+
+impl Story {
+    async fn load(context: &Context, plan: &Plan) -> Result<Self, ReadError> {
+        let of_build = Query::new().equal("build", plan.build.id.to_string());
+        let attempts = context.store.list::<Attempt>(of_build).await?;
+        let said = |task: &Task| {
+            let mut landed = attempts
+                .iter()
+                .filter(|attempt| attempt.task == task.id && attempt.state == AttemptState::Landed);
+            let summary = landed.next_back()?.summary.as_deref()?.trim();
+            let at = task.completed_at?.format("%Y-%m-%d %H:%M");
+            (!summary.is_empty()).then(|| format!("{at} {}: {summary}", task.id))
+        };
+        let evidence: Vec<String> = attempts
+            .iter()
+            .map(|attempt| format!("attempt/{}", attempt.id))
+            .collect();
+        let gotchas = Query::new().equal("kind", "gotcha");
+        let mut gotchas = context.store.list::<KnowledgeItem>(gotchas).await?;
+        // By when they were recorded, so that a repetition tells the same.
+        gotchas.sort_by_key(|item| item.id);
+        let learned = gotchas
+            .iter()
+            .filter(|item| item.evidence.iter().any(|one| evidence.contains(one)));
+        Ok(Self {
+            log: plan.tasks.iter().filter_map(|task| said(task)).collect(),
+            discoveries: learned.map(|item| item.content.clone()).collect(),
+        })
+    }
+
+    /// Adds what `document` does not hold yet.
+    fn tell(&self, document: &mut TasksDocument) -> Result<(), DocumentError> {
+        for (journal, items) in [
+            (Journal::ExecutionLog, &self.log),
+            (Journal::Discoveries, &self.discoveries),
+        ] {
+            let known = document.journal(journal);
+            for item in items.iter().filter(|item| !known.contains(item)) {
+                document.append(journal, item)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the states and times of the tasks into a tasks.md, and their story; none where nothing changes, or where it cannot
+/// be read.
+fn updated(text: &str, plan: &Plan, story: &Story, name: &impl Display) -> Option<String> {
     let mut document = match tasks_md::parse(text) {
         Ok(document) => document,
         Err(error) => {
@@ -139,6 +197,9 @@ fn updated(text: &str, plan: &Plan, name: &impl Display) -> Option<String> {
         if let Err(error) = document.set_status(&task.id, &progress) {
             warn!("`{name}` does not hold task `{}`: {error}", task.id);
         }
+    }
+    if let Err(error) = story.tell(&mut document) {
+        warn!("`{name}` does not tell what its tasks came to: {error}");
     }
     let updated = document.to_string();
     (updated != text).then_some(updated)

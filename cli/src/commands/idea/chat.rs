@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use clap::Args;
 use ropewalk_bus::LiveEvents;
@@ -10,15 +11,20 @@ use ropewalk_schemas::idea::{Author, Idea, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::{MessageId, QuestionId, SessionId, Slug, Subject};
 use ropewalk_store::Query;
 use serde::Serialize;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::Output;
-use crate::wiring::{Crew, Reach, UNHANDLED, Vigil};
+use crate::output::{Bold, Output};
+use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, may_colour};
 
 /// Who answers.
 const ROLE: &str = "ideation";
+
+/// What follows a line so soon was pasted with it.
+const BREATH: Duration = Duration::from_millis(50);
+/// What some terminals put around a block that is pasted.
+const PASTED: [&str; 2] = ["\u{1b}[200~", "\u{1b}[201~"];
 
 /// The idea.
 #[derive(Debug, Args)]
@@ -49,7 +55,7 @@ impl Chat {
 
     async fn talk(&self, app: &App, reach: &Reach) -> Result<(), CliError> {
         reach.require(ROLE).await?;
-        let mut conversation = Conversation::open(reach, &self.slug, &app.output).await?;
+        let mut conversation = Conversation::open(app, reach, &self.slug).await?;
         conversation.begin().await?;
         let terminal = conversation.terminal;
         let mut unanswered = Vec::new();
@@ -59,7 +65,7 @@ impl Chat {
                 app.output.prompt("\nyou> ");
             }
             let line = tokio::select! {
-                line = lines.next_line() => line,
+                line = said(&mut lines, terminal) => line,
                 () = reach.stopped() => return Err(CliError::Cancelled),
             };
             match line {
@@ -88,15 +94,60 @@ impl Chat {
     }
 }
 
+/// Waits for what a person says next: a line, or at a terminal all that comes in the same breath, since a pasted block is
+/// one message.
+async fn said(
+    lines: &mut Lines<BufReader<Stdin>>,
+    terminal: bool,
+) -> std::io::Result<Option<String>> {
+    let Some(mut text) = lines.next_line().await? else {
+        return Ok(None);
+    };
+    if !terminal {
+        return Ok(Some(text));
+    }
+    let [begin, end] = PASTED;
+    loop {
+        // Between the marks there is nothing to guess.
+        let is_open = text.contains(begin) && !text.contains(end);
+        let breath = if is_open { Duration::MAX } else { BREATH };
+        let next = tokio::time::timeout(breath, lines.next_line()).await;
+        let Ok(Some(line)) = next.unwrap_or(Ok(None)) else {
+            return Ok(Some(text.replace(begin, "").replace(end, "")));
+        };
+        text.push('\n');
+        text.push_str(&line);
+    }
+}
+
 /// Ends the conversation about `slug`, and shows what is said last.
 pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), CliError> {
     reach.require(ROLE).await?;
-    let mut conversation = Conversation::open(reach, slug, &app.output).await?;
+    let mut conversation = Conversation::open(app, reach, slug).await?;
     conversation.begin().await?;
     let after = reach.store().last_sequence().await?;
     let said = ideas::finish(&reach.context()?, slug, &reach.person()?.name).await?;
     reach.wake()?;
     conversation.reply(said.message, after).await
+}
+
+/// The words of a reply that came so far.
+struct Spoken {
+    /// What was shown.
+    text: String,
+    bold: Bold,
+    /// What came while an earlier reply was still owed, which is shown first.
+    held: String,
+}
+
+impl Spoken {
+    const fn new(styled: bool) -> Self {
+        Self {
+            text: String::new(),
+            bold: Bold::new(styled),
+            held: String::new(),
+        }
+    }
 }
 
 /// A conversation as this process sees it.
@@ -108,13 +159,20 @@ struct Conversation<'a> {
     live: Option<LiveEvents>,
     /// Whether a person types, who likes to see whose turn it is.
     terminal: bool,
+    /// Whether words may be shown in bold.
+    styled: bool,
     /// The messages of the agent that were shown or are history.
     known: BTreeSet<MessageId>,
+    /// How many replies were not waited for, and the position from which they come.
+    owed: (u32, i64),
+    /// The reply that comes now.
+    spoken: Spoken,
     phase: Phase,
 }
 
 impl<'a> Conversation<'a> {
-    async fn open(reach: &'a Reach, slug: &Slug, output: &'a Output) -> Result<Self, CliError> {
+    async fn open(app: &'a App, reach: &'a Reach, slug: &Slug) -> Result<Self, CliError> {
+        let output = &app.output;
         let idea = reach
             .store()
             .get::<Idea>(slug.as_str())
@@ -123,14 +181,18 @@ impl<'a> Conversation<'a> {
         if idea.state == IdeaState::Abandoned {
             return Err(ChatError::Abandoned(slug.clone()).into());
         }
+        let styled = std::io::stdout().is_terminal() && may_colour(&app.environment);
         Ok(Self {
-            live: reach.live(),
+            live: reach.live().await,
             terminal: std::io::stdin().is_terminal() && !output.is_json(),
+            styled,
+            spoken: Spoken::new(styled),
             reach,
             idea: slug.clone(),
             session: idea.session,
             output,
             known: BTreeSet::new(),
+            owed: (0, 0),
             phase: Phase::Exploring,
         })
     }
@@ -171,22 +233,43 @@ impl<'a> Conversation<'a> {
         let (context, user) = (self.reach.context()?, self.reach.person()?.name.clone());
         let said = ideas::say(&context, self.session, &user, text).await?;
         self.reach.wake()?;
-        self.reply(said.message, after).await
+        if !self.terminal {
+            return self.reply(said.message, after).await;
+        }
+        let turn = self.reach.turn();
+        tokio::select! {
+            replied = self.reply(said.message, after) => return replied,
+            () = turn.left() => {}
+        }
+        let (owed, from) = self.owed;
+        self.owed = (owed + 1, if owed == 0 { after } else { from });
+        self.break_off()?;
+        self.output
+            .note("\nleft; its reply comes with the next one, and a second Ctrl-C ends the chat")
     }
 
     /// Shows the words of the reply to `asked` while they come, then what they changed.
     async fn reply(&mut self, asked: MessageId, after: i64) -> Result<(), CliError> {
-        let mut spoken = String::new();
+        self.spoken = Spoken::new(self.styled);
+        let after = if self.owed.0 == 0 { after } else { self.owed.1 };
         let mut vigil = Vigil::over(ROLE, Subject::idea(&self.idea), after)?;
         if self.terminal {
             self.output.prompt("\nropewalk> ");
         }
         let message = loop {
-            if let Some(message) = self.new_message().await? {
-                break message;
+            match self.new_message().await? {
+                Some(message) if self.owed.0 > 0 => {
+                    self.late(&message)?;
+                    continue;
+                }
+                Some(message) => break message,
+                None => {}
             }
-            self.look(&mut vigil, &mut spoken).await?;
-            self.listen(asked, &mut spoken).await?;
+            if let Err(error) = self.look(&mut vigil).await {
+                self.owed = (0, 0);
+                return Err(error);
+            }
+            self.listen(asked).await?;
         };
         self.known.insert(message.id);
         let session = self.state().await?;
@@ -194,24 +277,58 @@ impl<'a> Conversation<'a> {
             self.output
                 .stream(&answered(&message, &session), |_| String::new())?;
         } else {
-            match message.text.strip_prefix(spoken.as_str()) {
-                Some(rest) => self.output.line(rest.trim_end())?,
-                None => self
-                    .output
-                    .line(&format!("\n{}", message.text.trim_end()))?,
-            }
+            self.finish(&message)?;
         }
         self.tell_phase(&session)
     }
 
+    /// Shows a reply that was not waited for, then what came meanwhile of the one that is.
+    fn late(&mut self, message: &Message) -> Result<(), CliError> {
+        self.owed.0 -= 1;
+        self.known.insert(message.id);
+        let text = format!("(to what you said before) {}\n", message.text.trim_end());
+        self.output.last_words(&text, &mut Bold::new(self.styled))?;
+        if self.owed.0 == 0 {
+            let held = std::mem::take(&mut self.spoken.held);
+            self.speak(&held)?;
+        }
+        Ok(())
+    }
+
+    fn speak(&mut self, words: &str) -> Result<(), CliError> {
+        self.output.words(words, &mut self.spoken.bold)?;
+        self.spoken.text.push_str(words);
+        Ok(())
+    }
+
+    /// Shows what is missing of a reply that is whole.
+    fn finish(&mut self, message: &Message) -> Result<(), CliError> {
+        let spoken = &mut self.spoken;
+        if let Some(rest) = message.text.strip_prefix(spoken.text.as_str()) {
+            return self.output.last_words(rest.trim_end(), &mut spoken.bold);
+        }
+        let text = format!("\n{}", message.text.trim_end());
+        self.output.last_words(&text, &mut Bold::new(self.styled))
+    }
+
+    /// Ends the line of a reply of which nothing more is shown.
+    fn break_off(&mut self) -> Result<(), CliError> {
+        let mut before = std::mem::replace(&mut self.spoken, Spoken::new(self.styled));
+        if before.text.is_empty() {
+            return Ok(());
+        }
+        self.output.last_words("", &mut before.bold)
+    }
+
     /// Hears what is being said in reply to `asked` until it is time to look again.
-    async fn listen(&mut self, asked: MessageId, spoken: &mut String) -> Result<(), CliError> {
-        let pause = self.reach.pause();
-        let Some(live) = &mut self.live else {
-            return pause.await;
-        };
+    async fn listen(&mut self, asked: MessageId) -> Result<(), CliError> {
+        let reach = self.reach;
+        let pause = reach.pause();
         tokio::pin!(pause);
         loop {
+            let Some(live) = &mut self.live else {
+                return pause.await;
+            };
             let event = tokio::select! {
                 waited = &mut pause => return waited,
                 Some(event) = live.next() => event,
@@ -222,20 +339,23 @@ impl<'a> Conversation<'a> {
                 && !self.output.is_json()
                 && let Some(words) = event.data["text"].as_str()
             {
-                self.output.words(words)?;
-                spoken.push_str(words);
+                if self.owed.0 > 0 {
+                    self.spoken.held.push_str(words);
+                } else {
+                    self.speak(words)?;
+                }
             }
         }
     }
 
     /// Tells what keeps the reply; what was said so far counts no more when it is tried again.
-    async fn look(&self, vigil: &mut Vigil, spoken: &mut String) -> Result<(), CliError> {
+    async fn look(&mut self, vigil: &mut Vigil) -> Result<(), CliError> {
         let tries = vigil.failed_tries();
         let news = vigil
             .look(self.reach, "the message was not answered")
             .await?;
-        if vigil.failed_tries() > tries && !std::mem::take(spoken).is_empty() {
-            self.output.words("\n")?;
+        if vigil.failed_tries() > tries {
+            self.break_off()?;
         }
         news.map_or(Ok(()), |news| self.output.note(&news))
     }

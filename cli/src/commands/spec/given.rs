@@ -10,7 +10,7 @@ use ropewalk_schemas::{Slug, Subject};
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::wiring::{Reach, Vigil};
+use crate::wiring::{self, Reach, Vigil};
 
 /// Who takes it.
 const ROLE: &str = "ideation";
@@ -21,6 +21,7 @@ const MOST: u64 = 64 * 1024;
 pub(super) async fn begin(app: &App, from: &Path, name: Option<Slug>) -> Result<Slug, CliError> {
     let text = read(from)?;
     let desk = app.desk().await?;
+    wiring::require_commit(&desk.project, &app.environment).await?;
     let opening = Opening {
         user: desk.person()?.name.clone(),
         title: None,

@@ -40,6 +40,10 @@ pub(in crate::attempt) struct Background {
     pub(in crate::attempt) sizes: Vec<Size>,
     /// What the gate runs beside the task's own check.
     pub(in crate::attempt) gate: Vec<String>,
+    /// The tools of the project that this machine has, with their versions.
+    pub(in crate::attempt) tools: Vec<String>,
+    /// What may still be used, a line each.
+    pub(in crate::attempt) budget: Vec<String>,
     /// What came of installing packages in the checkout, if that was tried.
     pub(in crate::attempt) packages: Option<String>,
     /// What an earlier conversation about the task came to.
@@ -98,6 +102,8 @@ impl Background {
             before: before(work, &tasks).await?,
             sizes,
             gate: gate(work).await?,
+            tools: Vec::new(),
+            budget: Vec::new(),
             packages: None,
             earlier: None,
         })

@@ -84,6 +84,10 @@ async fn a_prompt_speaks_of_nothing_that_is_not_there() {
         "Packages",
         "Earlier Work",
         "gate of the project",
+        "Tools on This Machine",
+        "gotcha",
+        "template",
+        "tokens",
         "Proactive Questioning",
         " bytes",
     ];

@@ -3,7 +3,7 @@
 use ropewalk_schemas::SpecId;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::document::tasks_md::{self, PlanStatus, TasksPlan};
+use ropewalk_schemas::document::tasks_md::{self, Journal, PlanStatus, TasksPlan};
 use ropewalk_schemas::task::{TaskBlock, TaskState};
 use serde_json::json;
 
@@ -113,6 +113,9 @@ async fn the_tasks_that_travel_with_the_code_say_what_became_of_them() {
         (entry.progress.status, entry.progress.completed_at.is_some()),
         (TaskState::Complete, true)
     );
+    let told = landed.journal(Journal::ExecutionLog);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with(" T-1: Done."), "{told:?}");
     let head = open.git(&["rev-parse", "build/habits"]);
     assert_eq!(build.head.as_ref().unwrap().as_str(), head);
     let done = task(&tasks, "T-1").commit.as_ref().unwrap();

@@ -8,7 +8,7 @@ use ropewalk_agents::monitor::{Monitor, MonitorOptions};
 use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
-use ropewalk_config::{Config, Prompts, QuestionTemplates};
+use ropewalk_config::{Config, Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::llm::{Model, ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, ModelRole, Models};
 use ropewalk_orchestrator::questions::Deadlines;
@@ -287,6 +287,7 @@ impl House {
             runner: CommandRunner::new(environment),
             questions: templates(),
             prompts: Prompts::shipped().unwrap(),
+            stacks: StackProfiles::shipped().unwrap(),
             state: self.state(),
             options: self.options.clone(),
             process: None,

@@ -14,6 +14,8 @@ use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, GitError, Lo
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+/// Files with these endings are words about a project, or settings of it.
+const WORDS: [&str; 8] = ["md", "txt", "rst", "adoc", "toml", "yml", "yaml", "json"];
 /// So long a tool may take to tell its version.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -29,15 +31,17 @@ pub struct Machine {
 }
 
 /// The versions that tools have told; a tool that is absent has told none.
-pub(super) type Versions = Arc<Mutex<HashMap<String, Option<String>>>>;
+pub type Versions = Arc<Mutex<HashMap<String, Option<String>>>>;
 
 /// How a repository is built and tested.
 #[derive(Debug, Serialize)]
-pub(super) struct Project {
+pub struct Project {
     /// A line for each stack.
     stacks: Vec<String>,
     /// The tools of the stacks that this machine has, with their versions.
-    tools: Vec<String>,
+    pub tools: Vec<String>,
+    /// Where there is no code yet: the stacks that this machine has a tool for, with that tool.
+    choices: Vec<String>,
     /// The commands that every change has to pass.
     gate: Vec<String>,
     /// The package managers that may run.
@@ -46,7 +50,7 @@ pub(super) struct Project {
 
 impl Project {
     /// Reads it at `commit`, whose files are `paths` and lie in a checkout.
-    pub(super) async fn read(
+    pub async fn read(
         (machine, versions): (&Machine, &Versions),
         clone: &LocalClone,
         (commit, checkout): (&CommitId, &Path),
@@ -64,10 +68,31 @@ impl Project {
         Ok(Self {
             stacks: found.iter().map(line).collect(),
             tools: told.into_iter().flatten().collect(),
+            choices: if found.is_empty() && !paths.iter().any(|path| is_code(path)) {
+                choices(machine)
+            } else {
+                Vec::new()
+            },
             gate: gate(clone, commit).await?,
             packages: machine.package_managers.clone(),
         })
     }
+}
+
+/// Returns whether a file is more than words about a project.
+fn is_code(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let ending = name.trim_start_matches('.').rsplit_once('.');
+    ending.is_some_and(|(_, ending)| !WORDS.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
+fn choices(machine: &Machine) -> Vec<String> {
+    let with_tool = machine.stacks.iter().filter_map(|stack| {
+        let mut tools = stack.tools.iter().map(|tool| tool.name.as_str());
+        let tool = tools.find(|tool| machine.runner.locate(tool).is_some())?;
+        Some(format!("{} ({tool})", stack.title))
+    });
+    with_tool.collect()
 }
 
 async fn manifests(
@@ -158,4 +183,24 @@ async fn gate(clone: &LocalClone, commit: &CommitId) -> Result<Vec<String>, GitE
         .into_iter()
         .map(|command| command.command)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_code;
+
+    #[test]
+    fn words_about_a_project_are_no_code() {
+        for (path, expected) in [
+            ("README.md", false),
+            ("docs/plan.TXT", false),
+            ("LICENSE", false),
+            (".gitignore", false),
+            (".github/x.yml", false),
+            ("a.zig", true),
+            ("bin/.hidden.sh", true),
+        ] {
+            assert_eq!(is_code(path), expected, "{path}");
+        }
+    }
 }

@@ -1,0 +1,166 @@
+//! How long a conversation waits until the model is told of the repository: the first time, and after a change of one file.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use ropewalk_agents::ideation::{Ideation, IdeationOptions};
+use ropewalk_agents::places::Places;
+use ropewalk_agents::repository::Repository;
+use ropewalk_bus::TransportOptions;
+use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
+use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_gate::project::Machine;
+use ropewalk_orchestrator::questions::Deadlines;
+use ropewalk_orchestrator::{Agent as _, Context, Registry, Services};
+use ropewalk_schemas::{ComponentName, Event, EventPattern, UserSlug};
+use ropewalk_store::EventFilter;
+use ropewalk_workspace::{
+    CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
+};
+
+use crate::building;
+use crate::figure::{Figure, Goal};
+use crate::house::{self, House};
+use crate::sample::{Times, millis};
+
+/// The files of the repository.
+const FILES: usize = 50_000;
+/// How often one of them changes.
+const CHANGES: usize = 5;
+/// A model that has nothing to say.
+const SCRIPT: &str =
+    "- {agent: ideation, reply: {text: Well., tools: [{name: reply, input: {}}]}}\n";
+const OPENING: &str =
+    "Whoever reads so many parts cannot tell where each number comes from, and gives up.";
+
+/// Measures both in a repository of 50,000 files.
+pub(crate) async fn run() -> Result<Vec<Figure>> {
+    let directory = house::directory()?;
+    let (repo, state) = (
+        directory.path().join("repo"),
+        directory.path().join("state"),
+    );
+    building::repository(&repo, FILES)?;
+    std::fs::create_dir_all(&state)?;
+    let house = House::open(&state, TransportOptions::Embedded).await?;
+    let services = Services {
+        store: house.store.clone(),
+        bus: house.bus.clone(),
+        clock: house.clock.clone(),
+        ids: house.ids.clone(),
+        registry: Registry::new(house.clock.clone(), "bench"),
+    };
+    let agent = agent(
+        &house,
+        Places {
+            repo: repo.clone(),
+            state,
+        },
+    )
+    .await?;
+    let message = message(&services).await?;
+    let context = Context::new(&services, ComponentName::parse("ideation")?).caused_by(&message);
+    let begun = Instant::now();
+    drop(agent.handle(&message, &context).await?);
+    let cold = begun.elapsed();
+    let mut times = Times::default();
+    for number in 0..CHANGES {
+        change(&repo, number)?;
+        let begun = Instant::now();
+        // Nothing of it is committed, so that each round is the same message.
+        drop(agent.handle(&message, &context).await?);
+        times.add(begun.elapsed());
+    }
+    house.close().await?;
+    let name = |when: &str| format!("a repository of {FILES} files is told to a model, {when}");
+    let warm = Figure::cost(
+        name("after a change of one file, p50"),
+        "ms",
+        times.millis(50)?,
+    );
+    Ok(vec![
+        warm.goal(Goal::Value(2_000.0)),
+        Figure::cost(
+            name("the first time, with its checkout"),
+            "ms",
+            millis(cold),
+        ),
+    ])
+}
+
+async fn agent(house: &House, places: Places) -> Result<Ideation> {
+    let variables: Vec<_> = std::env::vars_os().collect();
+    let environment = Environment::from_pairs(variables);
+    let clone = LocalCloneOptions {
+        user_repository: places.repo.clone(),
+        state: places.state.clone(),
+        identity: Identity::default(),
+    };
+    let clone = LocalClone::open_or_create(Git::open(&environment).await?, clone).await?;
+    let machine = Machine {
+        stacks: StackProfiles::shipped()?,
+        runner: CommandRunner::new(environment),
+        package_managers: Vec::new(),
+    };
+    let models = Models::all(ModelEntry {
+        model: Arc::new(Scripted::new(Script::parse(SCRIPT)?, house.clock.clone())),
+        name: "scripted".to_owned(),
+        prices: PriceTable::default(),
+    });
+    Ok(Ideation::new(IdeationOptions {
+        engine: Engine::new(house.store.clone(), models, house.clock.clone()),
+        prompts: Prompts::shipped()?,
+        templates: QuestionTemplates::shipped()?,
+        deadlines: Deadlines::default(),
+        places,
+        repository: Some(Repository::new(clone, machine)),
+    })?)
+}
+
+/// Begins an idea, and returns its first message.
+async fn message(services: &Services) -> Result<Event> {
+    let person = Context::new(services, ComponentName::parse("cli")?);
+    let opening = Opening {
+        user: UserSlug::parse("ada")?,
+        title: Some("Parts".to_owned()),
+        text: OPENING.to_owned(),
+        slug: None,
+        kind: None,
+        whole: false,
+    };
+    ideas::start(&person, opening).await?;
+    let filter = EventFilter {
+        pattern: Some(EventPattern::of("ideation.message")),
+        ..EventFilter::default()
+    };
+    let event = services.store.events(&filter).await?.pop();
+    let event = event.context("no message")?.event;
+    Ok(Event::try_from(event.as_ref())?)
+}
+
+/// Changes one file and commits that.
+fn change(repo: &Path, number: usize) -> Result<()> {
+    let text = format!("pub fn part_{number}() -> u32 {{ 1 }}\npub fn more_{number}() {{}}\n");
+    std::fs::write(repo.join(format!("src/part_0/file_{number}.rs")), text)?;
+    let status = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args([
+            "-c",
+            "commit.gpgsign=false",
+            "commit",
+            "-q",
+            "-a",
+            "-m",
+            "change",
+        ])
+        .current_dir(repo)
+        .status()
+        .context("git is missing")?;
+    ensure!(status.success(), "git commit failed");
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Tells whoever runs `up` what waits for a person, what stands still and what ended, each with the command that goes on.
+
+use ropewalk_bus::{Tail, TailError};
+use ropewalk_schemas::build::{BuildState, PauseReason, TaskCounts};
+use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, QuestionAsked};
+use ropewalk_schemas::question::QuestionKind;
+use ropewalk_schemas::{Event, Payload};
+
+use crate::ids::last_digits;
+use crate::output::{Output, short};
+use crate::wiring::Host;
+
+/// So much of a question, or of a reason, is shown; the verbs show the whole.
+const LETTERS: usize = 200;
+
+/// Begins to tell, until the process stops.
+pub(super) fn begin(host: &Host, output: &Output) {
+    let services = &host.services;
+    let tail = Tail::start(&services.bus, services.clock.clone(), &host.supervisor);
+    let output = output.clone();
+    host.supervisor.spawn("notices", async move {
+        while let Ok(mut events) = tail.listen().await {
+            loop {
+                match events.next().await {
+                    Ok(stored) => {
+                        let event = Event::try_from(stored.event.as_ref());
+                        let told = event.ok().and_then(|event| notice(&event.payload));
+                        // What nobody can read changes nothing.
+                        drop(told.map(|told| output.note(&told)));
+                    }
+                    Err(TailError::Missed(_)) => break,
+                    Err(TailError::Stopping) => return,
+                }
+            }
+        }
+    });
+}
+
+/// Says what a person is to know of an event, and what to do about it.
+fn notice(payload: &Payload) -> Option<String> {
+    Some(match payload {
+        Payload::QuestionAsked(asked) => question(asked),
+        Payload::SpecGenerated(made) => {
+            let (idea, id) = (&made.idea_slug, last_digits(made.spec_id));
+            format!(
+                "specification of `{idea}` is written, revision {}: `ropewalk spec show {id}`, then `ropewalk spec approve {id}`",
+                made.revision
+            )
+        }
+        Payload::BuildPaused(paused) => pause(paused),
+        Payload::BuildCompleted(ended) => end(ended),
+        _ => return None,
+    })
+}
+
+fn question(asked: &QuestionAsked) -> String {
+    let id = last_digits(asked.question_id);
+    let text = short(&asked.text, LETTERS);
+    let what = match asked.kind {
+        QuestionKind::Blocking => "waits for your answer",
+        _ => "asks",
+    };
+    let about = asked
+        .idea_slug
+        .as_ref()
+        .map_or_else(String::new, |idea| format!("`{idea}` "));
+    format!("{about}{what}: {text}: `ropewalk question answer {id}`")
+}
+
+fn pause(paused: &BuildPaused) -> String {
+    let id = last_digits(paused.build_id);
+    let next = match paused.reason {
+        PauseReason::Person => format!("`ropewalk question list`, or `ropewalk build resume {id}`"),
+        PauseReason::Quota | PauseReason::Outage => {
+            format!("it goes on by itself; `ropewalk build show {id}` tells when")
+        }
+        PauseReason::Budget | PauseReason::Conflict => "`ropewalk question list`".to_owned(),
+    };
+    format!(
+        "build of `{}` pauses: {}: {next}",
+        paused.idea_slug,
+        short(&paused.detail, LETTERS)
+    )
+}
+
+fn end(ended: &BuildCompleted) -> String {
+    let (idea, id) = (&ended.idea_slug, last_digits(ended.build_id));
+    let TaskCounts {
+        total, complete, ..
+    } = ended.counts;
+    let why = ended.reason.as_deref().map_or_else(String::new, |reason| {
+        format!(": {}", short(reason, LETTERS))
+    });
+    let next = if ended.status == BuildState::Succeeded {
+        format!("`ropewalk build land {id}`")
+    } else {
+        format!("`ropewalk build show {id}`")
+    };
+    format!(
+        "build of `{idea}` {}, {complete} of {total} tasks complete{why}: {next}",
+        ended.status
+    )
+}

@@ -1,0 +1,63 @@
+//! Whoever runs `up` is told what waits for a person and what ended, with the command that goes on.
+
+use std::time::{Duration, Instant};
+
+use crate::approvals::{documented, text, until};
+use crate::world::World;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Waits for the line of `up` that holds `wanted`, and returns the commands it names.
+fn commands(world: &World, wanted: &str) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(world.root().join("up.log")).unwrap_or_default();
+        if let Some(line) = log.lines().find(|line| line.contains(wanted)) {
+            let quoted = line.split('`').skip(1).step_by(2);
+            let commands = quoted.filter_map(|text| text.strip_prefix("ropewalk "));
+            return commands.map(str::to_owned).collect();
+        }
+        assert!(began.elapsed() < PATIENCE, "`{wanted}`: {log}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
+    let world = World::scripted();
+    documented(&world, "rivers");
+    let _up = world.up();
+    let mut asking = world.ropewalk(["spec", "generate", "rivers", "--complexity", "simple"]);
+    asking.output().unwrap();
+    let answer = commands(&world, "waits for your answer: Plain files or a database?");
+    let answer = answer.first().unwrap();
+    assert!(answer.starts_with("question answer "), "{answer}");
+    let mut words: Vec<&str> = answer.split(' ').collect();
+    words.push("Plain files");
+    world.ropewalk(words).assert().success();
+    let next = commands(&world, "specification of `rivers` is written");
+    assert!(
+        next[0].starts_with("spec show ") && next[1].starts_with("spec approve "),
+        "{next:?}"
+    );
+    let spec = world.json(&next[0]);
+    let digits = &text(&spec["hash"])[..16];
+    let said = world.refused(&format!("{} --hash {}", next[1], &digits[..15]), 3);
+    assert!(said.contains("at least 16 digits"), "{said}");
+    let said = world.refused(&format!("{} --hash 0123456789abcdef", next[1]), 1);
+    assert!(said.contains("is not how the hash"), "{said}");
+    world.run(&format!("{} --hash {digits}", next[1]));
+    let builds = until(&world, "build list", |builds| {
+        builds[0]["state"] != "running" && builds[0]["id"].is_string()
+    });
+    let id = text(&builds[0]["id"]);
+    let digits = &id[id.len() - 8..];
+    let next = commands(&world, "build of `rivers` pauses");
+    assert_eq!(
+        next,
+        ["question list".to_owned(), format!("build resume {digits}")]
+    );
+    world.run(&format!("build stop {digits}"));
+    let next = commands(&world, "build of `rivers` stopped, ");
+    assert_eq!(next, [format!("build show {digits}")]);
+}

@@ -1,0 +1,156 @@
+//! What a person at a terminal meets: a pasted block is one message, Ctrl-C ends a turn, marked words are bold.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command as Process, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::world::World;
+
+const OPENING: &str = "I walk every day and always forget where I have been, so I want a program that keeps a list of my walks.";
+const PATIENCE: Duration = Duration::from_mins(1);
+/// What the key Ctrl-C sends.
+const INTERRUPT: &str = "\u{3}";
+
+/// A program at a terminal of its own, with what it has shown so far.
+struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    shown: Arc<(Mutex<String>, Condvar)>,
+}
+
+impl Terminal {
+    /// Runs a verb at a terminal, which `script` makes.
+    fn run(world: &World, verb: &str, variables: &[(&str, &str)]) -> Self {
+        // A shell that stays between them would end by the key itself.
+        let line = format!("exec {} {verb}", env!("CARGO_BIN_EXE_ropewalk"));
+        let mut child = Process::new("script")
+            .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+            .env_clear()
+            .envs(world.environment())
+            .env("SHELL", "/bin/sh")
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied())
+            .current_dir(world.repository())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let shown = Arc::new((Mutex::new(String::new()), Condvar::new()));
+        let told = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]);
+                told.0.lock().unwrap().push_str(&text);
+                told.1.notify_all();
+            }
+        });
+        let keys = child.stdin.take().unwrap();
+        Self { child, keys, shown }
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until `text` was shown so many times, and returns all that was shown.
+    fn shows(&self, text: &str, times: usize) -> String {
+        let (shown, told) = &*self.shown;
+        let shown = shown.lock().unwrap();
+        let is_missing = |shown: &mut String| shown.matches(text).count() < times;
+        let (shown, waited) = told
+            .wait_timeout_while(shown, PATIENCE, is_missing)
+            .unwrap();
+        assert!(!waited.timed_out(), "waited for `{text}`: {shown}");
+        shown.clone()
+    }
+
+    fn ends(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn begun() -> World {
+    let world = World::scripted();
+    world
+        .ropewalk(["idea", "new", "Walks", "--slug", "walks", "--text", OPENING])
+        .assert()
+        .success();
+    world
+}
+
+fn said(world: &World, author: &str) -> Vec<String> {
+    let idea = world.json("idea show walks");
+    let messages = idea["messages"].as_array().unwrap();
+    let of_author = messages.iter().filter(|one| one["author"] == author);
+    let text = |message: &Value| message["text"].as_str().unwrap().to_owned();
+    of_author.map(text).collect()
+}
+
+#[test]
+fn a_pasted_block_is_one_message_and_marked_words_are_bold() {
+    let world = begun();
+    let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
+    terminal.shows("you> ", 1);
+    terminal.types("one\ntwo\n\nfour\n");
+    terminal.shows("you> ", 2);
+    terminal.types("\u{1b}[200~five\nsix\u{1b}[201~\n");
+    let shown = terminal.shows("you> ", 3);
+    assert!(
+        shown.contains("Tell me \u{1b}[1mmore\u{1b}[22m."),
+        "{shown:?}"
+    );
+    assert!(!shown.contains("**"), "{shown:?}");
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+    assert_eq!(
+        said(&world, "person"),
+        [OPENING, "one\ntwo\n\nfour", "five\nsix"]
+    );
+}
+
+#[test]
+fn nothing_is_coloured_for_who_wants_no_colour() {
+    let world = begun();
+    let verb = "idea chat walks --set models.small=openai/x --set sandbox=off";
+    let variables = [("NO_COLOR", "1"), ("OPENAI_API_KEY", "none")];
+    let mut terminal = Terminal::run(&world, verb, &variables);
+    let shown = terminal.shows("you> ", 1);
+    assert!(shown.contains("sandbox"), "a line of the log: {shown:?}");
+    assert!(shown.contains("Tell me **more**."), "{shown:?}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    terminal.types(INTERRUPT);
+    terminal.ends();
+}
+
+#[test]
+fn an_interrupt_ends_the_turn_and_a_second_one_the_chat() {
+    let world = begun();
+    let script = std::fs::read_to_string(world.root().join("script.yaml")).unwrap();
+    let slow = "- agent: ideation\n  task: message-2\n  reply: { delay_ms: 3000, tools: [{ name: reply, input: { text: Slow words. } }] }\n";
+    world.write("../script.yaml", &format!("{slow}{script}"));
+    let mut terminal = Terminal::run(&world, "idea chat walks", &[]);
+    terminal.shows("you> ", 1);
+    terminal.types("one\n");
+    terminal.shows("\nropewalk> ", 2);
+    terminal.types(INTERRUPT);
+    terminal.shows("you> ", 2);
+    terminal.types("two\n");
+    let shown = terminal.shows("you> ", 3);
+    let [left, late, reply] =
+        ["left;", "(to what you said before) Slow words.", "Noted."].map(|text| {
+            shown
+                .rfind(text)
+                .unwrap_or_else(|| panic!("{text}: {shown:?}"))
+        });
+    assert!(left < late && late < reply, "{shown:?}");
+    terminal.types(INTERRUPT);
+    assert_eq!(terminal.ends(), Some(2));
+    assert_eq!(said(&world, "person"), [OPENING, "one", "two"]);
+    assert_eq!(said(&world, "agent").len(), 3, "nothing was lost");
+}

@@ -1,0 +1,298 @@
+//! The page that shows one real prompt of each role is what a provider was told, and says where each part comes from.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+
+use super::{Request, Role, told};
+
+/// The variable that lets the page be written anew.
+const UPDATE: &str = "UPDATE_TABLES";
+
+/// Each heading with the place that it comes from; a heading that begins so counts.
+const ORIGINS: [(&str, &str); 49] = [
+    (
+        "The Repository",
+        "the head of the default branch: `agents/src/repository/`, `gate/src/project.rs`",
+    ),
+    ("Response Guidelines", "`config/prompts/ideation.md`"),
+    ("Recording What You Learned", "`config/prompts/ideation.md`"),
+    (
+        "Proactive Questioning",
+        "`config/prompts/questioning.md`, for roles whose submission has a `question`",
+    ),
+    ("When to Ask Questions", "`config/prompts/questioning.md`"),
+    ("Question Format", "`config/prompts/questioning.md`"),
+    ("When NOT to Ask", "`config/prompts/questioning.md`"),
+    ("Engagement Principles", "`config/prompts/questioning.md`"),
+    (
+        "The User Is Done",
+        "`config/prompts/ideation-turn.md`, where the person ended the conversation",
+    ),
+    (
+        "Phase: ",
+        "`config/prompts/ideation-<phase>.md`, by the phase of the session",
+    ),
+    ("What We Know So Far", "the artifacts of the session"),
+    ("What the User Decided", "the decisions of the session"),
+    ("Risks Found", "the risks of the session"),
+    (
+        "Questions That Are Answered",
+        "the questions of the session",
+    ),
+    ("Idea Context", "README and target users in the idea folder"),
+    ("Streaks", "the README in the idea folder"),
+    ("Problem", "the README in the idea folder"),
+    ("Solution concept", "the README in the idea folder"),
+    ("Rules", "`config/prompts/specification.md`"),
+    (
+        "Project Conventions",
+        "`CLAUDE.md`, else `AGENTS.md`, of the repository",
+    ),
+    (
+        "Stack: ",
+        "`config/stacks/`, found by the files of the repository",
+    ),
+    (
+        "Idea: ",
+        "the documents of the idea folder, as far as they fit",
+    ),
+    ("Known Gotchas", "lessons that fit the topics of the idea"),
+    (
+        "Patterns That Worked Here",
+        "lessons that fit the topics of the idea",
+    ),
+    ("Requested Changes", "what people want changed"),
+    (
+        "How You Work",
+        "`config/prompts/build.md`, with who may install packages",
+    ),
+    (
+        "The Idea: ",
+        "title and objective of the approved specification, brief or README of the idea",
+    ),
+    ("Interfaces", "the approved specification"),
+    ("Data", "the approved specification"),
+    ("Out of Scope", "the approved specification"),
+    ("Files to Leave Alone", "the approved specification"),
+    (
+        "The Other Tasks",
+        "the tasks of the build as they stand now",
+    ),
+    (
+        "What Your Task Builds On",
+        "summary and commit of the tasks that this one depends on",
+    ),
+    ("BUILD TASK: ", "the block of the task"),
+    (
+        "Action",
+        "the block of the task, and its files at the head of the build",
+    ),
+    ("Read First", "the block of the task"),
+    ("Must Stay as It Is", "the block of the task"),
+    (
+        "Requirements",
+        "the block of the task, joined with the approved specification",
+    ),
+    ("Gotchas (", "lessons that match the files of the task now"),
+    (
+        "Tools on This Machine",
+        "the stacks at the base of the build, asked on this machine",
+    ),
+    (
+        "Budget Left",
+        "`[build] turns` and `[budget]`, less what was used",
+    ),
+    (
+        "Validation",
+        "the block of the task, and `[gate]` at the base of the build",
+    ),
+    ("What to Find", "`config/prompts/improvement.md`"),
+    ("Build: ", "the build and its outcome"),
+    (
+        "The Plan",
+        "requirements and tasks of the approved specification",
+    ),
+    (
+        "Tasks",
+        "the tasks with their failures, what their agents said and what people said",
+    ),
+    (
+        "What Changed",
+        "the difference from the base of the build to its head",
+    ),
+    ("Known Already", "the latest lessons"),
+    ("T-", "a task"),
+];
+
+fn title(role: Role) -> &'static str {
+    match role {
+        Role::Ideation => "Ideation",
+        Role::Specification => "Specification",
+        Role::Build => "Build",
+        Role::Review => "Review",
+    }
+}
+
+/// Returns the request that is shown of a role: one that holds as much as possible.
+fn shown(requests: &[&Request], role: Role) -> Option<usize> {
+    let is_it = |request: &&&Request| match role {
+        Role::Ideation => request.messages().len() > 1,
+        Role::Build => Request::said(&request.messages()[0]).contains("# BUILD TASK: T-002"),
+        Role::Specification | Role::Review => true,
+    };
+    requests.iter().position(|request| is_it(&request))
+}
+
+/// Lists the headings of a text outside of documents and code, but not the names of documents.
+fn headings(text: &str) -> Vec<&str> {
+    let mut quoted = false;
+    let mut headings = Vec::new();
+    for line in text.lines() {
+        match line {
+            "<document>" => quoted = true,
+            "</document>" => quoted = false,
+            _ if line.starts_with("```") => quoted = !quoted,
+            _ if quoted
+                || !line.starts_with('#')
+                || Path::new(line)
+                    .extension()
+                    .is_some_and(|ending| ending == "md") => {}
+            _ => headings.push(line.trim_start_matches('#').trim()),
+        }
+    }
+    headings
+}
+
+/// Puts a name in the place of what is something else in every run or on every machine.
+fn steady(text: &str) -> String {
+    let mut steady = String::new();
+    for line in text.lines() {
+        let line = match line.split_once(": ") {
+            Some((lead @ "Tools on this machine", _)) => format!("{lead}: (each with its version)"),
+            _ if line.starts_with("Ran ") => {
+                let (ran, _) = line.split_once(" in ").unwrap_or((line, ""));
+                ran.to_owned()
+            }
+            // Numbers of tokens look like commits.
+            _ if line.contains(" tokens") => line.to_owned(),
+            _ => line.split(' ').map(word).collect::<Vec<_>>().join(" "),
+        };
+        // Writing to a string cannot fail.
+        _ = writeln!(steady, "{line}");
+    }
+    let tools = "## Tools on This Machine\n";
+    if let Some((before, after)) = steady.clone().split_once(tools) {
+        let rest = after.split_once('\n').map_or("", |(_, rest)| rest);
+        steady = format!("{before}{tools}(each with its version)\n{rest}");
+    }
+    steady
+}
+
+fn word(word: &str) -> String {
+    if let Some((_, below)) = word.split_once("/state/") {
+        return format!("\"(state)/{below}");
+    }
+    let is_hex = |text: &str| {
+        text.len() >= 7
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+            && text.bytes().any(|byte| byte.is_ascii_digit())
+    };
+    let bare = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    match bare.len() {
+        36 if is_hex(bare) => word.replace(bare, "(id)"),
+        7 | 12 | 40 if is_hex(bare) => word.replace(bare, "(commit)"),
+        _ => word.to_owned(),
+    }
+}
+
+fn section(page: &mut String, request: &Request) -> anyhow::Result<()> {
+    let told: Vec<String> = request
+        .messages()
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .map(Request::said)
+        .collect();
+    let last = told.last().context("a message")?;
+    let system = request.system();
+    writeln!(
+        page,
+        "\n## {}\n\nTools: {}.\n",
+        title(request.role),
+        request
+            .tools()
+            .iter()
+            .map(|tool| format!("`{tool}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    )?;
+    writeln!(page, "| section | comes from |\n|---|---|")?;
+    let (mut known, mut unknown): (Vec<&str>, Vec<&str>) = Default::default();
+    for heading in headings(&system).into_iter().chain(headings(last)) {
+        let origin = ORIGINS.iter().find(|(begin, _)| heading.starts_with(begin));
+        let Some(origin) = origin else {
+            unknown.push(heading);
+            continue;
+        };
+        if !known.contains(&origin.0) {
+            known.push(origin.0);
+            writeln!(
+                page,
+                "| {} | {} |",
+                origin.0.trim_end_matches([' ', ':', '(', '-']),
+                origin.1
+            )?;
+        }
+    }
+    ensure!(
+        unknown.is_empty(),
+        "nobody says where {unknown:?} come from"
+    );
+    writeln!(
+        page,
+        "\nThe system prompt:\n\n~~~~text\n{}~~~~",
+        steady(&system)
+    )?;
+    let whose = if told.len() == 1 {
+        "The message"
+    } else {
+        "The last message"
+    };
+    writeln!(page, "\n{whose}:\n\n~~~~text\n{}~~~~", steady(last))?;
+    Ok(())
+}
+
+const HEAD: &str = "# Prompts
+
+What a model is told, role by role: one real request of each, as a provider got it over HTTP in `tests/tests/scenarios/told.rs`,
+which writes this page (`UPDATE_TABLES=1 cargo test -p ropewalk-tests --test scenarios told::`) and fails when it is stale.
+
+A system prompt and the tools stay as they are from one request of a role to the next; what changes is told in messages, the
+newest last, so that a provider reads again what it has kept. `told::truth` fails where a prompt speaks of a tool, a field or a
+section that its request does not hold.
+";
+
+#[test]
+fn the_page_of_prompts_shows_what_each_role_is_told() -> anyhow::Result<()> {
+    let told = told()?;
+    let mut page = HEAD.to_owned();
+    for role in Role::ALL {
+        let requests = told.of(role);
+        let place = shown(&requests, role).with_context(|| format!("{role:?}"))?;
+        section(&mut page, requests[place])?;
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/prompts.md");
+    if std::env::var_os(UPDATE).is_some() {
+        fs::write(&file, &page)?;
+    }
+    let written = fs::read_to_string(&file)?;
+    ensure!(
+        written == page,
+        "docs/prompts.md is stale; run this test with {UPDATE}=1 and read what changed"
+    );
+    Ok(())
+}
