@@ -49,7 +49,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::DeadLetter(noun) => commands::dead_letter::run(noun, app).await,
         Command::Lock(noun) => commands::lock::run(noun, app).await,
         Command::Wait(noun) => commands::wait::run(noun, app).await,
-        Command::People(noun) => commands::people::run(noun, app),
+        Command::People(noun) => commands::people::run(noun, app).await,
         Command::Whoami(verb) => verb.run(app),
         Command::Usage(verb) => verb.run(app).await,
         Command::Config(noun) => commands::config::run(noun, app),

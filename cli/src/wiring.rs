@@ -32,6 +32,7 @@ pub use desk::Desk;
 pub(crate) use desk::location;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
+pub(crate) use notices::telegram;
 pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
 pub(crate) use serving::door;

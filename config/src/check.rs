@@ -14,6 +14,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
         .or_else(|| budget(config))
         .or_else(|| bus(config))
         .or_else(|| people(config))
+        .or_else(|| telegram(config))
         .or_else(|| together(config))
 }
 
@@ -133,6 +134,35 @@ fn people(config: &Config) -> Option<(String, String)> {
             .find_map(|(key, other)| Some((key, other?)))?;
         let reason = format!("is that of `{other}` too; give each person their own");
         Some((format!("people.{name}.{key}"), reason))
+    })
+}
+
+/// A phone is one person's in each chat, and the Bot API is asked over HTTP.
+fn telegram(config: &Config) -> Option<(String, String)> {
+    if !matches!(config.telegram.api_url.scheme(), "http" | "https") {
+        let reason = "is no address of HTTP; write it like `https://api.telegram.org/`".to_owned();
+        return Some(("telegram.api_url".to_owned(), reason));
+    }
+    let mut phones = BTreeMap::new();
+    config.people.iter().find_map(|(name, person)| {
+        let fault = |key: &str, reason| Some((format!("people.{name}.{key}"), reason));
+        let chats = &person.telegram_chats;
+        let Some(user) = person.telegram_user else {
+            let reason = "needs `telegram_user`, who it is in these chats";
+            return fault("telegram_chats", reason.to_owned()).filter(|_| !chats.is_empty());
+        };
+        if chats.is_empty() {
+            let reason = "needs `telegram_chats`, where that user is listened to";
+            return fault("telegram_user", reason.to_owned());
+        }
+        let other = chats.iter().find_map(|chat| {
+            phones
+                .insert((user, *chat), name)
+                .filter(|other| *other != name)
+        })?;
+        let reason =
+            format!("is that of `{other}` too, in the same chat; give each person their own");
+        fault("telegram_user", reason)
     })
 }
 

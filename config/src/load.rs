@@ -116,7 +116,8 @@ impl Loaded {
         let variables = providers
             .filter_map(|provider| provider.key_variable.as_deref())
             .chain(self.config.bus.token_variable.as_deref())
-            .chain(self.config.notices.webhook_secret_variable.as_deref());
+            .chain(self.config.notices.webhook_secret_variable.as_deref())
+            .chain(self.config.telegram.token_variable.as_deref());
         let values = variables.filter_map(|name| environment.get(name).map(str::to_owned));
         let leaves = self.layers.leaves();
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());

@@ -7,6 +7,7 @@ mod people;
 mod project;
 mod sandbox;
 mod server;
+mod telegram;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,7 @@ pub use project::{
 };
 pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
 pub use server::ServerSettings;
+pub use telegram::TelegramSettings;
 
 pub(crate) use project::{credentials, without_password};
 
@@ -69,6 +71,8 @@ pub struct Config {
     pub questions: QuestionSettings,
     /// What people are told unasked.
     pub notices: Box<NoticeSettings>,
+    /// Telegram.
+    pub telegram: Box<TelegramSettings>,
     /// Knowledge.
     pub knowledge: KnowledgeSettings,
     /// The monitor.

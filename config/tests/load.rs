@@ -110,7 +110,7 @@ fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
 
 #[test]
 fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
-    let cases: [(&[u8], &[&str]); 22] = [
+    let cases: [(&[u8], &[&str]); 26] = [
         (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
         (b"[build]\npackage_managers = [\"npm\", \"curl\"]\n", &["ropewalk.toml:2", "`build.package_managers", "unknown variant `curl`, expected `npm` or `pip`"]),
         (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
@@ -132,6 +132,13 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
         (b"[gate]\nprotected = [\"a{\"]\n", &["ropewalk.toml:2", "gate.protected", "glob"]),
         (b"[people.ada]\nrights = [\"merge\"]\n", &["ropewalk.toml:2", "`people.ada.rights", "unknown variant `merge`, expected one of `approve`, `land`"]),
         (b"[people.ada]\nuser = \"x\"\n[people.bob]\nuser = \"x\"\n", &["ropewalk.toml:4", "`people.bob.user`", "that of `ada` too"]),
+        (b"[people.ada]\ntelegram_user = 7\n", &["ropewalk.toml:2", "`people.ada.telegram_user`", "needs `telegram_chats`"]),
+        (b"[people.ada]\ntelegram_chats = [7]\n", &["ropewalk.toml:2", "`people.ada.telegram_chats", "needs `telegram_user`"]),
+        (
+            b"[people.ada]\ntelegram_user = 7\ntelegram_chats = [7]\n[people.bob]\ntelegram_user = 7\ntelegram_chats = [-1, 7]\n",
+            &["ropewalk.toml:5", "`people.bob.telegram_user`", "that of `ada` too, in the same chat"],
+        ),
+        (b"[telegram]\napi_url = \"mailto:ada@example.org\"\n", &["ropewalk.toml:2", "`telegram.api_url`", "no address of HTTP"]),
         (b"[pm]\nask_minutes = 31\n", &["ropewalk.toml:2", "`pm.ask_minutes`"]),
     ];
     for (text, expected) in cases {

@@ -13,6 +13,7 @@ use crate::builds::SteerError;
 use crate::dead_letters::DeadLetterError;
 use crate::ideas::{AbandonError, ChatError};
 use crate::people::{Forbidden, Stranger};
+use crate::phones::LinkError;
 use crate::questions::RefusedAnswer;
 use crate::specifications::{ApproveError, RequestError};
 use crate::views::specification::CompareError;
@@ -94,6 +95,16 @@ impl Advice for Stranger {
         Some(match self {
             Self::User(user) => format!("set `user = \"{user}\"` for one of them"),
             Self::Token => "`ropewalk people token NAME` makes another".to_owned(),
+        })
+    }
+}
+
+impl Advice for LinkError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => "`ropewalk people list` shows who works on the project".to_owned(),
+            Self::Code => "`ropewalk people link` prints another".to_owned(),
+            Self::Read(_) | Self::Commit(_) => return None,
         })
     }
 }

@@ -15,6 +15,7 @@ pub mod dead_letters;
 pub mod ideas;
 pub mod knowledge;
 pub mod people;
+pub mod phones;
 pub mod questions;
 pub mod specifications;
 pub mod views;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_schemas::person::{Right, Role};
+use ropewalk_schemas::phone::Linked;
 use ropewalk_schemas::{ContentHash, UserSlug};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -112,6 +113,21 @@ impl People {
             |(_, record): &(_, &PersonRecord)| record.token_sha256.as_ref() == Some(&hash);
         let found = self.known.iter().find(is_theirs);
         found.map(person).ok_or(Stranger::Token)
+    }
+
+    /// Returns whoever the configuration says a user of Telegram is, where it lists the chat.
+    pub fn on_telegram(&self, from: Linked) -> Option<Person> {
+        let is_theirs = |(_, record): &(_, &PersonRecord)| {
+            record.telegram_user == Some(from.user) && record.telegram_chats.contains(&from.chat)
+        };
+        self.known.iter().find(is_theirs).map(person)
+    }
+
+    /// Returns the chat in which the configuration says that a person is told.
+    pub fn chat_of(&self, name: &UserSlug) -> Option<i64> {
+        let record = self.known.get(name)?;
+        record.telegram_user?;
+        record.telegram_chats.first().copied()
     }
 
     /// Returns the person of this name.

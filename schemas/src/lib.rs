@@ -31,6 +31,7 @@ pub mod notice;
 pub mod outage;
 pub mod payload;
 pub mod person;
+pub mod phone;
 pub mod question;
 pub mod repo_path;
 pub mod review;

@@ -16,11 +16,11 @@ states! {
         /// It was handed over; whether it arrived is not known yet.
         Sending = "sending" => [Waiting, Sending, Sent, Over, Dead],
         /// It arrived.
-        Sent = "sent" => [Sending],
+        Sent = "sent" => [Waiting],
         /// It no longer mattered before it arrived.
         Over = "over" => [],
         /// It was given up.
-        Dead = "dead" => [],
+        Dead = "dead" => [Waiting],
     }
 }
 

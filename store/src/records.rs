@@ -44,6 +44,7 @@ pub const TABLES: &[&Table] = &[
     schemas::wish::Wish::TABLE,
     schemas::keyed_request::KeyedRequest::TABLE,
     schemas::notice::Notice::TABLE,
+    schemas::phone::Phone::TABLE,
 ];
 
 /// Says how a record becomes a row: `record! { Type in "table" (key expression) { column: kind = value, … } }`.
@@ -85,6 +86,7 @@ mod tests {
                 include_str!("../migrations/sqlite/0006_wishes.sql"),
                 include_str!("../migrations/sqlite/0007_keyed_requests.sql"),
                 include_str!("../migrations/sqlite/0008_notices.sql"),
+                include_str!("../migrations/sqlite/0009_phones.sql"),
             )
             .to_owned(),
             concat!(
@@ -94,6 +96,7 @@ mod tests {
                 include_str!("../migrations/postgres/0006_wishes.sql"),
                 include_str!("../migrations/postgres/0007_keyed_requests.sql"),
                 include_str!("../migrations/postgres/0008_notices.sql"),
+                include_str!("../migrations/postgres/0009_phones.sql"),
             )
             .replace(" COLLATE \"C\"", ""),
         ];
@@ -119,6 +122,6 @@ mod tests {
                 .collect();
             assert_eq!(made, described, "{}", table.name);
         }
-        assert_eq!(TABLES.len(), 25);
+        assert_eq!(TABLES.len(), 26);
     }
 }

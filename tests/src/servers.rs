@@ -1,4 +1,4 @@
-//! NATS, PostgreSQL and the two model emulators, each on a free port of the loopback interface.
+//! NATS, PostgreSQL, Telegram and the two model emulators, each on a free port of the loopback interface.
 
 mod postgres;
 
@@ -164,6 +164,51 @@ impl Llmock {
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.process.port())
     }
+}
+
+/// The PyPI emulator of the Bot API of Telegram, which answers 429 or nothing on demand.
+#[derive(Debug)]
+pub struct TelegramServer {
+    process: ServerProcess,
+    _journal: TempDir,
+}
+
+impl TelegramServer {
+    /// Starts it without faults; `POST /__fault` brings some, `GET /__said` tells what a bot did.
+    pub fn start() -> Result<Self, ServerError> {
+        let journal = TempDir::with_prefix("ropewalk-telegram-").map_err(ServerError::Directory)?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/telegram_emulator.py");
+        let process = ServerProcess::start(&ServerCommand {
+            program: telegram_python()?,
+            arguments: vec![
+                script.display().to_string(),
+                journal.path().join("journal.jsonl").display().to_string(),
+            ],
+            ready: Ready::PortAfter("listening on http://127.0.0.1:"),
+            account: Account::Own,
+            left_over: None,
+        })?;
+        Ok(Self {
+            process,
+            _journal: journal,
+        })
+    }
+
+    /// Its address, as `telegram.api_url` takes it.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.process.port())
+    }
+}
+
+/// Finds the Python beside lo-bot-api-emulator: `ROPEWALK_TELEGRAM_EMULATOR`, else what `./check` installed.
+fn telegram_python() -> Result<PathBuf, ServerError> {
+    let emulator = find(
+        "lo-bot-api-emulator",
+        "ROPEWALK_TELEGRAM_EMULATOR",
+        "venv/bin/lo-bot-api-emulator",
+        Vec::new(),
+    )?;
+    Ok(emulator.with_file_name("python"))
 }
 
 /// Finds nats-server: `ROPEWALK_NATS_SERVER`, else what `./check` installed, else the PATH.

@@ -76,6 +76,7 @@ impl Doctor {
                 findings.push(Finding::of("bus", bus));
                 let login = wiring::check_login(&project, &app.environment).transpose();
                 findings.extend(login.map(|login| Finding::of("bus login", login)));
+                findings.extend(telegram(&project, app).await);
                 findings.extend(models(&project, app));
                 findings.push(sandbox(&project, app).await);
             }
@@ -223,6 +224,26 @@ fn writable_above(project: &Project) -> Verdict {
         Some(Ok(_)) => Verdict::Ok,
         _ => Verdict::Fail,
     }
+}
+
+/// Asks Telegram whether it knows the bot, where one is set up.
+async fn telegram(project: &Project, app: &App) -> Option<Finding> {
+    let client = wiring::telegram(project, &app.environment).transpose()?;
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => return Some(Finding::new("telegram", Verdict::Fail, error)),
+    };
+    let named = client.name().await;
+    let named = named
+        .map(|name| format!("`@{name}` answers"))
+        .map_err(|error| {
+            let next = "check the token of `telegram.token_variable`, and `telegram.api_url`";
+            CliError::refused(
+                "telegram",
+                (format!("the bot does not answer: {error}"), next),
+            )
+        });
+    Some(Finding::of("telegram", named))
 }
 
 fn models(project: &Project, app: &App) -> Vec<Finding> {

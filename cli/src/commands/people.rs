@@ -1,5 +1,6 @@
 //! People: who works on the project, and what each of them may do.
 
+pub mod link;
 pub mod list;
 pub mod token;
 
@@ -13,13 +14,16 @@ use crate::error::CliError;
 pub enum People {
     /// Lists who works on the project.
     List(list::List),
+    /// Prints a code by which somebody's phone is linked.
+    Link(link::Link),
     /// Makes a token by which somebody is known elsewhere than on this terminal.
     Token(token::Token),
 }
 
 /// Runs a verb.
-pub fn run(noun: People, app: &App) -> Result<(), CliError> {
+pub async fn run(noun: People, app: &App) -> Result<(), CliError> {
     match noun {
+        People::Link(verb) => verb.run(app).await,
         People::List(verb) => verb.run(app),
         People::Token(verb) => verb.run(app),
     }

@@ -48,6 +48,8 @@ pub enum Role {
     Questions,
     /// Tells people what happens, in the ways that `[notices]` switches on.
     Notify,
+    /// Takes what people say and press in Telegram.
+    Telegram,
     /// Serves the API.
     Server,
 }
@@ -81,6 +83,11 @@ impl Crew {
     /// Returns whether its process tells people what happens.
     pub(super) fn tells(&self) -> bool {
         self.has(Role::Notify)
+    }
+
+    /// Returns whether its process takes what people say in Telegram.
+    pub(super) fn chats(&self) -> bool {
+        self.has(Role::Telegram)
     }
 
     fn has(&self, role: Role) -> bool {

@@ -188,6 +188,9 @@ async fn begin(
     }
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
+    if crew.chats() {
+        notices::serve_bot(project, environment, &services, supervisor)?;
+    }
     if !crew.shares() {
         Poker::listen(&services.bus, project.state(), supervisor)?;
         Overheard::serve(&services.bus, project.state(), supervisor)?;

@@ -1,4 +1,5 @@
-//! Makes the ways of telling people that the configuration switches on, and forgets those that it does not.
+//! Makes the ways of telling people that the configuration switches on, and forgets those that it does not; lets the bot
+//! of Telegram take what people say.
 
 use std::sync::Arc;
 
@@ -8,8 +9,10 @@ use ropewalk_orchestrator::notices::{
     Listener, Notifier, Parts, Port, Rules, SendError, Telling, Webhook,
 };
 use ropewalk_orchestrator::{Agent, Services};
+use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::UserSlug;
 use ropewalk_store::{ReadError, Store};
+use ropewalk_telegram::{Bot, Parts as BotParts, TelegramClient, TelegramPort};
 
 use super::processes;
 use crate::error::CliError;
@@ -17,7 +20,7 @@ use crate::output;
 use crate::project::Project;
 
 /// Every way of telling.
-const PORTS: [&str; 2] = ["terminal", "webhook"];
+const PORTS: [&str; 3] = ["terminal", "webhook", "telegram"];
 
 /// Makes the subscribers that are switched on. Those that are not take nothing any more: what happens meanwhile is no
 /// news when they are switched on again.
@@ -71,7 +74,48 @@ fn ports(
         let webhook = Webhook::new(url.to_string(), secret, services.clock.clone());
         ports.push(Arc::new(webhook.map_err(CliError::failed)?));
     }
+    if let Some(client) = telegram(project, environment)? {
+        ports.push(Arc::new(TelegramPort::new(
+            client,
+            (*project.people).clone(),
+        )));
+    }
     Ok(ports)
+}
+
+/// Returns who asks Telegram, where a bot is set up.
+pub(crate) fn telegram(
+    project: &Project,
+    environment: &Environment,
+) -> Result<Option<TelegramClient>, CliError> {
+    let settings = &project.config().telegram;
+    let variable = settings.token_variable.as_deref();
+    let Some(token) = secret("telegram.token_variable", variable, environment)? else {
+        return Ok(None);
+    };
+    let client = TelegramClient::new(&token, settings.api_url.as_str());
+    client.map(Some).map_err(CliError::failed)
+}
+
+/// Lets the bot take what people say and press, where one is set up.
+pub(super) fn serve_bot(
+    project: &Project,
+    environment: &Environment,
+    services: &Services,
+    supervisor: &Supervisor,
+) -> Result<(), CliError> {
+    let Some(client) = telegram(project, environment)? else {
+        return Ok(());
+    };
+    let bot = Bot::new(BotParts {
+        client,
+        people: (*project.people).clone(),
+        services: services.clone(),
+        turn: processes::turn(project.state(), "telegram"),
+        builds_with: project.config().models.builders(),
+    })?;
+    bot.serve(supervisor);
+    Ok(())
 }
 
 /// Reads the secret in the variable that `key` names.

@@ -14,7 +14,7 @@ pub(crate) fn documented(world: &World, slug: &str) {
 }
 
 /// Writes the documents that a specification cannot do without.
-fn document(world: &World, slug: &str) {
+pub(crate) fn document(world: &World, slug: &str) {
     let idea = world.json(&format!("idea show {slug}"));
     let folder = idea["folder"].as_str().unwrap();
     let brief = "# Brief\n\nKeep a list of the walks of a person, in three plain files.\n";

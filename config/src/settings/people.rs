@@ -16,6 +16,12 @@ pub struct PersonRecord {
     /// The hash of the token by which this person is known elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_sha256: Option<ContentHash>,
+    /// The user of Telegram that is this person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telegram_user: Option<i64>,
+    /// The chats in which that user is listened to; the first is where this person is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub telegram_chats: Vec<i64>,
     /// What this person is asked about.
     #[serde(default)]
     pub roles: BTreeSet<Role>,

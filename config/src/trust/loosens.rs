@@ -64,6 +64,7 @@ fn rule(key: &str) -> Rule {
         "store.location" => Rule::Unless("sqlite"),
         "server.enabled" | "notices.terminal" => Rule::WhenTurnedOn,
         "server.address" => Rule::Unless("127.0.0.1:7440"),
+        "telegram.api_url" => Rule::Unless("https://api.telegram.org/"),
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
         "specification.auto_generate" => Rule::WhenTrue,

@@ -1,8 +1,9 @@
-//! Rows of questions, of what people are told, and of what they asked under a key.
+//! Rows of questions, of what people are told and by which phone, and of what they asked under a key.
 
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::keyed_request::KeyedRequest;
 use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::phone::Phone;
 use ropewalk_schemas::question::{About, Question};
 
 use super::record;
@@ -39,4 +40,8 @@ record!(Notice, "notices", |notice| notice.key.clone(), {
     "nonce": text = &notice.nonce,
     "open": integer = notice.is_open(),
     "due": integer = notice.due,
+});
+
+record!(Phone, "phones", |phone| phone.person.to_string(), {
+    "listens": integer = phone.listens,
 });

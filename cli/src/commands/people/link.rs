@@ -1,0 +1,75 @@
+//! Verb `people link`: prints a code by which somebody's phone is linked, once.
+
+use clap::Args;
+use ropewalk_desk::people::{Forbidden, Person};
+use ropewalk_desk::phones;
+use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::person::Right;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// Whose phone it is.
+#[derive(Debug, Args)]
+pub struct Link {
+    /// A name of `[people]`; whoever asks, where none is given.
+    name: Option<UserSlug>,
+    /// Forgets the phone that is linked, as when it was lost.
+    #[arg(long)]
+    undo: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Made {
+    name: UserSlug,
+    code: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Unlinked {
+    name: UserSlug,
+    unlinked: bool,
+}
+
+impl Link {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let name = meant(self.name, desk.person()?)?;
+        let (context, people) = (desk.context(), &desk.project.people);
+        if self.undo {
+            let unlinked = phones::unlink(&context, &name).await;
+            let unlinked = unlinked.map_err(CliError::failed)?;
+            desk.close().await?;
+            return app.output.show(&Unlinked { name, unlinked }, |done| {
+                let what = if done.unlinked { "any more" } else { "at all" };
+                format!("no phone is linked to {} {what}", done.name)
+            });
+        }
+        if desk.project.config().telegram.token_variable.is_none() {
+            let next = "`telegram.token_variable` sets one up, as `docs/telegram.md` shows";
+            return Err(CliError::refused("link", ("there is no bot", next)));
+        }
+        let code = phones::code(&context, people, &name).await;
+        let code = code.map_err(|error| CliError::advised("link", error))?;
+        desk.close().await?;
+        app.output.show(&Made { name, code }, |made| {
+            format!(
+                "send this to the bot from the phone of {}, within 15 minutes:\n\n/start {}",
+                made.name, made.code
+            )
+        })
+    }
+}
+
+/// Returns whose phone is meant. Who has the phone of somebody may do what that person may.
+fn meant(name: Option<UserSlug>, person: &Person) -> Result<UserSlug, Forbidden> {
+    let Some(name) = name.filter(|name| *name != person.name) else {
+        return Ok(person.name.clone());
+    };
+    for right in Right::ALL {
+        person.demand(right)?;
+    }
+    Ok(name)
+}

@@ -1,0 +1,15 @@
+//! Defines the bot in Telegram.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// The bot in Telegram; there is none without a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelegramSettings {
+    /// The environment variable with the token of the bot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_variable: Option<String>,
+    /// Where the Bot API is.
+    pub api_url: Url,
+}

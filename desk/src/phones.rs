@@ -1,0 +1,184 @@
+//! Says whose phone it is, and links phones to people by a code that works once.
+
+use chrono::TimeDelta;
+use ropewalk_orchestrator::Context;
+use ropewalk_runtime::token;
+use ropewalk_schemas::phone::{LinkCode, Linked, Phone};
+use ropewalk_schemas::{ContentHash, UserSlug};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
+
+use crate::people::{People, Person};
+
+/// How long a code works.
+const MINUTES: i64 = 15;
+/// How many digits a code has: too many to try within its time.
+const DIGITS: usize = 24;
+
+/// Says why a phone was not linked.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Nobody is called so.
+    #[error("nobody is called `{0}`")]
+    Unknown(UserSlug),
+    /// The code is not, or no longer, one.
+    #[error("this code links nothing")]
+    Code,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Makes a code by which the phone of a person is linked; one that was made before works no more.
+pub async fn code(
+    context: &Context,
+    people: &People,
+    name: &UserSlug,
+) -> Result<String, LinkError> {
+    let person = people.named(name.as_str());
+    let person = person.ok_or_else(|| LinkError::Unknown(name.clone()))?;
+    let code: String = token::fresh().chars().take(DIGITS).collect();
+    change(context, &person.name, |phone| {
+        phone.code = Some(LinkCode {
+            hash: ContentHash::of(code.as_bytes()),
+            until: context.now() + TimeDelta::minutes(MINUTES),
+        });
+    })
+    .await?;
+    Ok(code)
+}
+
+/// Links whoever writes in a chat to the person that a code was made for, once.
+pub async fn link(
+    context: &Context,
+    people: &People,
+    code: &str,
+    linked: Linked,
+) -> Result<Person, LinkError> {
+    let hash = ContentHash::of(code.as_bytes());
+    let phones = context.store.list::<Phone>(Query::new()).await?;
+    let is_meant = |phone: &&Versioned<Phone>| {
+        let code = phone.code.as_ref();
+        code.is_some_and(|code| code.hash == hash && context.now() < code.until)
+    };
+    let phone = phones.iter().find(is_meant).ok_or(LinkError::Code)?;
+    let person = people.named(phone.person.as_str()).ok_or(LinkError::Code)?;
+    let mut changes = ChangeSet::new();
+    changes.update(
+        phone,
+        &Phone {
+            linked: Some(linked),
+            ..Phone::of(person.name.clone())
+        },
+    );
+    // Whoever was somebody else there is not any more.
+    let others = phones.iter().filter(|other| other.person != phone.person);
+    for other in others.filter(|other| other.linked == Some(linked)) {
+        let unlinked = Phone {
+            linked: None,
+            ..other.record.clone()
+        };
+        changes.update(other, &unlinked);
+    }
+    match context.store.commit(changes).await {
+        Ok(_) => Ok(person),
+        // Somebody else was faster with it.
+        Err(CommitError::Conflict { .. }) => Err(LinkError::Code),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Forgets the phone that a code linked, and the code that would link one; returns whether there was any.
+pub async fn unlink(context: &Context, name: &UserSlug) -> Result<bool, CommitOrRead> {
+    let phone = of(&context.store, name).await?;
+    if phone.linked.is_none() && phone.code.is_none() {
+        return Ok(false);
+    }
+    change(context, name, |phone| *phone = Phone::of(name.clone())).await?;
+    Ok(true)
+}
+
+/// Returns who writes as a user of Telegram in a chat; nobody but those who are named or linked for both.
+pub async fn whose(
+    store: &Store,
+    people: &People,
+    from: Linked,
+) -> Result<Option<Person>, ReadError> {
+    if let Some(person) = people.on_telegram(from) {
+        return Ok(Some(person));
+    }
+    let phones = store.list::<Phone>(Query::new()).await?;
+    let phone = phones.iter().find(|phone| phone.linked == Some(from));
+    Ok(phone.and_then(|phone| people.named(phone.person.as_str())))
+}
+
+/// Returns the chat in which a person is told; none for somebody who is on the project no more.
+pub async fn chat(
+    store: &Store,
+    people: &People,
+    name: &UserSlug,
+) -> Result<Option<i64>, ReadError> {
+    if people.named(name.as_str()).is_none() {
+        return Ok(None);
+    }
+    if let Some(chat) = people.chat_of(name) {
+        return Ok(Some(chat));
+    }
+    let phone = store.get::<Phone>(name.as_str()).await?;
+    let linked = phone.and_then(|phone| phone.linked);
+    Ok(linked.map(|linked| linked.chat))
+}
+
+/// Returns what is known of the phone of a person.
+pub async fn of(store: &Store, name: &UserSlug) -> Result<Phone, ReadError> {
+    let found = store.get::<Phone>(name.as_str()).await?;
+    Ok(found.map_or_else(|| Phone::of(name.clone()), Versioned::into_inner))
+}
+
+/// Changes what is known of the phone of a person, whoever else does.
+pub async fn change(
+    context: &Context,
+    name: &UserSlug,
+    change: impl Fn(&mut Phone),
+) -> Result<(), CommitOrRead> {
+    loop {
+        let found = context.store.get::<Phone>(name.as_str()).await?;
+        let mut changes = ChangeSet::new();
+        if let Some(found) = found {
+            let mut after = found.record.clone();
+            change(&mut after);
+            changes.update(&found, &after);
+        } else {
+            let mut phone = Phone::of(name.clone());
+            change(&mut phone);
+            changes.insert(&phone);
+        }
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(()),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Says that the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitOrRead {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl From<CommitOrRead> for LinkError {
+    fn from(error: CommitOrRead) -> Self {
+        match error {
+            CommitOrRead::Read(error) => error.into(),
+            CommitOrRead::Commit(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Defines the phone of a person: who it is in Telegram, and what is talked about there.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ChoiceId, ContentHash, MessageId, QuestionId, Slug, UserSlug};
+
+/// What is known of the phone of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Phone {
+    /// The person; the key of the row.
+    pub person: UserSlug,
+    /// The code that links it, until it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<LinkCode>,
+    /// Who it is in Telegram, where a code linked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<Linked>,
+    /// The idea that is talked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idea: Option<Slug>,
+    /// The last message of that conversation which was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<MessageId>,
+    /// Whether an answer is awaited in it.
+    #[serde(default)]
+    pub listens: bool,
+    /// What the next words belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words_for: Option<WordsFor>,
+    /// The update that was begun last; what came before is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<Begun>,
+}
+
+/// A code that links a phone to a person, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkCode {
+    /// Its hash.
+    pub hash: ContentHash,
+    /// Until when it works.
+    pub until: DateTime<Utc>,
+}
+
+/// A user of Telegram in a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Linked {
+    /// The user.
+    pub user: i64,
+    /// The chat.
+    pub chat: i64,
+}
+
+/// A choice that waits for its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WordsFor {
+    /// The question.
+    pub question: QuestionId,
+    /// The choice.
+    pub choice: ChoiceId,
+}
+
+/// An update that was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Begun {
+    /// The bot: each counts its updates by itself.
+    pub bot: i64,
+    /// Its number.
+    pub update: i64,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// Whether it is done.
+    pub done: bool,
+}
+
+impl Phone {
+    /// Returns the phone of a person, of which nothing is known.
+    pub const fn of(person: UserSlug) -> Self {
+        Self {
+            person,
+            code: None,
+            linked: None,
+            idea: None,
+            shown: None,
+            listens: false,
+            words_for: None,
+            begun: None,
+        }
+    }
+}

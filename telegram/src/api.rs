@@ -1,0 +1,117 @@
+//! Defines what is asked of Telegram, in words of our own.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ropewalk_orchestrator::notices::SendError;
+use ropewalk_schemas::phone::Linked;
+
+use crate::styled::Styled;
+
+/// A button below a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Button {
+    /// What people read.
+    pub(crate) label: String,
+    /// What comes back when it is pressed; at most 64 bytes.
+    pub(crate) data: String,
+}
+
+/// A message to a chat.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Letter {
+    pub(crate) text: Styled,
+    pub(crate) buttons: Vec<Button>,
+    pub(crate) silent: bool,
+    /// Whether the field for an answer opens.
+    pub(crate) wants_words: bool,
+}
+
+/// What somebody did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Update {
+    /// Its number; each is larger than the one before.
+    pub(crate) id: i64,
+    /// Who, and in which chat; nobody where it is none of a person.
+    pub(crate) from: Option<Linked>,
+    pub(crate) did: Did,
+}
+
+/// What can be done in a chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Did {
+    /// Somebody wrote.
+    Wrote {
+        text: String,
+        /// The message that it answers.
+        reply_to: Option<i32>,
+        /// Whether somebody else wrote it.
+        forwarded: bool,
+        /// Whether nobody else is in the chat.
+        private: bool,
+    },
+    /// Somebody pressed a button.
+    Pressed {
+        /// What an answer to it names.
+        press: String,
+        /// The message that bears it.
+        message: i32,
+        data: String,
+    },
+    /// Anything else, which is left alone.
+    Other,
+}
+
+/// Says why Telegram did not do something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// Another try may succeed.
+    #[error("{reason}")]
+    Later {
+        /// How long to wait, where Telegram said so.
+        after: Option<Duration>,
+        /// Why.
+        reason: String,
+    },
+    /// No try will succeed.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl ApiError {
+    /// Returns how long to rest after it, at least `least`; long where no other try will succeed.
+    pub(crate) fn rest(&self, least: Duration) -> Duration {
+        match self {
+            Self::Later { after, .. } => after.unwrap_or(least).max(least),
+            Self::Refused(_) => least * 10,
+        }
+    }
+}
+
+impl From<ApiError> for SendError {
+    fn from(error: ApiError) -> Self {
+        match error {
+            ApiError::Later { after, reason } => Self::Later { after, reason },
+            ApiError::Refused(reason) => Self::Refused(reason),
+        }
+    }
+}
+
+/// What is asked of Telegram.
+#[async_trait]
+pub(crate) trait Api: Send + Sync + 'static {
+    /// Waits for what people do, from the update `offset` on; what was before is forgotten there.
+    async fn updates(&self, offset: i64) -> Result<Vec<Update>, ApiError>;
+
+    /// Sends a message; returns its number in the chat.
+    async fn send(&self, chat: i64, letter: &Letter) -> Result<i32, ApiError>;
+
+    /// Puts a text without buttons in the place of a message.
+    async fn edit(&self, chat: i64, message: i32, text: &Styled) -> Result<(), ApiError>;
+
+    /// Shows a line to whoever pressed a button.
+    async fn show(&self, press: &str, line: &str) -> Result<(), ApiError>;
+
+    /// Says which commands there are.
+    async fn offer(&self, commands: &[(&str, &str)]) -> Result<(), ApiError>;
+}

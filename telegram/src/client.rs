@@ -1,0 +1,230 @@
+//! Asks Telegram by teloxide; nobody else knows that crate.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ropewalk_schemas::phone::Linked;
+use teloxide::ApiError as Told;
+use teloxide::payloads::{
+    AnswerCallbackQuerySetters, EditMessageTextSetters, GetUpdatesSetters, SendMessageSetters,
+};
+use teloxide::requests::Requester;
+use teloxide::types::{
+    AllowedUpdate, BotCommand, CallbackQueryId, ChatId, ForceReply, InlineKeyboardButton,
+    InlineKeyboardMarkup, LinkPreviewOptions, MessageEntity, MessageEntityKind, MessageId,
+    UpdateKind,
+};
+use teloxide::{Bot, RequestError, net};
+
+use crate::api::{Api, ApiError, Button, Did, Letter, Update};
+use crate::styled::{Style, Styled};
+
+/// How long Telegram holds a question for updates, in seconds.
+const POLL: u32 = 25;
+/// How long it rests after Telegram did not know the token: whoever mends that needs longer.
+const UNKNOWN: Duration = Duration::from_mins(1);
+/// How long any request may take.
+const TIME: Duration = Duration::from_secs(45);
+
+/// Says why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The address is none.
+    #[error("`{0}` of `telegram.api_url` is no address; write it like `https://api.telegram.org`")]
+    Address(String),
+    /// The token is none; it is a secret and not repeated.
+    #[error(
+        "the token of the bot is none; copy what `@BotFather` shows, which begins with a number and a colon"
+    )]
+    Token,
+    /// The HTTP client cannot be made.
+    #[error("cannot set up the HTTP client for Telegram: {0}")]
+    Http(String),
+}
+
+/// A bot of Telegram, known by its token.
+#[derive(Clone)]
+pub struct TelegramClient {
+    bot: Bot,
+    id: i64,
+}
+
+impl TelegramClient {
+    /// Returns the bot of `token`, asked for at `api_url`.
+    pub fn new(token: &str, api_url: &str) -> Result<Self, ClientError> {
+        let id = token.split_once(':').and_then(|(id, _)| id.parse().ok());
+        let id = id.ok_or(ClientError::Token)?;
+        let url = api_url
+            .parse()
+            .map_err(|_| ClientError::Address(api_url.to_owned()))?;
+        // teloxide brings a client of its own, older than that of `runtime`.
+        let client = net::default_reqwest_settings()
+            .timeout(TIME)
+            // The token is a part of every address.
+            .referer(false)
+            .build()
+            .map_err(|error| ClientError::Http(error.to_string()))?;
+        let bot = Bot::with_client(token, client).set_api_url(url);
+        Ok(Self { bot, id })
+    }
+
+    /// Returns the number of the bot.
+    pub(crate) const fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Returns the name of the bot, if Telegram knows it.
+    pub async fn name(&self) -> Result<String, ApiError> {
+        let me = self.bot.get_me().await.map_err(translated)?;
+        Ok(me.username().to_owned())
+    }
+}
+
+#[async_trait]
+impl Api for TelegramClient {
+    async fn updates(&self, offset: i64) -> Result<Vec<Update>, ApiError> {
+        let asked = self
+            .bot
+            .get_updates()
+            .offset(i32::try_from(offset).unwrap_or(i32::MAX))
+            .timeout(POLL)
+            .allowed_updates([AllowedUpdate::Message, AllowedUpdate::CallbackQuery]);
+        let updates = asked.await.map_err(translated)?;
+        Ok(updates.iter().map(read).collect())
+    }
+
+    async fn send(&self, chat: i64, letter: &Letter) -> Result<i32, ApiError> {
+        let mut message = self
+            .bot
+            .send_message(ChatId(chat), &letter.text.plain)
+            .entities(entities(&letter.text))
+            .link_preview_options(without_preview())
+            .disable_notification(letter.silent);
+        if letter.wants_words {
+            message = message.reply_markup(ForceReply::new());
+        } else if !letter.buttons.is_empty() {
+            message = message.reply_markup(keyboard(&letter.buttons));
+        }
+        Ok(message.await.map_err(translated)?.id.0)
+    }
+
+    async fn edit(&self, chat: i64, message: i32, text: &Styled) -> Result<(), ApiError> {
+        let edit = self
+            .bot
+            .edit_message_text(ChatId(chat), MessageId(message), &text.plain)
+            .link_preview_options(without_preview())
+            .entities(entities(text));
+        match edit.await {
+            Ok(_) | Err(RequestError::Api(Told::MessageNotModified)) => Ok(()),
+            Err(error) => Err(translated(error)),
+        }
+    }
+
+    async fn show(&self, press: &str, line: &str) -> Result<(), ApiError> {
+        let id = CallbackQueryId(press.to_owned());
+        let answer = self
+            .bot
+            .answer_callback_query(id)
+            .text(line)
+            .show_alert(false);
+        answer.await.map(drop).map_err(translated)
+    }
+
+    async fn offer(&self, commands: &[(&str, &str)]) -> Result<(), ApiError> {
+        let commands = commands
+            .iter()
+            .map(|(name, does)| BotCommand::new(*name, *does));
+        let set = self.bot.set_my_commands(commands);
+        set.await.map(drop).map_err(translated)
+    }
+}
+
+fn translated(error: RequestError) -> ApiError {
+    let later = |after, reason| ApiError::Later { after, reason };
+    match error {
+        RequestError::RetryAfter(seconds) => {
+            let reason = format!("Telegram asks to wait {} s", seconds.seconds());
+            later(Some(Duration::from_secs(seconds.seconds().into())), reason)
+        }
+        RequestError::Api(Told::TerminatedByOtherGetUpdates) => {
+            later(None, "another process polls for the same bot".to_owned())
+        }
+        RequestError::Api(Told::InvalidToken) => {
+            let reason = "Telegram does not know the token of the bot";
+            later(Some(UNKNOWN), reason.to_owned())
+        }
+        RequestError::Api(error) => ApiError::Refused(error.to_string()),
+        RequestError::MigrateToChatId(_) => ApiError::Refused(error.to_string()),
+        RequestError::Network(_) | RequestError::InvalidJson { .. } | RequestError::Io(_) => {
+            later(None, "Telegram cannot be reached".to_owned())
+        }
+    }
+}
+
+fn read(update: &teloxide::types::Update) -> Update {
+    let id = update.id.0.into();
+    let person = |user: &teloxide::types::User, chat: ChatId| {
+        let user_id = i64::try_from(user.id.0).ok().filter(|_| !user.is_bot)?;
+        Some(Linked {
+            user: user_id,
+            chat: chat.0,
+        })
+    };
+    let (from, did) = match &update.kind {
+        UpdateKind::Message(message) => {
+            let from = message.from.as_ref();
+            let from = from.and_then(|user| person(user, message.chat.id));
+            let did = message.text().map_or(Did::Other, |text| Did::Wrote {
+                text: text.to_owned(),
+                reply_to: message.reply_to_message().map(|other| other.id.0),
+                forwarded: message.forward_origin().is_some(),
+                private: message.chat.is_private(),
+            });
+            (from, did)
+        }
+        UpdateKind::CallbackQuery(press) => match (&press.message, &press.data) {
+            (Some(message), Some(data)) => (
+                person(&press.from, message.chat().id),
+                Did::Pressed {
+                    press: press.id.0.clone(),
+                    message: message.id().0,
+                    data: data.clone(),
+                },
+            ),
+            _ => (None, Did::Other),
+        },
+        _ => (None, Did::Other),
+    };
+    Update { id, from, did }
+}
+
+/// Lets Telegram fetch none of the addresses that a text names.
+const fn without_preview() -> LinkPreviewOptions {
+    LinkPreviewOptions {
+        is_disabled: true,
+        url: None,
+        prefer_small_media: false,
+        prefer_large_media: false,
+        show_above_text: false,
+    }
+}
+
+fn keyboard(buttons: &[Button]) -> InlineKeyboardMarkup {
+    let rows = buttons.iter().map(|button| {
+        let Button { label, data } = button;
+        [InlineKeyboardButton::callback(label.clone(), data.clone())]
+    });
+    InlineKeyboardMarkup::new(rows)
+}
+
+fn entities(text: &Styled) -> Vec<MessageEntity> {
+    let entity = |span: &crate::styled::Span| {
+        let kind = match span.style {
+            Style::Bold => MessageEntityKind::Bold,
+            Style::Code => MessageEntityKind::Code,
+            Style::Block => MessageEntityKind::Pre { language: None },
+        };
+        MessageEntity::new(kind, span.offset, span.length)
+    };
+    text.spans.iter().map(entity).collect()
+}

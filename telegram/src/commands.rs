@@ -1,0 +1,130 @@
+//! Lists the commands, and reads what somebody typed as one.
+
+/// What somebody asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    Status,
+    Questions,
+    Ideas,
+    New,
+    Idea,
+    Done,
+    Spec,
+    Agents,
+    Pause,
+    Resume,
+    Stop,
+}
+
+/// The commands: how each is typed, and what it does.
+const COMMANDS: [(&str, &str, Command); 12] = [
+    ("help", "what can be said here", Command::Help),
+    ("status", "where the builds stand", Command::Status),
+    (
+        "questions",
+        "puts the open questions again",
+        Command::Questions,
+    ),
+    ("ideas", "lists the ideas", Command::Ideas),
+    (
+        "newtask",
+        "begins another idea: /newtask what you want",
+        Command::New,
+    ),
+    (
+        "idea",
+        "goes on with an idea: /idea its name",
+        Command::Idea,
+    ),
+    (
+        "done",
+        "that is all: the brief of the idea is written",
+        Command::Done,
+    ),
+    (
+        "execute",
+        "asks for the specification of an idea",
+        Command::Spec,
+    ),
+    ("agents", "what every part does", Command::Agents),
+    (
+        "pause",
+        "lets a build pause: /pause its idea",
+        Command::Pause,
+    ),
+    (
+        "resume",
+        "lets a build go on: /resume its idea",
+        Command::Resume,
+    ),
+    ("stop", "ends a build: /stop its idea", Command::Stop),
+];
+
+/// What `/start` is typed as, which links a phone.
+const START: &str = "start";
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typed<'a> {
+    /// `/start`, with a code where a phone is to be linked.
+    Start(&'a str),
+    /// A command, with what stands behind it.
+    Order(Command, &'a str),
+    /// A command that there is not.
+    Unknown(&'a str),
+    /// Words.
+    Words,
+}
+
+/// Returns the commands as a menu shows them.
+pub(crate) fn menu() -> Vec<(&'static str, &'static str)> {
+    let rows = COMMANDS.iter();
+    rows.map(|(name, does, _)| (*name, *does)).collect()
+}
+
+/// Reads a text.
+pub(crate) fn read(text: &str) -> Typed<'_> {
+    let Some(typed) = text.trim().strip_prefix('/') else {
+        return Typed::Words;
+    };
+    let (name, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+    // In a group the name of the bot stands behind the command.
+    let name = name.split('@').next().unwrap_or(name);
+    if name == START {
+        return Typed::Start(rest.trim());
+    }
+    COMMANDS
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .map_or(Typed::Unknown(name), |(_, _, command)| {
+            Typed::Order(*command, rest.trim())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_known_by_its_name_also_behind_that_of_the_bot() {
+        for (text, expected) in [
+            ("/start 12ab", Typed::Start("12ab")),
+            ("/start", Typed::Start("")),
+            ("/status", Typed::Order(Command::Status, "")),
+            (
+                "/pause@rope_bot  walks ",
+                Typed::Order(Command::Pause, "walks"),
+            ),
+            (
+                "/newtask A walk\nof two",
+                Typed::Order(Command::New, "A walk\nof two"),
+            ),
+            ("/approve", Typed::Unknown("approve")),
+            ("yes", Typed::Words),
+            ("", Typed::Words),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+}

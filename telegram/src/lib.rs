@@ -1,0 +1,24 @@
+//! Brings the work to a phone: a bot in Telegram that tells people what happens, and takes what they say and press.
+//!
+//! What it is not: it decides nothing. What is said and pressed becomes a verb of `desk`, as from every other surface; what is
+//! told are notices of the orchestrator. Nobody but those who are named or linked, in a chat that is, gets an answer.
+//!
+//! To add a command: its row in `commands.rs`, and what it does in `orders.rs`.
+
+mod api;
+mod bot;
+mod client;
+mod commands;
+mod keyboard;
+mod orders;
+mod port;
+mod press;
+mod styled;
+mod surface;
+mod talk;
+mod words;
+
+pub use api::ApiError;
+pub use bot::{Bot, Parts};
+pub use client::{ClientError, TelegramClient};
+pub use port::TelegramPort;

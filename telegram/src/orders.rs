@@ -1,0 +1,213 @@
+//! Does what a command asks for, by the verbs of `desk`.
+
+use ropewalk_desk::advice::Words;
+use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::views::{build, idea};
+use ropewalk_desk::{ideas, phones, specifications};
+use ropewalk_orchestrator::questions::rank;
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::agent::Component;
+use ropewalk_schemas::notice::{Notice, NoticeState};
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::specification::Complexity;
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+
+use crate::commands::{self, Command};
+use crate::port;
+use crate::surface::{Failed, Surface, Whom};
+use crate::{talk, words};
+
+/// How many lines of a list a phone is shown.
+const LINES: usize = 30;
+
+/// Does what `command` asks for; returns what is answered.
+pub(crate) async fn carry_out(
+    surface: &Surface,
+    whom: &Whom,
+    command: Command,
+    rest: &str,
+) -> Result<String, Failed> {
+    let store = &surface.services.store;
+    match command {
+        Command::Help => Ok(help()),
+        Command::Status => {
+            let rows = build::list(store, None, &surface.builds_with).await?;
+            Ok(words::standing(&rows, open(surface).await?.len()))
+        }
+        Command::Questions => questions(surface, whom).await,
+        Command::Ideas => {
+            let rows = idea::list(store).await?;
+            let lines = rows.iter().rev().take(LINES);
+            let lines: Vec<String> = lines
+                .map(|row| format!("`{}`: {} ({})", row.slug, row.title, row.state))
+                .collect();
+            Ok(none(&lines.join("\n"), "No idea yet; write what you want."))
+        }
+        Command::New if rest.is_empty() => {
+            Ok("Say what you want: /newtask a page that counts my walks".to_owned())
+        }
+        Command::New => talk::begin(surface, whom, rest).await,
+        Command::Idea => talk::turn_to(surface, whom, rest).await,
+        Command::Done => done(surface, whom, rest).await,
+        Command::Spec => specification(surface, whom, rest).await,
+        Command::Agents => {
+            let parts = store.list::<Component>(Query::new()).await?;
+            let lines: Vec<String> = parts.iter().map(|part| part_told(part)).collect();
+            Ok(none(&lines.join("\n"), "Nothing runs."))
+        }
+        Command::Pause => steer(surface, whom, rest, Wish::Pause).await,
+        Command::Resume => steer(surface, whom, rest, Wish::Resume).await,
+        Command::Stop => steer(surface, whom, rest, Wish::Stop).await,
+    }
+}
+
+/// Says what can be said here.
+pub(crate) fn help() -> String {
+    let menu = commands::menu().into_iter();
+    let lines: Vec<String> = menu
+        .map(|(name, does)| format!("/{name}: {does}"))
+        .collect();
+    format!(
+        "Write what you want, and it becomes an idea; what you write next belongs to it. Buttons answer questions; \
+         to answer in words, reply to the message that asks.\n\n{}",
+        lines.join("\n")
+    )
+}
+
+fn none(text: &str, instead: &str) -> String {
+    if text.is_empty() { instead } else { text }.to_owned()
+}
+
+fn part_told(part: &Component) -> String {
+    let at = part.working_on.as_ref();
+    let at = at.map_or_else(String::new, |entity| format!(" at {entity}"));
+    let state = if part.stopped {
+        "stopped"
+    } else {
+        part.state.as_str()
+    };
+    format!(
+        "`{}`: {state}{at} since {}",
+        part.name,
+        part.since.format("%H:%M UTC")
+    )
+}
+
+/// Lists the open questions, the most urgent first.
+async fn open(surface: &Surface) -> Result<Vec<Versioned<Question>>, Failed> {
+    let open = Query::new().equal("state", QuestionState::Pending.as_str());
+    let mut open = surface.services.store.list::<Question>(open).await?;
+    open.sort_by_key(|question| rank(question));
+    Ok(open)
+}
+
+/// Puts the open questions that this person was asked once more.
+async fn questions(surface: &Surface, whom: &Whom) -> Result<String, Failed> {
+    let store = &surface.services.store;
+    let mut lines = Vec::new();
+    let mut changes = ChangeSet::new();
+    for question in open(surface).await?.into_iter().take(LINES) {
+        let of_it = Query::new()
+            .equal("question", question.id)
+            .equal("port", port::NAME);
+        let told = store.list::<Notice>(of_it).await?;
+        let mine = told
+            .iter()
+            .find(|told| told.receiver == whom.person.name.as_str());
+        match mine {
+            Some(notice) if matches!(notice.state, NoticeState::Sent | NoticeState::Dead) => {
+                let again = Notice {
+                    state: NoticeState::Waiting,
+                    due: surface.services.clock.now(),
+                    ..notice.record.clone()
+                };
+                changes.update(notice, &again);
+            }
+            Some(_) => {}
+            None => lines.push(format!(
+                "• {}\nYou were not asked here; `ropewalk question answer {}` takes the answer.",
+                question.text, question.id
+            )),
+        }
+    }
+    if changes.is_empty() && lines.is_empty() {
+        return Ok("No question is open.".to_owned());
+    }
+    if !changes.is_empty() {
+        match store.commit(changes).await {
+            // Whoever changed one of them meanwhile has just told of it.
+            Ok(_) | Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        lines.insert(0, "The open questions come again.".to_owned());
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Returns the idea that is meant: the one that is named, else the one that is talked about.
+async fn meant(surface: &Surface, whom: &Whom, rest: &str) -> Result<Result<Slug, String>, Failed> {
+    if !rest.is_empty() {
+        return Ok(Slug::parse(rest).map_err(|error| error.to_string()));
+    }
+    let phone = phones::of(&surface.services.store, &whom.person.name).await?;
+    let none = || "Name the idea; /ideas lists them.".to_owned();
+    Ok(phone.idea.ok_or_else(none))
+}
+
+async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+    let idea = match meant(surface, whom, rest).await? {
+        Ok(idea) => idea,
+        Err(told) => return Ok(told),
+    };
+    let finished = ideas::finish(&surface.context(), &idea, &whom.person.name).await;
+    match finished {
+        Ok(said) => {
+            talk::listen(surface, whom, said.idea, said.message).await?;
+            Ok("Its brief is being written.".to_owned())
+        }
+        Err(error) => Ok(Words::of(&error).to_string()),
+    }
+}
+
+async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+    let idea = match meant(surface, whom, rest).await? {
+        Ok(idea) => idea,
+        Err(told) => return Ok(told),
+    };
+    let (context, person) = (surface.context(), &whom.person.name);
+    let asked = specifications::request(&context, &idea, person, Complexity::Simple).await;
+    Ok(match asked {
+        Ok(_) => format!(
+            "The specification of `{idea}` is being written; you are asked here before anything is built."
+        ),
+        Err(error) => Words::of(&error).to_string(),
+    })
+}
+
+/// Passes on what somebody wants of a build.
+async fn steer(surface: &Surface, whom: &Whom, rest: &str, wish: Wish) -> Result<String, Failed> {
+    let store = &surface.services.store;
+    let mut rows = build::list(store, None, &surface.builds_with).await?;
+    rows.retain(|row| match rest {
+        "" => row.build.completed_at.is_none(),
+        named => row.build.idea.as_str() == named,
+    });
+    let build = match (rest, rows.pop()) {
+        ("", Some(row)) if rows.is_empty() => row.build,
+        ("", Some(_)) => return Ok("Several builds run; name the idea of one.".to_owned()),
+        ("", None) => {
+            return Ok("No build runs; name the idea of the one that you mean.".to_owned());
+        }
+        (_, Some(row)) => row.build,
+        (named, None) => {
+            return Ok(format!(
+                "There is no build of `{named}`; /ideas lists the ideas."
+            ));
+        }
+    };
+    let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
+    Ok(match steered {
+        Ok(()) => format!("Recorded: the build of `{}` does so.", build.idea),
+        Err(error) => Words::of(&error).to_string(),
+    })
+}

@@ -1,0 +1,107 @@
+//! Tells people by Telegram what they have to know.
+
+use async_trait::async_trait;
+use ropewalk_desk::people::People;
+use ropewalk_desk::phones;
+use ropewalk_orchestrator::notices::{Port, SendError, Telling};
+use ropewalk_schemas::UserSlug;
+use ropewalk_store::{ReadError, Store};
+
+use crate::api::{Api, Letter};
+use crate::client::TelegramClient;
+use crate::{keyboard, styled, words};
+
+/// Telegram as a way of telling.
+pub struct TelegramPort {
+    api: TelegramClient,
+    people: People,
+}
+
+/// What the port is called.
+pub(crate) const NAME: &str = "telegram";
+
+impl TelegramPort {
+    /// Returns the port of a bot.
+    pub const fn new(api: TelegramClient, people: People) -> Self {
+        Self { api, people }
+    }
+}
+
+/// Names a message by its chat and its number there.
+pub(crate) fn handle(chat: i64, message: i32) -> String {
+    format!("{chat}:{message}")
+}
+
+fn parsed(handle: &str) -> Option<(i64, i32)> {
+    let (chat, message) = handle.split_once(':')?;
+    Some((chat.parse().ok()?, message.parse().ok()?))
+}
+
+#[async_trait]
+impl Port for TelegramPort {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn receivers(
+        &self,
+        people: &[UserSlug],
+        store: &Store,
+    ) -> Result<Vec<String>, ReadError> {
+        let mut reached = Vec::new();
+        for name in people {
+            if phones::chat(store, &self.people, name).await?.is_some() {
+                reached.push(name.to_string());
+            }
+        }
+        Ok(reached)
+    }
+
+    async fn send(
+        &self,
+        receiver: &str,
+        telling: &Telling,
+        store: &Store,
+    ) -> Result<Option<String>, SendError> {
+        let later = |error: ReadError| SendError::Later {
+            after: None,
+            reason: error.to_string(),
+        };
+        let name =
+            UserSlug::parse(receiver).map_err(|error| SendError::Refused(error.to_string()))?;
+        let chat = phones::chat(store, &self.people, &name)
+            .await
+            .map_err(later)?;
+        let unlinked = || SendError::Refused(format!("`{receiver}` has no linked chat any more"));
+        let chat = chat.ok_or_else(unlinked)?;
+        let mut pieces = styled::messages(&words::telling(telling));
+        let last = pieces.pop().unwrap_or_default();
+        for piece in pieces {
+            let letter = Letter {
+                text: piece,
+                silent: true,
+                ..Letter::default()
+            };
+            self.api.send(chat, &letter).await?;
+        }
+        let choices = telling.question.as_ref();
+        let choices = choices.map_or(&[][..], |put| &put.choices);
+        let letter = Letter {
+            text: last,
+            buttons: keyboard::buttons(&telling.nonce, choices),
+            silent: telling.silent,
+            wants_words: false,
+        };
+        let message = self.api.send(chat, &letter).await?;
+        Ok(Some(handle(chat, message)))
+    }
+
+    async fn edit(&self, message: &str, telling: &Telling) -> Result<(), SendError> {
+        let Some((chat, message)) = parsed(message) else {
+            return Ok(());
+        };
+        let mut pieces = styled::messages(&words::telling(telling)).into_iter();
+        let text = pieces.next().unwrap_or_default();
+        Ok(self.api.edit(chat, message, &text).await?)
+    }
+}

@@ -1,0 +1,226 @@
+//! Takes answers: a press of a button, and words in reply to what was asked.
+
+use chrono::TimeDelta;
+use ropewalk_desk::advice::Words;
+use ropewalk_desk::phones;
+use ropewalk_desk::questions::{self, RefusedAnswer};
+use ropewalk_orchestrator::questions::{AnswerError, Given};
+use ropewalk_schemas::notice::{Notice, NoticeState};
+use ropewalk_schemas::phone::WordsFor;
+use ropewalk_schemas::question::{Choice, Question, QuestionState};
+use ropewalk_schemas::{ChoiceId, MessageId, QuestionId};
+use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
+
+use crate::api::Letter;
+use crate::keyboard::Mark;
+use crate::styled::Styled;
+use crate::surface::{CHANNEL, Failed, Surface, Whom};
+use crate::{port, talk};
+
+/// How long a button works after it was sent.
+const NONCE_LIFE: TimeDelta = TimeDelta::days(14);
+
+/// What a press comes to.
+enum Pressed {
+    /// A choice of an open question.
+    Chosen(QuestionId, Choice),
+    /// Nothing, and why.
+    Nothing(String),
+}
+
+/// Takes a press; returns the line that is shown for it.
+pub(crate) async fn pressed(
+    surface: &Surface,
+    whom: &Whom,
+    message: i32,
+    data: &str,
+) -> Result<String, Failed> {
+    let (question, choice) = match chosen(surface, whom, message, data).await? {
+        Pressed::Chosen(question, choice) => (question, choice),
+        Pressed::Nothing(why) => return Ok(why),
+    };
+    if choice.with_words {
+        let words_for = WordsFor {
+            question,
+            choice: choice.id.clone(),
+        };
+        phones::change(&surface.context(), &whom.person.name, |phone| {
+            phone.words_for = Some(words_for.clone());
+        })
+        .await?;
+        let letter = Letter {
+            text: Styled::of(&format!("**{}** What exactly?", choice.label)),
+            wants_words: true,
+            ..Letter::default()
+        };
+        // Whoever does not see this still can answer: the next words count.
+        drop(surface.api.send(whom.chat, &letter).await);
+        return Ok("Write your words as the next message.".to_owned());
+    }
+    let given = Given::Picked(&choice.id, None);
+    answered(surface, whom, question, given).await
+}
+
+/// Finds what a button stands for; one that was altered, is old, or was meant for somebody else stands for nothing.
+async fn chosen(
+    surface: &Surface,
+    whom: &Whom,
+    message: i32,
+    data: &str,
+) -> Result<Pressed, Failed> {
+    let nothing = |why: &str| Ok(Pressed::Nothing(why.to_owned()));
+    let store = &surface.services.store;
+    let Some(mark) = Mark::read(data) else {
+        return nothing("This button means nothing.");
+    };
+    let found = Query::new()
+        .equal("nonce", mark.nonce)
+        .equal("port", port::NAME);
+    let Some(notice) = store.list::<Notice>(found).await?.into_iter().next() else {
+        return nothing("This button means nothing any more.");
+    };
+    if notice.receiver != whom.person.name.as_str() {
+        return nothing("This was asked of somebody else.");
+    }
+    let Some(id) = notice.question else {
+        return nothing("This button means nothing.");
+    };
+    let question = store.get::<Question>(&id.to_string()).await?;
+    let Some(question) = question else {
+        return nothing("The question is gone.");
+    };
+    let is_open = question.state == QuestionState::Pending;
+    let handle = port::handle(whom.chat, message);
+    remember(surface, &notice, handle, is_open).await?;
+    if is_open && surface.services.clock.now() - notice.due > NONCE_LIFE {
+        return nothing("This button is too old; /questions puts the question again.");
+    }
+    match question.choices.get(mark.place) {
+        Some(choice) => Ok(Pressed::Chosen(id, choice.clone())),
+        None => nothing("This button means nothing."),
+    }
+}
+
+/// Writes down a message of which nobody knew whether it arrived, so that it is mended with the others.
+async fn remember(
+    surface: &Surface,
+    notice: &Versioned<Notice>,
+    handle: String,
+    is_open: bool,
+) -> Result<(), Failed> {
+    if notice.messages.contains(&handle) {
+        return Ok(());
+    }
+    let mut after = notice.record.clone();
+    after.messages.push(handle);
+    // While the question is open, its answer mends this one too.
+    after.outdated |= !is_open && after.state == NoticeState::Sent;
+    let mut changes = ChangeSet::new();
+    changes.update(notice, &after);
+    match surface.services.store.commit(changes).await {
+        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes words where somebody was asked for some: as those of a choice that was pressed, or in reply to a question.
+pub(crate) async fn worded(
+    surface: &Surface,
+    whom: &Whom,
+    reply_to: Option<i32>,
+    text: &str,
+) -> Result<Option<String>, Failed> {
+    let store = &surface.services.store;
+    let phone = phones::of(store, &whom.person.name).await?;
+    let replied = match reply_to {
+        Some(message) => asked_by(surface, whom, message).await?,
+        None => None,
+    };
+    let words_for = phone.words_for.filter(|words| {
+        let of_it = |question: &Versioned<Question>| question.id == words.question;
+        replied.as_ref().is_none_or(of_it)
+    });
+    if let Some(WordsFor { question, choice }) = words_for {
+        let given = Given::Picked(&choice, Some(text));
+        let told = answered(surface, whom, question, given).await?;
+        phones::change(&surface.context(), &whom.person.name, |phone| {
+            phone.words_for = None;
+        })
+        .await?;
+        return Ok(Some(told));
+    }
+    let Some(question) = replied else {
+        return Ok(None);
+    };
+    if question.consequential && question.state == QuestionState::Pending {
+        let refused = "This has consequences, so that words decide nothing: press a button.";
+        return Ok(Some(refused.to_owned()));
+    }
+    answered(surface, whom, question.id, Given::Typed(text))
+        .await
+        .map(Some)
+}
+
+/// Returns the question that a message put to this person.
+async fn asked_by(
+    surface: &Surface,
+    whom: &Whom,
+    message: i32,
+) -> Result<Option<Versioned<Question>>, Failed> {
+    let store = &surface.services.store;
+    let handle = port::handle(whom.chat, message);
+    let told = Query::new().equal("port", port::NAME);
+    let told = store.list::<Notice>(told).await?;
+    let asked = told.iter().find(|notice| {
+        notice.receiver == whom.person.name.as_str() && notice.messages.contains(&handle)
+    });
+    match asked.and_then(|notice| notice.question) {
+        Some(id) => Ok(store.get::<Question>(&id.to_string()).await?),
+        None => Ok(None),
+    }
+}
+
+/// Records an answer; returns what came of it, in words.
+async fn answered(
+    surface: &Surface,
+    whom: &Whom,
+    id: QuestionId,
+    given: Given<'_>,
+) -> Result<String, Failed> {
+    let context = surface.context();
+    let since = MessageId(surface.services.ids.next());
+    let outcome = questions::answer(&context, id, given, &whom.person, CHANNEL).await;
+    match outcome {
+        Ok(answered) => {
+            talk::goes_on(surface, whom, id, since).await?;
+            Ok(format!("Taken: {}", answered.answer))
+        }
+        Err(RefusedAnswer::Answer(AnswerError::Closed { .. })) => {
+            let question = context.store.get::<Question>(&id.to_string()).await?;
+            let first = question
+                .as_ref()
+                .and_then(|question| question.answer.as_ref());
+            Ok(match first {
+                Some(first) if first.by == whom.person.name.as_str() && is_same(first, given) => {
+                    format!("Taken: {}", first.text)
+                }
+                Some(first) => format!(
+                    "Answered already, by {} over {}: {}",
+                    first.by, first.channel, first.text
+                ),
+                None => "No answer is needed any more.".to_owned(),
+            })
+        }
+        Err(RefusedAnswer::Answer(AnswerError::Read(error))) => Err(error.into()),
+        Err(RefusedAnswer::Answer(AnswerError::Commit(error))) => Err(error.into()),
+        Err(refused) => Ok(Words::of(&refused).to_string()),
+    }
+}
+
+fn is_same(first: &ropewalk_schemas::question::Answer, given: Given<'_>) -> bool {
+    let picked: Option<&ChoiceId> = match given {
+        Given::Picked(choice, _) => Some(choice),
+        Given::Typed(_) => None,
+    };
+    picked.is_some() && first.choice.as_ref() == picked
+}

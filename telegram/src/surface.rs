@@ -1,0 +1,81 @@
+//! Holds what every answer of the bot may use.
+
+use std::sync::Arc;
+
+use ropewalk_desk::people::{People, Person};
+use ropewalk_orchestrator::{Context, Services};
+use ropewalk_schemas::ComponentName;
+use tracing::warn;
+
+use crate::api::{Api, ApiError, Letter};
+use crate::styled;
+
+/// Where the answers of this surface come from.
+pub(crate) const CHANNEL: &str = "telegram";
+
+/// What every answer of the bot may use; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Surface {
+    pub(crate) services: Services,
+    pub(crate) people: People,
+    pub(crate) api: Arc<dyn Api>,
+    /// The number of the bot.
+    pub(crate) bot: i64,
+    /// The providers of the models that build.
+    pub(crate) builds_with: Vec<String>,
+    pub(crate) source: ComponentName,
+}
+
+/// Who did something, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Whom {
+    pub(crate) person: Person,
+    pub(crate) chat: i64,
+}
+
+impl Surface {
+    /// Returns a context in which a person begins a chain of events.
+    pub(crate) fn context(&self) -> Context {
+        Context::new(&self.services, self.source.clone())
+    }
+
+    /// Answers in a chat; an answer that does not arrive changes nothing about what was done.
+    pub(crate) async fn say(&self, chat: i64, text: &str) {
+        if let Err(error) = self.tell(chat, text).await {
+            warn!("an answer did not reach chat {chat}: {error}");
+        }
+    }
+
+    /// Brings a text to a chat, in as many messages as it takes.
+    pub(crate) async fn tell(&self, chat: i64, text: &str) -> Result<(), ApiError> {
+        for piece in styled::messages(text) {
+            let letter = Letter {
+                text: piece,
+                ..Letter::default()
+            };
+            self.api.send(chat, &letter).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Says that something of the bot does not work now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ropewalk_store::ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] ropewalk_store::CommitError),
+}
+
+impl From<ropewalk_desk::phones::CommitOrRead> for Failed {
+    fn from(error: ropewalk_desk::phones::CommitOrRead) -> Self {
+        use ropewalk_desk::phones::CommitOrRead;
+        match error {
+            CommitOrRead::Read(error) => error.into(),
+            CommitOrRead::Commit(error) => error.into(),
+        }
+    }
+}

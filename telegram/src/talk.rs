@@ -1,0 +1,223 @@
+//! Lets people talk about ideas: what they write belongs to one, and its answers come back.
+
+use std::time::Duration;
+
+use ropewalk_desk::advice::Words;
+use ropewalk_desk::ideas::{self, Opening};
+use ropewalk_desk::phones;
+use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_schemas::phone::{Begun, Phone};
+use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::{MessageId, QuestionId, Slug};
+use ropewalk_store::Query;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::api::ApiError;
+use crate::surface::{Failed, Surface, Whom};
+
+/// How often answers are looked for, while somebody waits for one.
+const LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked whether somebody waits.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Begins an idea with what somebody wrote.
+pub(crate) async fn begin(surface: &Surface, whom: &Whom, text: &str) -> Result<String, Failed> {
+    if let Some(idea) = begun_already(surface, whom, text).await? {
+        return Ok(format!("It is the idea `{idea}` already."));
+    }
+    let opening = Opening {
+        user: whom.person.name.clone(),
+        title: None,
+        text: text.to_owned(),
+        slug: None,
+        kind: None,
+        whole: false,
+    };
+    match ideas::start(&surface.context(), opening).await {
+        Ok(started) => {
+            let told = format!(
+                "It is the idea `{}` now; the answer comes here.",
+                started.idea
+            );
+            listen(surface, whom, started.idea, started.message).await?;
+            Ok(told)
+        }
+        Err(error) => Ok(Words::of(&error).to_string()),
+    }
+}
+
+/// Adds what somebody wrote to the idea that is talked about; begins one where there is none.
+pub(crate) async fn say(
+    surface: &Surface,
+    whom: &Whom,
+    text: &str,
+) -> Result<Option<String>, Failed> {
+    let store = &surface.services.store;
+    let phone = phones::of(store, &whom.person.name).await?;
+    let idea = match &phone.idea {
+        Some(slug) => store.get::<Idea>(slug.as_str()).await?,
+        None => None,
+    };
+    let Some(idea) = idea else {
+        return begin(surface, whom, text).await.map(Some);
+    };
+    if said_already(surface, &idea, &phone, text).await? {
+        return Ok(None);
+    }
+    let said = ideas::say(&surface.context(), idea.session, &whom.person.name, text).await;
+    match said {
+        Ok(said) => {
+            listen(surface, whom, said.idea, said.message).await?;
+            Ok(None)
+        }
+        Err(error) => Ok(Some(format!(
+            "{}\n/newtask begins another idea.",
+            Words::of(&error)
+        ))),
+    }
+}
+
+/// Goes on with another idea.
+pub(crate) async fn turn_to(surface: &Surface, whom: &Whom, name: &str) -> Result<String, Failed> {
+    let store = &surface.services.store;
+    let idea = store.get::<Idea>(name).await?;
+    let Some(idea) = idea else {
+        return Ok(format!("No idea is called `{name}`; /ideas lists them."));
+    };
+    phones::change(&surface.context(), &whom.person.name, |phone| {
+        phone.idea = Some(idea.slug.clone());
+        phone.listens = false;
+    })
+    .await?;
+    Ok(format!("What you write belongs to `{}` now.", idea.slug))
+}
+
+/// Brings what is answered after `message` to the chat.
+pub(crate) async fn listen(
+    surface: &Surface,
+    whom: &Whom,
+    idea: Slug,
+    message: MessageId,
+) -> Result<(), Failed> {
+    let context = surface.context();
+    let changed = phones::change(&context, &whom.person.name, |phone| {
+        phone.idea = Some(idea.clone());
+        phone.shown = Some(message);
+        phone.listens = true;
+    });
+    Ok(changed.await?)
+}
+
+/// Brings to the chat what a conversation comes to by an answer that it waited for.
+pub(crate) async fn goes_on(
+    surface: &Surface,
+    whom: &Whom,
+    answered: QuestionId,
+    since: MessageId,
+) -> Result<(), Failed> {
+    let store = &surface.services.store;
+    let question = store.get::<Question>(&answered.to_string()).await?;
+    let of_talk = question.filter(|question| matches!(question.about, About::Session { .. }));
+    match of_talk.and_then(|question| question.into_inner().idea) {
+        Some(idea) => listen(surface, whom, idea, since).await,
+        None => Ok(()),
+    }
+}
+
+/// Returns what was begun when this update was taken before, by a process that died of it.
+fn taken_before(phone: &Phone) -> Option<Begun> {
+    phone.begun.filter(|begun| !begun.done)
+}
+
+/// Returns whether a process that died had added the words before.
+async fn said_already(
+    surface: &Surface,
+    idea: &Idea,
+    phone: &Phone,
+    text: &str,
+) -> Result<bool, Failed> {
+    let Some(begun) = taken_before(phone) else {
+        return Ok(false);
+    };
+    let messages = Query::new().equal("session", idea.session);
+    let messages = surface.services.store.list::<Message>(messages).await?;
+    Ok(messages.iter().any(|message| {
+        message.author == Author::Person && message.at >= begun.at && message.text == text.trim()
+    }))
+}
+
+/// Returns the idea that a process which died had begun with these words.
+async fn begun_already(surface: &Surface, whom: &Whom, text: &str) -> Result<Option<Slug>, Failed> {
+    let store = &surface.services.store;
+    let phone = phones::of(store, &whom.person.name).await?;
+    let Some(begun) = taken_before(&phone) else {
+        return Ok(None);
+    };
+    for idea in store.list::<Idea>(Query::new()).await? {
+        let is_theirs = idea.user == whom.person.name && idea.created_at >= begun.at;
+        if is_theirs && said_already(surface, &idea, &phone, text).await? {
+            return Ok(Some(idea.slug.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// Shows what is answered to whoever waits for it, until the process stops.
+pub(crate) async fn follow(surface: Surface, stop: CancellationToken) {
+    loop {
+        let rest = match answers(&surface).await {
+            Ok(rest) => rest,
+            Err(error) => {
+                warn!("answers of conversations wait: {error}");
+                IDLE
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = surface.services.clock.sleep(rest) => {}
+        }
+    }
+}
+
+/// Shows the answers that there are; returns when to look again.
+async fn answers(surface: &Surface) -> Result<Duration, Failed> {
+    let store = &surface.services.store;
+    let waiting = Query::new().equal("listens", true);
+    let mut rest = IDLE;
+    for phone in store.list::<Phone>(waiting).await? {
+        let chat = ropewalk_desk::phones::chat(store, &surface.people, &phone.person).await?;
+        let (Some(slug), Some(chat)) = (&phone.idea, chat) else {
+            continue;
+        };
+        let Some(idea) = store.get::<Idea>(slug.as_str()).await? else {
+            continue;
+        };
+        let messages = Query::new().equal("session", idea.session);
+        let messages = store.list::<Message>(messages).await?;
+        let answer = messages
+            .iter()
+            .find(|message| message.author == Author::Agent && Some(message.id) > phone.shown);
+        let Some(answer) = answer else {
+            rest = rest.min(LOOK);
+            continue;
+        };
+        match surface.tell(chat, &answer.text).await {
+            Ok(()) => {}
+            Err(error @ ApiError::Later { .. }) => return Ok(error.rest(IDLE)),
+            Err(ApiError::Refused(reason)) => {
+                warn!("an answer did not reach chat {chat}: {reason}");
+            }
+        }
+        let shown = answer.id;
+        phones::change(&surface.context(), &phone.person, |phone| {
+            // Somebody who wrote meanwhile waits for the next answer.
+            if phone.shown < Some(shown) {
+                phone.shown = Some(shown);
+                phone.listens = false;
+            }
+        })
+        .await?;
+    }
+    Ok(rest)
+}

@@ -1,0 +1,60 @@
+//! Puts in words for a phone what is told and what stands.
+
+use ropewalk_desk::views::build::BuildRow;
+use ropewalk_orchestrator::notices::Telling;
+use ropewalk_schemas::build::BuildState;
+
+/// Says what is told: what happened, what there is to know, what is best done.
+pub(crate) fn telling(telling: &Telling) -> String {
+    let text = &telling.text;
+    let mut parts = vec![format!("**{}**", text.title)];
+    if !text.body.is_empty() {
+        parts.push(text.body.clone());
+    }
+    parts.extend(
+        text.recommendation
+            .iter()
+            .map(|best| format!("Recommended: {best}")),
+    );
+    let takes_words = telling.question.as_ref().filter(|put| put.free_text);
+    parts.extend(takes_words.map(|put| {
+        let how = if put.choices.is_empty() {
+            "Answer"
+        } else {
+            "Press a button, or answer"
+        };
+        format!("{how} this message in your own words.")
+    }));
+    parts.join("\n\n")
+}
+
+/// Says where the builds stand that have not ended, and how the last one did where all have.
+pub(crate) fn standing(builds: &[BuildRow], questions: usize) -> String {
+    let line = |row: &BuildRow| {
+        let (build, done, of) = (&row.build, row.tasks_complete, row.tasks_total);
+        let pausing = if build.pause_requested && build.state != BuildState::Paused {
+            ", pausing"
+        } else {
+            ""
+        };
+        format!(
+            "`{}`: {}{pausing}, {done} of {of} tasks complete",
+            build.idea, build.state
+        )
+    };
+    let running = |row: &&BuildRow| row.build.completed_at.is_none();
+    let mut lines: Vec<String> = builds.iter().filter(running).map(line).collect();
+    if lines.is_empty() {
+        let last = builds.last().map(line);
+        lines.push(last.map_or_else(
+            || "No build yet.".to_owned(),
+            |last| format!("No build runs. The last one: {last}"),
+        ));
+    }
+    lines.push(match questions {
+        0 => "No question is open.".to_owned(),
+        1 => "1 question is open; /questions puts it again.".to_owned(),
+        many => format!("{many} questions are open; /questions puts them again."),
+    });
+    lines.join("\n")
+}

@@ -1,0 +1,261 @@
+//! Questions reach phones, and one answer counts.
+
+use anyhow::Context as _;
+use chrono::TimeDelta;
+use ropewalk_orchestrator::questions;
+use ropewalk_schemas::EventPattern;
+use ropewalk_schemas::question::QuestionState;
+use ropewalk_store::EventFilter;
+
+use crate::house::{ADA, BOB, House};
+use crate::phones::{Phones, until};
+
+async fn answers(house: &House) -> anyhow::Result<usize> {
+    let answered = EventFilter {
+        pattern: Some(EventPattern::of("question.answered")),
+        ..EventFilter::default()
+    };
+    Ok(house.services.store.events(&answered).await?.len())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_press_answers_and_everybody_sees_who_was_first() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house
+        .ask("missing_context", "Where is **it** written?")
+        .await?;
+    let (ada, bob) = (
+        phones.message(ADA, "Where is it").await?,
+        phones.message(BOB, "Where is it").await?,
+    );
+    for part in [
+        "Question",
+        "A test.",
+        "• Merge it",
+        "It waits until somebody answers.",
+        "Recommended: Leave it",
+    ] {
+        assert!(ada.text.contains(part), "{part} in {}", ada.text);
+    }
+    let labels: Vec<&str> = ada
+        .buttons
+        .iter()
+        .map(|(label, _)| label.as_str())
+        .collect();
+    assert_eq!(labels, ["Merge it", "✓ Leave it", "Something else..."]);
+    assert_ne!(
+        ada.buttons[1].1, bob.buttons[1].1,
+        "each has a nonce of their own"
+    );
+
+    phones.press(ADA, ADA, ada.id, &ada.buttons[1].1).await?;
+    phones.shown("Taken: Leave it").await?;
+    phones.press(ADA, ADA, ada.id, &ada.buttons[1].1).await?;
+    phones.press(BOB, BOB, bob.id, &bob.buttons[0].1).await?;
+    phones
+        .shown("Answered already, by ada over telegram: Leave it")
+        .await?;
+    let question = house.question(id).await?;
+    let answer = question.answer.context("no answer")?;
+    assert_eq!(
+        (
+            answer.by.as_str(),
+            answer.channel.as_str(),
+            answer.text.as_str()
+        ),
+        ("ada", "telegram", "Leave it")
+    );
+    assert_eq!(answers(&house).await?, 1);
+    let edits = until("two mended messages", || async {
+        let edits = phones.did("editmessagetext").await?;
+        Ok((edits.len() >= 2).then_some(edits))
+    })
+    .await?;
+    for edit in &edits {
+        let text = edit["parameters"]["text"].as_str().unwrap_or_default();
+        assert!(
+            text.starts_with("Answered by ada over telegram: Leave it"),
+            "{text}"
+        );
+        assert!(
+            edit["parameters"]["reply_markup"].is_null(),
+            "the buttons are gone"
+        );
+    }
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_belong_to_the_choice_that_was_pressed_also_after_a_restart() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "How?").await?;
+    let asked = phones.message(ADA, "How?").await?;
+    phones
+        .press(ADA, ADA, asked.id, &asked.buttons[2].1)
+        .await?;
+    phones.message(ADA, "What exactly?").await?;
+    house.close().await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "by boat").await?;
+    phones.message(ADA, "Taken: by boat").await?;
+    let answer = house.question(id).await?.answer.context("no answer")?;
+    assert_eq!(
+        answer.choice.map(|choice| choice.to_string()),
+        Some("other".to_owned())
+    );
+
+    let other = house.ask("missing_context", "And then?").await?;
+    let asked = phones.message(ADA, "And then?").await?;
+    phones.reply(ADA, &asked, "on foot").await?;
+    phones.message(ADA, "Taken: on foot").await?;
+    let answer = house.question(other).await?.answer.context("no answer")?;
+    assert_eq!((answer.choice, answer.text.as_str()), (None, "on foot"));
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_which_nobody_knew_works_and_is_mended_with_the_others() -> anyhow::Result<()>
+{
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "How?").await?;
+    let asked = phones.message(ADA, "How?").await?;
+    // As after a death between sending and recording.
+    let unknown = asked.id + 500;
+    phones.press(ADA, ADA, unknown, &asked.buttons[2].1).await?;
+    phones.message(ADA, "What exactly?").await?;
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    phones.write(ADA, ADA, "by boat").await?;
+    phones.message(ADA, "Taken: by boat").await?;
+    let mended = until("three mended messages", || async {
+        let edits = phones.did("editmessagetext").await?;
+        Ok((edits.len() >= 3).then_some(edits))
+    })
+    .await?;
+    for edit in &mended {
+        let text = edit["parameters"]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with("Answered by ada"), "{text}");
+    }
+    let of = |message| {
+        let is_it = |edit: &&serde_json::Value| {
+            edit["parameters"]["chat_id"] == ADA && edit["parameters"]["message_id"] == message
+        };
+        mended.iter().filter(is_it).count()
+    };
+    assert_eq!((of(asked.id), of(unknown)), (1, 1));
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_takes_a_right_is_refused_in_words_to_who_has_it_not() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("build_finished", "Merge?").await?;
+    let (ada, bob) = (
+        phones.message(ADA, "Merge?").await?,
+        phones.message(BOB, "Merge?").await?,
+    );
+    phones.press(BOB, BOB, bob.id, &bob.buttons[0].1).await?;
+    phones.shown("`bob` may not land").await?;
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    phones.press(ADA, ADA, ada.id, &ada.buttons[0].1).await?;
+    phones.shown("Taken: Merge it").await?;
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_and_old_buttons_decide_nothing_of_consequence_until_it_is_asked_again()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask_what_binds("build_finished", "Merge?").await?;
+    let asked = phones.message(ADA, "Merge?").await?;
+    phones.reply(ADA, &asked, "Merge it").await?;
+    phones.message(ADA, "press a button").await?;
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+
+    house.grow_old(id, TimeDelta::days(15)).await?;
+    phones
+        .press(ADA, ADA, asked.id, &asked.buttons[0].1)
+        .await?;
+    phones.shown("This button is too old").await?;
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    phones.write(ADA, ADA, "/questions").await?;
+    let again = until("the question again", || async {
+        let messages = phones.messages(ADA).await?.into_iter();
+        let mut put = messages.filter(|one| one.text.contains("Merge?"));
+        Ok(put.nth(1))
+    })
+    .await?;
+    phones
+        .press(ADA, ADA, again.id, &again.buttons[0].1)
+        .await?;
+    phones.shown("Taken: Merge it").await?;
+    assert_eq!(answers(&house).await?, 1);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_on_a_terminal_stands_in_the_place_of_what_was_asked() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "Where?").await?;
+    let asked = phones.message(ADA, "Where?").await?;
+    phones.message(BOB, "Where?").await?;
+    questions::answer(&house.context()?, id, "leave", "eve", "cli").await?;
+    let edits = until("two mended messages", || async {
+        let edits = phones.did("editmessagetext").await?;
+        Ok((edits.len() >= 2).then_some(edits))
+    })
+    .await?;
+    let text = "Answered by eve over cli: Leave it";
+    for edit in &edits {
+        let told = edit["parameters"]["text"].as_str().unwrap_or_default();
+        assert!(told.starts_with(text), "{told}");
+    }
+    phones
+        .press(ADA, ADA, asked.id, &asked.buttons[0].1)
+        .await?;
+    phones
+        .shown("Answered already, by eve over cli: Leave it")
+        .await?;
+    assert_eq!(answers(&house).await?, 1);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.fault("flood").await?;
+    house.ask("missing_context", "First?").await?;
+    until("a flood", || async {
+        Ok((phones.faults().await? >= 1).then_some(()))
+    })
+    .await?;
+    phones.fault("away").await?;
+    let met = phones.faults().await?;
+    until("an outage", || async {
+        Ok((phones.faults().await? > met).then_some(()))
+    })
+    .await?;
+    let over = house.ask("missing_context", "Second?").await?;
+    let context = house.context()?;
+    questions::answer(&context, over, "leave", "eve", "cli").await?;
+    phones.fault("none").await?;
+    phones.message(ADA, "First?").await?;
+    phones.message(BOB, "First?").await?;
+    house.ask("missing_context", "Third?").await?;
+    for chat in [ADA, BOB] {
+        phones.message(chat, "Third?").await?;
+        let messages = phones.messages(chat).await?;
+        assert_eq!(
+            messages.len(),
+            2,
+            "each once, and nothing of what is answered: {messages:?}"
+        );
+    }
+    house.close().await
+}

@@ -1,0 +1,196 @@
+//! A store with notices and a bot at the emulator.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use chrono::TimeDelta;
+use ropewalk_bus::{Bus as EventBus, BusOptions, TransportOptions};
+use ropewalk_config::settings::PersonRecord;
+use ropewalk_desk::people::People;
+use ropewalk_orchestrator::notices::{Listener, Notifier, Parts as NotifierParts, Rules};
+use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines, QuestionService};
+use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
+use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
+use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, UserSlug};
+use ropewalk_store::{ChangeSet, Location, Query, Store};
+use ropewalk_telegram::{Bot, Parts, TelegramClient, TelegramPort};
+use ropewalk_tests::servers::TelegramServer;
+
+use crate::phones::TOKEN;
+
+/// The chats of two people: ada may everything, bob nothing beside what everybody may. Cleo has no phone yet.
+pub(crate) const ADA: i64 = 1;
+pub(crate) const BOB: i64 = 2;
+
+pub(crate) fn people() -> anyhow::Result<People> {
+    let record = |chat: Option<i64>, rights: &[Right]| PersonRecord {
+        telegram_user: chat,
+        telegram_chats: chat.into_iter().collect(),
+        rights: rights.iter().copied().collect(),
+        ..PersonRecord::default()
+    };
+    let known: BTreeMap<UserSlug, PersonRecord> = [
+        (UserSlug::parse("ada")?, record(Some(ADA), &Right::ALL)),
+        (UserSlug::parse("bob")?, record(Some(BOB), &[])),
+        (UserSlug::parse("cleo")?, record(None, &[])),
+    ]
+    .into();
+    Ok(People::new(known, UserSlug::parse("ada")?))
+}
+
+/// A running bot with notices.
+pub(crate) struct House {
+    pub(crate) services: Services,
+    supervisor: Supervisor,
+}
+
+impl House {
+    /// Opens the store in `directory` and serves a bot at the emulator.
+    pub(crate) async fn open(directory: &Path, telegram: &TelegramServer) -> anyhow::Result<Self> {
+        let clock = Clock::system();
+        let ids = Ids::system(clock.clone());
+        let location = Location::Sqlite(directory.join("ropewalk.db"));
+        let store = Store::open(&location, clock.clone()).await?;
+        let supervisor = Supervisor::new(Shutdown::new());
+        let bus = ropewalk_bus::Services {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            supervisor: supervisor.clone(),
+        };
+        let transport = TransportOptions::Embedded;
+        let bus = EventBus::start(store.clone(), transport, bus, BusOptions::default()).await?;
+        let services = Services {
+            store,
+            bus,
+            registry: Registry::new(clock.clone(), "test"),
+            clock,
+            ids,
+        };
+        let client = TelegramClient::new(TOKEN, &telegram.url())?;
+        let people = people()?;
+        let everybody = people.all().into_iter().map(|person| Listener {
+            name: person.name,
+            roles: person.roles,
+        });
+        let notifier = Notifier::new(NotifierParts {
+            port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
+            people: everybody.collect(),
+            rules: Rules {
+                escalate: Duration::from_hours(1),
+                batch: Duration::ZERO,
+                quiet: None,
+            },
+            turn: Arc::new(|| Some(Box::new(()))),
+        })?;
+        let questions = QuestionService::new(Deadlines::default())?;
+        let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(notifier), Arc::new(questions)];
+        Frame::start(&services, agents, &supervisor).await?;
+        let bot = Bot::new(Parts {
+            client,
+            people,
+            services: services.clone(),
+            turn: Arc::new(|| Some(Box::new(()))),
+            builds_with: vec!["scripted".to_owned()],
+        })?;
+        bot.serve(&supervisor);
+        Ok(Self {
+            services,
+            supervisor,
+        })
+    }
+
+    pub(crate) fn context(&self) -> anyhow::Result<Context> {
+        Ok(Context::new(&self.services, ComponentName::parse("build")?))
+    }
+
+    /// Asks what holds work up: yes, no, or words.
+    pub(crate) async fn ask(&self, trigger: &str, text: &str) -> anyhow::Result<QuestionId> {
+        self.put(trigger, text, false).await
+    }
+
+    /// Asks what has consequences.
+    pub(crate) async fn ask_what_binds(
+        &self,
+        trigger: &str,
+        text: &str,
+    ) -> anyhow::Result<QuestionId> {
+        self.put(trigger, text, true).await
+    }
+
+    async fn put(
+        &self,
+        trigger: &str,
+        text: &str,
+        consequential: bool,
+    ) -> anyhow::Result<QuestionId> {
+        let choice = |id: &str, label: &str| -> anyhow::Result<Choice> {
+            Ok(Choice {
+                with_words: id == "other",
+                recommended: id == "leave",
+                ..Choice::new(ChoiceId::parse(id)?, label)
+            })
+        };
+        let asking = Asking {
+            kind: QuestionKind::Blocking,
+            trigger: trigger.to_owned(),
+            text: text.to_owned(),
+            context: "A test.".to_owned(),
+            choices: vec![
+                choice("merge", "Merge it")?,
+                choice("leave", "Leave it")?,
+                choice("other", "Something else...")?,
+            ],
+            free_text: true,
+            default: None,
+            consequential,
+            content: None,
+            about: About::Nothing,
+            topic: None,
+            idea: None,
+        };
+        let mut changes = ChangeSet::new();
+        let (context, deadlines) = (self.context()?, Deadlines::default());
+        let asked = questions::ask(&mut changes, &context, &deadlines, asking);
+        let Asked::Open(id) = asked.await? else {
+            anyhow::bail!("it was answered before")
+        };
+        self.services.store.commit(changes).await?;
+        Ok(id)
+    }
+
+    pub(crate) async fn question(&self, id: QuestionId) -> anyhow::Result<Question> {
+        let found = self.services.store.get::<Question>(&id.to_string()).await?;
+        Ok(found.context("no question")?.into_inner())
+    }
+
+    /// Lets what was told of a question be `age` old.
+    pub(crate) async fn grow_old(&self, id: QuestionId, age: TimeDelta) -> anyhow::Result<()> {
+        let of_it = Query::new().equal("question", id);
+        let mut changes = ChangeSet::new();
+        for notice in self.services.store.list::<Notice>(of_it).await? {
+            let due = notice.due - age;
+            changes.update(
+                &notice,
+                &Notice {
+                    due,
+                    ..notice.record.clone()
+                },
+            );
+        }
+        self.services.store.commit(changes).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        self.supervisor.shutdown().begin();
+        self.supervisor.drain(Duration::from_secs(10)).await?;
+        self.services.store.close().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! The phones of people at the emulator: what they do there, and see.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use ropewalk_tests::servers::TelegramServer;
+use serde_json::{Value, json};
+
+/// The token of the bot.
+pub(crate) const TOKEN: &str = "123456:TEST";
+/// How long something is waited for.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What people do on their phones, and see there.
+pub(crate) struct Phones {
+    pub(crate) server: TelegramServer,
+    client: reqwest::Client,
+}
+
+/// A message that a bot sent: its number, its text and what its buttons carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) id: i64,
+    pub(crate) text: String,
+    pub(crate) buttons: Vec<(String, String)>,
+}
+
+impl Phones {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let options = ropewalk_runtime::http::ClientOptions::default();
+        Ok(Self {
+            server: TelegramServer::start()?,
+            client: ropewalk_runtime::http::client(options)?,
+        })
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> anyhow::Result<()> {
+        let url = format!("{}{path}", self.server.url());
+        let answer = self.client.post(url).json(body).send().await?;
+        ensure!(answer.status().is_success(), "{}", answer.text().await?);
+        Ok(())
+    }
+
+    async fn update(&self, update: Value) -> anyhow::Result<()> {
+        let body = json!({ "token": TOKEN, "update": update });
+        self.post("__fixture/updates", &body).await
+    }
+
+    fn of(user: i64, chat: i64, text: &str) -> Value {
+        let from = json!({ "id": user, "first_name": "Ann", "is_bot": false });
+        let chat = if chat < 0 {
+            json!({ "id": chat, "type": "group", "title": "All" })
+        } else {
+            json!({ "id": chat, "type": "private", "first_name": "Ann" })
+        };
+        json!({ "message_id": 9000, "from": from, "chat": chat, "date": 1_795_294_145, "text": text })
+    }
+
+    /// Lets a user write in a chat.
+    pub(crate) async fn write(&self, user: i64, chat: i64, text: &str) -> anyhow::Result<()> {
+        self.update(json!({ "message": Self::of(user, chat, text) }))
+            .await
+    }
+
+    /// Lets a user answer a message of the bot.
+    pub(crate) async fn reply(&self, user: i64, to: &Message, text: &str) -> anyhow::Result<()> {
+        let mut message = Self::of(user, user, text);
+        let mut answered = Self::of(7, user, &to.text);
+        answered["message_id"] = json!(to.id);
+        message["reply_to_message"] = answered;
+        self.update(json!({ "message": message })).await
+    }
+
+    /// Lets a user pass on what somebody else wrote.
+    pub(crate) async fn forward(&self, user: i64, text: &str) -> anyhow::Result<()> {
+        let mut message = Self::of(user, user, text);
+        message["forward_origin"] =
+            json!({ "type": "hidden_user", "sender_user_name": "Eve", "date": 1_795_294_145 });
+        self.update(json!({ "message": message })).await
+    }
+
+    /// Lets a user press a button of a message in a chat.
+    pub(crate) async fn press(
+        &self,
+        user: i64,
+        chat: i64,
+        message: i64,
+        data: &str,
+    ) -> anyhow::Result<()> {
+        let mut bears = Self::of(7, chat, "?");
+        bears["message_id"] = json!(message);
+        let press = json!({
+            "id": format!("press-{user}-{data}"), "from": { "id": user, "first_name": "Ann", "is_bot": false },
+            "chat_instance": "77", "data": data, "message": bears,
+        });
+        self.update(json!({ "callback_query": press })).await
+    }
+
+    /// Lets Telegram answer 429 (`flood`), nothing (`away`) or as it should (`none`); returns how often it did.
+    pub(crate) async fn fault(&self, mode: &str) -> anyhow::Result<()> {
+        self.post("__fault", &json!({ "mode": mode })).await
+    }
+
+    async fn told(&self) -> anyhow::Result<Value> {
+        let url = format!("{}__said", self.server.url());
+        Ok(self.client.get(url).send().await?.json().await?)
+    }
+
+    /// Returns how many requests met a fault.
+    pub(crate) async fn faults(&self) -> anyhow::Result<u64> {
+        Ok(self.told().await?["faults"].as_u64().unwrap_or_default())
+    }
+
+    /// Lists what a bot did by one method, each with its parameters and result.
+    pub(crate) async fn did(&self, method: &str) -> anyhow::Result<Vec<Value>> {
+        let told = self.told().await?;
+        let said = told["said"].as_array().cloned().unwrap_or_default();
+        Ok(said
+            .into_iter()
+            .filter(|one| one["method"] == method)
+            .collect())
+    }
+
+    /// Lists the messages that a chat got.
+    pub(crate) async fn messages(&self, chat: i64) -> anyhow::Result<Vec<Message>> {
+        let sent = self.did("sendmessage").await?;
+        let to_chat = sent
+            .iter()
+            .filter(|one| one["parameters"]["chat_id"] == chat);
+        Ok(to_chat.map(message).collect())
+    }
+
+    /// Waits for the message to a chat that holds `part`.
+    pub(crate) async fn message(&self, chat: i64, part: &str) -> anyhow::Result<Message> {
+        until(&format!("`{part}` in chat {chat}"), || async {
+            let messages = self.messages(chat).await?;
+            Ok(messages
+                .into_iter()
+                .rev()
+                .find(|one| one.text.contains(part)))
+        })
+        .await
+    }
+
+    /// Waits until the last line that was shown for a press holds `part`.
+    pub(crate) async fn shown(&self, part: &str) -> anyhow::Result<()> {
+        until(&format!("`{part}` shown"), || async {
+            let shown = self.did("answercallbackquery").await?;
+            let last = shown
+                .last()
+                .and_then(|one| one["parameters"]["text"].as_str());
+            Ok(last.is_some_and(|line| line.contains(part)).then_some(()))
+        })
+        .await
+    }
+}
+
+fn message(sent: &Value) -> Message {
+    let (parameters, result) = (&sent["parameters"], &sent["result"]);
+    let rows = parameters["reply_markup"]["inline_keyboard"].as_array();
+    let buttons = rows.into_iter().flatten().filter_map(|row| {
+        let button = &row[0];
+        let text = |key: &str| button[key].as_str().map(str::to_owned);
+        Some((text("text")?, text("callback_data")?))
+    });
+    Message {
+        id: result["message_id"].as_i64().unwrap_or_default(),
+        text: parameters["text"].as_str().unwrap_or_default().to_owned(),
+        buttons: buttons.collect(),
+    }
+}
+
+/// Waits until `look` finds what it looks for.
+pub(crate) async fn until<T, F, Looking>(what: &str, mut look: F) -> anyhow::Result<T>
+where
+    F: FnMut() -> Looking,
+    Looking: Future<Output = anyhow::Result<Option<T>>>,
+{
+    let search = async {
+        loop {
+            if let Some(found) = look().await? {
+                return anyhow::Ok(found);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, search)
+        .await
+        .with_context(|| format!("waited for {what}"))?
+}

@@ -1,0 +1,93 @@
+//! Nobody else gets an answer, and no button is worth more than what was shown to whom.
+
+use ropewalk_desk::phones as linking;
+use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::question::QuestionState;
+use ropewalk_store::Query;
+
+use crate::house::{ADA, BOB, House, people};
+use crate::phones::Phones;
+
+/// Somebody whom nobody named.
+const STRANGER: i64 = 9;
+/// A chat of many.
+const GROUP: i64 = -5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_and_groups_get_nothing_and_foreign_or_altered_buttons_do_nothing()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let id = house.ask("missing_context", "Where?").await?;
+    let ada = phones.message(ADA, "Where?").await?;
+    let data = ada.buttons[0].1.clone();
+    phones.press(STRANGER, STRANGER, ada.id, &data).await?;
+    phones.press(ADA, GROUP, ada.id, &data).await?;
+    phones.write(STRANGER, STRANGER, "/start").await?;
+    phones
+        .write(STRANGER, STRANGER, "/start 000000000000000000000000")
+        .await?;
+    phones.write(STRANGER, STRANGER, "A thing of mine").await?;
+    phones.write(ADA, GROUP, "/status").await?;
+    phones.press(BOB, BOB, ada.id, &data).await?;
+    phones.shown("This was asked of somebody else.").await?;
+    let (nonce, _) = data.split_once(':').unwrap_or_default();
+    for altered in [
+        format!("{nonce}:7"),
+        format!("{nonce}x:0"),
+        "?".to_owned(),
+        "x".repeat(64),
+    ] {
+        phones.press(ADA, ADA, ada.id, &altered).await?;
+    }
+    phones.forward(ADA, "merge").await?;
+    phones
+        .message(ADA, "What somebody else wrote is not taken")
+        .await?;
+    // Everything before it was taken in order.
+    assert_eq!(phones.messages(STRANGER).await?, []);
+    assert_eq!(phones.messages(GROUP).await?, []);
+    let shown = phones.did("answercallbackquery").await?;
+    assert_eq!(shown.len(), 5, "bob, and four altered ones: {shown:?}");
+    assert_eq!(house.question(id).await?.state, QuestionState::Pending);
+    let store = &house.services.store;
+    assert_eq!(store.count::<Idea>(Query::new()).await?, 0);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_code_links_one_phone_once() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let cleo = UserSlug::parse("cleo")?;
+    let code = linking::code(&house.context()?, &people()?, &cleo).await?;
+    phones
+        .write(STRANGER, GROUP, &format!("/start {code}"))
+        .await?;
+    phones.write(3, 3, &format!("/start {code}")).await?;
+    phones.message(3, "This chat is linked to cleo.").await?;
+    phones
+        .write(STRANGER, STRANGER, &format!("/start {code}"))
+        .await?;
+    phones.write(3, 3, "/status").await?;
+    phones.message(3, "No build yet.").await?;
+    assert_eq!(phones.messages(STRANGER).await?, []);
+    assert_eq!(phones.messages(GROUP).await?, []);
+    let id = house.ask("missing_context", "Where?").await?;
+    let asked = phones.message(3, "Where?").await?;
+    phones.press(3, 3, asked.id, &asked.buttons[1].1).await?;
+    phones.shown("Taken: Leave it").await?;
+    let answer = house.question(id).await?.answer;
+    assert_eq!(answer.map(|answer| answer.by), Some("cleo".to_owned()));
+
+    let before = phones.messages(3).await?.len();
+    assert!(linking::unlink(&house.context()?, &cleo).await?);
+    phones.write(3, 3, "/status").await?;
+    phones.press(3, 3, asked.id, &asked.buttons[1].1).await?;
+    phones.write(ADA, ADA, "/status").await?;
+    phones.message(ADA, "No build yet.").await?;
+    assert_eq!(phones.messages(3).await?.len(), before, "nobody any more");
+    assert!(!linking::unlink(&house.context()?, &cleo).await?);
+    house.close().await
+}

@@ -1,0 +1,103 @@
+//! Ideas are talked about by chat, and commands say what is so.
+
+use anyhow::Context as _;
+use ropewalk_schemas::MessageId;
+use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_store::{ChangeSet, Query};
+
+use crate::house::{ADA, BOB, House};
+use crate::phones::{Phones, until};
+
+async fn said(house: &House) -> anyhow::Result<Vec<(Author, String)>> {
+    let messages = house.services.store.list::<Message>(Query::new()).await?;
+    Ok(messages
+        .iter()
+        .map(|message| (message.author, message.text.clone()))
+        .collect())
+}
+
+/// Answers as the ideation agent does.
+async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
+    let store = &house.services.store;
+    let ideas = store.list::<Idea>(Query::new()).await?;
+    let idea = ideas.first().context("no idea")?;
+    let mut changes = ChangeSet::new();
+    changes.insert(&Message {
+        id: MessageId(house.services.ids.next()),
+        session: idea.session,
+        author: Author::Agent,
+        text: text.to_owned(),
+        at: house.services.clock.now(),
+    });
+    store.commit(changes).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idea_and_its_conversation_go_by_chat_also_over_a_restart() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    answer(&house, "Who **walks**?").await?;
+    phones.message(ADA, "Who walks?").await?;
+    phones.write(ADA, ADA, "People with dogs").await?;
+    until("the second message", || async {
+        Ok((said(&house).await?.len() == 3).then_some(()))
+    })
+    .await?;
+    house.close().await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    answer(&house, "Which dogs?").await?;
+    phones.message(ADA, "Which dogs?").await?;
+    let (agent, person) = (Author::Agent, Author::Person);
+    assert_eq!(
+        said(&house).await?,
+        [
+            (person, "Walks".to_owned()),
+            (agent, "Who **walks**?".to_owned()),
+            (person, "People with dogs".to_owned()),
+            (agent, "Which dogs?".to_owned()),
+        ]
+    );
+    phones.write(ADA, ADA, "/ideas").await?;
+    phones.message(ADA, "walks: Walks (draft)").await?;
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    for (typed, expected) in [
+        ("/help", "/status: where the builds stand"),
+        ("/status", "No question is open."),
+        ("/questions", "No question is open."),
+        ("/ideas", "No idea yet"),
+        ("/newtask", "Say what you want: /newtask"),
+        ("/idea nope", "No idea is called nope"),
+        ("/done", "Name the idea"),
+        ("/done nope", "no idea is called nope"),
+        ("/execute", "Name the idea"),
+        ("/execute nope", "no idea is called nope"),
+        ("/agents", "notify.telegram"),
+        ("/pause", "No build runs"),
+        ("/pause nope", "There is no build of nope"),
+        ("/resume", "No build runs"),
+        ("/stop", "No build runs"),
+        ("/approve", "There is no /approve"),
+    ] {
+        let before = phones.messages(BOB).await?.len();
+        phones.write(BOB, BOB, typed).await?;
+        let told = until(typed, || async {
+            Ok(phones.messages(BOB).await?.get(before).cloned())
+        })
+        .await?;
+        assert!(told.text.contains(expected), "{typed}: {}", told.text);
+    }
+    let offered = phones.did("setmycommands").await?;
+    let offered = offered.first().context("no menu")?;
+    let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
+    assert_eq!(menu, Some(12));
+    house.close().await
+}

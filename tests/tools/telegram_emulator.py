@@ -1,0 +1,78 @@
+"""Telegram for tests: lo-bot-api-emulator with what teloxide and the tests need beside. telegram_emulator.py JOURNAL
+
+Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
+POST /__fault {"mode": "flood" | "away" | "none"}: answers 429 with retry_after, or none at all, until told otherwise.
+GET /__said: what was asked of it and done, each with its parameters, in order.
+"""
+import json
+import socket
+import sys
+from pathlib import Path
+
+import lo_bot_api_emulator as lo
+from aiohttp import web
+
+ME = {
+    "id": 7, "is_bot": True, "first_name": "Ropewalk", "username": "ropewalk_bot", "can_join_groups": True,
+    "can_read_all_group_messages": False, "supports_inline_queries": False, "can_connect_to_business": False,
+    "has_main_web_app": False, "has_topics_enabled": False,
+}
+FLOOD = {
+    "ok": False, "error_code": 429, "description": "Too Many Requests: retry after 1",
+    "parameters": {"retry_after": 1},
+}
+
+# Of the Bot API, but not yet of the emulator.
+for method in ("sendMessage", "editMessageText"):
+    lo.CONTRACT["methods"][method]["parameters"].append("link_preview_options")
+
+
+class Emulator(lo.LoBotApiEmulator):
+    @classmethod
+    def validate_markup(cls, markup, *, private_chat=True):
+        if markup != {"force_reply": True}:
+            super().validate_markup(markup, private_chat=private_chat)
+
+
+emulator = Emulator(journal=Path(sys.argv[1]), enable_control=True, allow_insecure_loopback_webhooks=True)
+names = {name.lower(): name for name in lo.CONTRACT["methods"]}
+answer = emulator.handle
+fault = {"mode": "none", "met": 0}
+said = []
+
+
+async def faulty(request):
+    method = request.match_info["method"].lower()
+    if fault["mode"] != "none":
+        fault["met"] += 1
+    if fault["mode"] == "away":
+        request.transport.close()
+        raise web.HTTPServiceUnavailable()
+    if fault["mode"] == "flood" and method == "sendmessage":
+        return web.json_response(FLOOD, status=429)
+    if method == "getme":
+        return web.json_response({"ok": True, "result": ME})
+    request.match_info["method"] = names.get(method, request.match_info["method"])
+    parameters = await request.json() if request.can_read_body else {}
+    response = await answer(request)
+    if method != "getupdates" and response.status == 200:
+        said.append({"method": method, "parameters": parameters, "result": json.loads(response.text)["result"]})
+    return response
+
+
+async def tell(_request):
+    return web.json_response({"said": said, "faults": fault["met"]})
+
+
+async def set_fault(request):
+    fault["mode"] = (await request.json())["mode"]
+    return web.json_response(fault)
+
+
+emulator.handle = faulty
+app = emulator.app()
+app.router.add_post("/__fault", set_fault)
+app.router.add_get("/__said", tell)
+listener = socket.create_server(("127.0.0.1", 0))
+print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+web.run_app(app, sock=listener, access_log=None, print=None)
