@@ -238,6 +238,18 @@ pub fn aimock_program() -> Result<PathBuf, ServerError> {
     )
 }
 
+/// Returns where `./check` installed what pages are tested with.
+pub fn node_modules() -> Result<PathBuf, ServerError> {
+    let marker = find(
+        "playwright-core",
+        "ROPEWALK_PLAYWRIGHT",
+        "npm/node_modules/playwright-core/package.json",
+        Vec::new(),
+    )?;
+    let found = marker.parent().and_then(Path::parent);
+    Ok(found.map_or_else(PathBuf::new, Path::to_owned))
+}
+
 /// Finds llmock: `ROPEWALK_LLMOCK`, else what `./check` installed.
 pub fn llmock_program() -> Result<PathBuf, ServerError> {
     find("llmock", "ROPEWALK_LLMOCK", "venv/bin/llmock", Vec::new())
