@@ -61,7 +61,18 @@ fn named(
 
 fn build(program: &str, more: &[&str]) -> Result<PathBuf, ProgramError> {
     let failed = |reason: String| ProgramError::Build(reason);
-    let output = Command::new(env!("CARGO"))
+    let mut command = Command::new(env!("CARGO"));
+    // What cargo tells a test of its own package; crates that watch it would be built anew, with all that stands on them.
+    for (name, _) in std::env::vars_os() {
+        let is_of_test = |told: &str| name.to_string_lossy().starts_with(told);
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+            .into_iter()
+            .any(is_of_test)
+        {
+            command.env_remove(name);
+        }
+    }
+    let output = command
         .args([
             "build",
             "--quiet",
