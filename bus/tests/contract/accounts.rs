@@ -108,6 +108,20 @@ async fn every_role_works_with_the_permissions_that_are_shipped() -> Result<()> 
         inboxes.push(bus.consume(role, &["task.*"]).await?);
         running.push(bus);
     }
+    let notify = shipped.bus(&world, "notify").await?;
+    for port in ["notify.terminal", "notify.webhook", "notify.telegram"] {
+        inboxes.push(notify.consume(port, &["task.*"]).await?);
+    }
+    running.push(notify);
+    // These take no deliveries; what a person does there is published like everything else.
+    for role in ["server", "telegram"] {
+        let bus = shipped.bus(&world, role).await?;
+        world.emit(&bus.store, role, "1").await?;
+        for inbox in &mut inboxes {
+            finish_all(inbox, 1).await?;
+        }
+        running.push(bus);
+    }
     world.emit(&everyone.store, "a", "1").await?;
     for inbox in &mut inboxes {
         finish_all(inbox, 1).await?;
