@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn verbs_of_later_versions_are_unknown() {
-        for verb in ["code", "session", "usage", "export", "completions"] {
+        for verb in ["code", "session", "export", "completions"] {
             refused(&format!("ropewalk {verb}"));
         }
     }

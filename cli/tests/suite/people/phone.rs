@@ -256,7 +256,8 @@ fn kept(value: Value) -> String {
 fn plain(written: &str) -> String {
     let is_apart = |letter: char| !letter.is_alphanumeric() && !"-:.".contains(letter);
     let words = written.split(is_apart).map(|word| {
-        let is_made = word.len() > 6 && word.contains(|letter: char| letter.is_ascii_digit());
+        let has_digit = word.contains(|letter: char| letter.is_ascii_digit());
+        let is_made = has_digit && (word.len() > 6 || word.contains(':'));
         match word {
             "cli" | "telegram" => "surface",
             _ if is_made => "#",

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use chrono::NaiveDate;
 
 use super::{Request, Role, told};
 
@@ -195,17 +196,15 @@ fn word(word: &str) -> String {
     if let Some((_, below)) = word.split_once("/state/") {
         return format!("\"(state)/{below}");
     }
-    let is_hex = |text: &str| {
-        text.len() >= 7
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-            && text.bytes().any(|byte| byte.is_ascii_digit())
-    };
     let bare = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_hex = bare
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let is_date = NaiveDate::parse_from_str(bare, "%Y-%m-%d").is_ok();
     match bare.len() {
-        36 if is_hex(bare) => word.replace(bare, "(id)"),
-        7 | 12 | 40 if is_hex(bare) => word.replace(bare, "(commit)"),
+        36 if is_hex => word.replace(bare, "(id)"),
+        7 | 12 | 40 if is_hex => word.replace(bare, "(commit)"),
+        10 if is_date => word.replace(bare, "(date)"),
         _ => word.to_owned(),
     }
 }
