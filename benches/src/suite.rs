@@ -1,14 +1,16 @@
 //! Names the benchmarks, runs those that were asked for, and prints what they found.
 
+mod crowd;
+mod graph;
+mod million;
+
 use std::io::Write;
 
 use anyhow::{Context as _, Result};
 
 use crate::figure::{self, Figure};
 use crate::settings::Settings;
-use crate::{
-    broker, builds, chain, crowd, graph, lone, million, pipeline, process, reading, tasks,
-};
+use crate::{broker, builds, chain, lone, pipeline, process, reading, tasks};
 
 /// Every benchmark and what it measures.
 pub(crate) const NAMES: &[(&str, &str)] = &[

@@ -23,7 +23,6 @@ pub mod proof;
 pub mod runner;
 pub mod shell;
 mod site;
-mod toolchain;
 pub mod trial;
 pub mod weakened;
 pub mod whole;

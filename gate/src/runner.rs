@@ -1,5 +1,7 @@
 //! Holds what gates run in: clean checkouts, the command runner, turns to use the machine, and the commands to run.
 
+mod toolchain;
+
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,7 +26,6 @@ use crate::judge::{Observed, Ruling, rule};
 use crate::output::bounded;
 use crate::packages::Install;
 use crate::shell::Shell;
-use crate::toolchain;
 
 /// So much of a command's output is kept as evidence.
 const OUTPUT_BYTES: usize = 16 * 1024;

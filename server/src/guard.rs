@@ -61,6 +61,11 @@ pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: 
     };
     let mut response = outcome.unwrap_or_else(IntoResponse::into_response);
     shared.counters.answered(response.status());
+    if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        // What was not read ends the connection; who is not told sends the next request into it.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(value);
     }

@@ -97,7 +97,10 @@ impl Checkout {
                 self.set_base(before.as_ref())?;
                 return Err(GitError::UnknownCommit(commit.to_string()));
             }
-            tracing::info!("made `{}` anew: {error}", self.tree.display());
+            // The first time there is nothing to tell.
+            if before.is_some() {
+                tracing::info!("made `{}` anew: {error}", self.tree.display());
+            }
             self.clear().await?;
             self.read_tree(commit).await?;
         }

@@ -19,7 +19,7 @@ pub struct Up {
     /// The store: `sqlite` or `postgres://USER@HOST:PORT/DATABASE`.
     #[arg(long, value_parser = crate::values::store)]
     store: Option<String>,
-    /// Where the API listens, for example `127.0.0.1:7440`.
+    /// Where pages and API listen, for example `127.0.0.1:7440`.
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<SocketAddr>,
 }

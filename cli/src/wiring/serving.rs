@@ -56,9 +56,9 @@ pub(super) fn serve(
     };
     let server = Server::new(door, options, services.clone(), supervisor)?;
     let told = match project.person() {
-        Ok(person) => format!("the API: {}", server.link(person)),
+        Ok(person) => format!("pages and API: {}", server.link(person)),
         // Whoever runs this is nobody; people come with their tokens.
-        Err(_) => format!("the API listens on http://{}", server.address()),
+        Err(_) => format!("pages and API: http://{}", server.address()),
     };
     server.serve();
     Ok(told)

@@ -1,5 +1,7 @@
 //! `idea new` and `idea chat`: what is said is stored and answered, here or beside a running `up`.
 
+mod terminal;
+
 use std::process::{Command as Process, Stdio};
 
 use serde_json::Value;

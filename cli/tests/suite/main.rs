@@ -33,7 +33,6 @@ mod running;
 #[cfg(test)]
 mod surveying;
 #[cfg(test)]
-mod terminal;
 #[cfg(test)]
 mod timeline;
 #[cfg(test)]

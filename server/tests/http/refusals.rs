@@ -66,6 +66,20 @@ async fn who_is_not_known_or_speaks_for_another_page_is_refused_and_changes_noth
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_is_refused_ends_its_connection_and_changes_nothing() {
+    let house = House::new().await;
+    let before = house.rows().await;
+    let large = format!("{{\"text\":\"{}\"}}", "a".repeat(2_000_000));
+    let asked = house.ask("POST", "/api/ideation/sessions", ADA);
+    let asked = asked.header("Content-Type", "application/json");
+    let refused = answered(asked.body(large)).await;
+    assert_problem(&refused, 413, "too-large");
+    assert_eq!(refused.headers["connection"], "close");
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothing() {
     let (house, elsewhere) = (House::new().await, House::new().await);
     let (spec, question) = house.specified().await;
@@ -98,8 +112,6 @@ async fn what_cannot_be_understood_or_stands_against_what_is_there_changes_nothi
     }
     let plain = house.ask("POST", ideas, ADA).body("{\"text\":\"a\"}");
     assert_problem(&answered(plain).await, 415, "usage");
-    let large = format!("{{\"text\":\"{}\"}}", "a".repeat(2_000_000));
-    assert_problem(&answered(raw(ideas, &large)).await, 413, "too-large");
     let (none, foreign) = (uuid::Uuid::nil().to_string(), foreign.to_string());
     for id in [none.as_str(), foreign.as_str(), "x", "%2Fx"] {
         let refused = answered(house.ask("POST", &approve(id), ADA).json(&hash(b"new"))).await;

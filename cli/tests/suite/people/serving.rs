@@ -28,7 +28,7 @@ fn said(world: &World, part: &str) -> String {
 
 /// Returns the address that `up` serves on.
 fn address(world: &World) -> String {
-    let line = said(world, "the API");
+    let line = said(world, "pages and API");
     let rest = line.split_once("http://").unwrap().1;
     rest.split('/').next().unwrap().to_owned()
 }
