@@ -116,7 +116,7 @@ fn a_taken_default_moves_on_a_chosen_address_is_refused_and_off_is_off() {
     let off = world.up_with(&[("ROPEWALK_SERVER__ENABLED", "false")]);
     assert_eq!(off.stop(Signal::SIGTERM), Some(0));
     let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
-    assert!(!log.contains("the API"), "{log}");
+    assert!(!log.contains("pages and API"), "{log}");
 }
 
 #[test]
