@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_model_thought_bears_no_mark() {
+        let messages = vec![
+            Message::user("go"),
+            Message::assistant(vec![Block::Text("so".to_owned()), thought("anthropic")]),
+        ];
+        let written = of(&ModelRequest::new("claude-x", "", messages), "anthropic");
+        let said = &written["messages"][1]["content"];
+        assert_eq!(said[0]["cache_control"], json!({ "type": "ephemeral" }));
+        assert_eq!(said[1]["type"], "thinking");
+        assert_eq!(said[1].get("cache_control"), None);
+    }
+
+    #[test]
     fn a_whole_request_is_written_with_four_cache_marks() {
         let mut request = ModelRequest::new(
             "claude-x",
