@@ -1,5 +1,7 @@
 //! Builds the job in which a model reads a build.
 
+mod change;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -7,7 +9,6 @@ use ropewalk_config::Prompt;
 use ropewalk_config::Prompts;
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
-use ropewalk_gate::protected::is_test;
 use ropewalk_schemas::attempt::AttemptState;
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ const SUBMIT: &str = "review";
 /// How often a wrong submission is sent back.
 const REPAIRS: u32 = 2;
 /// So much of the change is shown.
-const DIFF_LETTERS: usize = 48_000;
+const DIFF_BYTES: usize = 48_000;
 /// So much of one failure is shown.
 const FAILURE_LETTERS: usize = 1_500;
 
@@ -37,7 +38,7 @@ pub(super) fn job(
         "outcome": outcome(reviewed),
         "plan": plan(reviewed),
         "tasks": reviewed.tasks.iter().map(|task| told(reviewed, task)).collect::<Vec<_>>(),
-        "diff": changed.map(|changed| cut(&in_order(&changed.diff), DIFF_LETTERS)),
+        "diff": changed.map(|changed| change::fitted(&changed.diff, DIFF_BYTES)),
         "known": known(reviewed),
     });
     let told = prompts
@@ -94,14 +95,9 @@ fn plan(reviewed: &Reviewed) -> String {
         let document = &revision.document;
         // Writing to a String cannot fail.
         writeln!(plan, "{}: {}", document.title, document.objective).ok();
-        for requirement in &document.requirements {
-            let (id, acceptance) = (&requirement.id, requirement.acceptance.trim());
-            writeln!(
-                plan,
-                "- {id} ({}): {}\n  accepted when: {acceptance}",
-                requirement.priority, requirement.text
-            )
-            .ok();
+        for requirement in document.requirements.iter().chain(&document.quality) {
+            let (id, priority) = (&requirement.id, &requirement.priority);
+            writeln!(plan, "- {id} ({priority}): {}", requirement.text).ok();
             if !requirement.acceptance.is_empty() {
                 writeln!(plan, "  shown by: {}", requirement.acceptance).ok();
             }
@@ -134,28 +130,6 @@ fn told(reviewed: &Reviewed, task: &Task) -> Value {
     })
 }
 
-/// Puts the tests of a difference first, since they say what holds, and leaves out the folder of the idea, which is the plan.
-fn in_order(diff: &str) -> String {
-    const FILE: &str = "diff --git ";
-    let mut starts: Vec<usize> = diff
-        .match_indices(FILE)
-        .map(|(start, _)| start)
-        .filter(|start| *start == 0 || diff[..*start].ends_with('\n'))
-        .collect();
-    starts.push(diff.len());
-    let files = starts.windows(2).map(|ends| &diff[ends[0]..ends[1]]);
-    let mut files: Vec<(&str, &str)> = files.map(|file| (path_of(file), file)).collect();
-    files.retain(|(path, _)| !path.starts_with("ideas/"));
-    files.sort_by_key(|(path, _)| !is_test(path));
-    files.into_iter().map(|(_, file)| file).collect()
-}
-
-/// Returns the path that a piece of a difference is about, as it is after the change.
-fn path_of(file: &str) -> &str {
-    let head = file.lines().next().unwrap_or_default();
-    head.split_once(" b/").map_or("", |(_, path)| path)
-}
-
 /// What the agent said whose work landed.
 fn summary<'a>(reviewed: &'a Reviewed, task: &Task) -> Option<&'a str> {
     let attempts = reviewed.attempts.iter();
@@ -177,26 +151,4 @@ fn cut(text: &str, letters: usize) -> String {
     }
     let kept: String = text.chars().take(letters).collect();
     format!("{kept}\n… (cut)")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::in_order;
-
-    #[test]
-    fn a_difference_shows_tests_first_and_never_the_plan() {
-        let file = |path: &str| format!("diff --git a/{path} b/{path}\n+diff --git in a line\n");
-        let paths = [
-            "a.py",
-            "ideas/x/spec.md",
-            "test_a.py",
-            "b/tests/c.rs",
-            "z.rs",
-            "web/y.test.ts",
-        ];
-        let diff: String = paths.map(file).concat();
-        let expected = ["test_a.py", "b/tests/c.rs", "web/y.test.ts", "a.py", "z.rs"];
-        assert_eq!(in_order(&diff), expected.map(file).concat());
-        assert_eq!(in_order(""), "");
-    }
 }

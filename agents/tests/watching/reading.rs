@@ -15,21 +15,25 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
     for (sees, answered) in [
         ("+assert!(kept);\\ndiff --git a/database/1.sql", true),
         ("shown by: two rows with one name are refused", true),
+        ("shown by: a thousand rows in a second", true),
         ("a secret of the idea", false),
     ] {
         let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
         let workshop = Workshop::open_with(&script, &more).await;
         workshop.built(&[landed(1)]).await;
         let of = build(1);
-        let requirement = Requirement {
-            id: RequirementId::parse("FR-1").unwrap(),
-            text: "names are unique".to_owned(),
+        let requirement = |id, text: &str, acceptance: &str| Requirement {
+            id: RequirementId::parse(id).unwrap(),
+            text: text.to_owned(),
             priority: "must".to_owned(),
-            acceptance: "two rows with one name are refused".to_owned(),
+            acceptance: acceptance.to_owned(),
             source: String::new(),
         };
+        let unique = "two rows with one name are refused";
+        let quick = "a thousand rows in a second";
         let document = Document {
-            requirements: vec![requirement],
+            requirements: vec![requirement("FR-1", "names are unique", unique)],
+            quality: vec![requirement("NFR-1", "it is quick", quick)],
             ..Document::default()
         };
         let revision = Revision {
