@@ -18,7 +18,7 @@ pub(super) struct Lessons {
     pub(super) carried: usize,
 }
 
-/// Replaces the lessons of every task by those that the house has learned; what a model made up is dropped.
+/// Gives every task the lessons that the house has learned; a model fills in none.
 pub(super) async fn inject(
     store: &Store,
     spec: SpecId,

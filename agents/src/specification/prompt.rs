@@ -18,7 +18,6 @@ use super::standing::Standing;
 use super::submission::{self, Form};
 use super::{migrations, validate};
 use crate::idea_folder::{BRIEF, README};
-use ropewalk_engine::schema_of;
 
 /// The tool that ends the work of the model.
 const SUBMIT: &str = "specification";
@@ -54,7 +53,7 @@ pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Resul
             name: SUBMIT.to_owned(),
             description: "Submits the whole specification, or the one blocking question that has to be answered first."
                 .to_owned(),
-            schema: schema_of::<Form>(),
+            schema: submission::schema::<Form>(),
             check: Arc::new(move |value| submission::read(value, &facts).map(|_| ())),
             repairs,
         }),
@@ -196,7 +195,10 @@ fn request(prompts: &Prompts, material: &Material) -> Result<String, AgentError>
         parts.push(format!("## Answered Questions\n\n{}", answers.join("\n\n")));
     }
     if let Some(previous) = &material.previous {
-        let before = json!({ "document": previous.document, "tasks": previous.tasks });
+        let before = json!({
+            "document": submission::shown(&previous.document),
+            "tasks": submission::shown(&previous.tasks),
+        });
         let text: String = before
             .to_string()
             .chars()

@@ -1,48 +1,23 @@
 //! Reads what the model submits: a plan, or a question that has to be answered first.
 
 mod fields;
+mod form;
 
-use ropewalk_engine::schema_of;
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::validate::{self, Facts};
 use crate::model_question::ModelQuestion;
 
+pub use form::{Form, schema, shown};
+
 /// The most bytes of a whole plan: twice this still fits into one record.
 const PLAN_BYTES: usize = 400 * 1024;
 /// A question with so many options is a choice between approaches.
 const APPROACHES: usize = 2;
-
-/// The form of a submission, from which its schema is made.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub struct Form {
-    /// What spec.md says; leave it out when a blocking question has to be answered first.
-    #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "the schema is made of it; its content is read with the path of each error"
-    )]
-    document: Option<Document>,
-    /// The tasks of tasks.md.
-    #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "the schema is made of it; its content is read with the path of each error"
-    )]
-    tasks: Vec<TaskBlock>,
-    /// A question, if one has to be put; a blocking one takes the place of document and tasks.
-    #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "the schema is made of it; its content is read with the path of each error"
-    )]
-    question: Option<ModelQuestion>,
-}
 
 /// What the model submitted.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,14 +96,14 @@ fn plan(
     errors.extend(unread(
         "document",
         &value["document"],
-        &schema_of::<Document>(),
+        &schema::<Document>(),
     ));
-    let form = schema_of::<TaskBlock>();
+    let task = schema::<TaskBlock>();
     for (index, block) in blocks.iter().enumerate() {
         let name = block["id"]
             .as_str()
             .map_or_else(|| format!("tasks[{index}]"), |id| format!("task {id}"));
-        errors.extend(unread(&name, block, &form));
+        errors.extend(unread(&name, block, &task));
         match part::<TaskBlock>(block, &name) {
             Ok(task) => tasks.push(task),
             Err(error) => errors.push(error),
@@ -244,6 +219,9 @@ mod tests {
             "validation": { "command": " ", "expected": "exit 0" },
         }));
         bad["document"]["budget"] = json!("a day");
+        bad["document"]["missing_inputs"] = json!(["market.md: nobody sells it"]);
+        bad["document"]["context_read"] = json!([]);
+        bad["tasks"][0]["gotchas"] = json!([{ "text": "months differ" }]);
         bad["tasks"][0]["owner"] = json!("ada");
         bad["tasks"][1]["validation"]["timeout"] = json!(5);
         bad["question"] = json!({ "type": "educational", "text": " " });
@@ -257,18 +235,24 @@ mod tests {
             "`T-003` has no validation command",
             "`question` has no `text`",
             "`document`, `budget`: there is no such field",
+            "`document`, `missing_inputs`: there is no such field",
+            "`task T-001`, `gotchas`: there is no such field",
             "`task T-001`, `owner`: there is no such field",
             "`task T-002`, `validation.timeout`: there is no such field",
         ] {
             assert!(errors.contains(named), "{named}: {errors}");
         }
+        assert!(
+            !errors.contains("context_read"),
+            "nothing of it is lost: {errors}"
+        );
         let empty = read(&json!({}), &Facts::default()).unwrap_err().join("\n");
         assert!(empty.contains("`document` is missing"));
     }
 
     #[test]
     fn the_schema_names_every_field_of_a_task() {
-        let schema = schema_of::<Form>().to_string();
+        let schema = schema::<Form>().to_string();
         for field in [
             "depends_on",
             "more_files",
@@ -279,6 +263,8 @@ mod tests {
         ] {
             assert!(schema.contains(field), "{field}");
         }
-        assert!(!schema.contains("$ref"));
+        for ours in ["gotchas", "missing_inputs", "context_read", "owner", "$ref"] {
+            assert!(!schema.contains(ours), "{ours}");
+        }
     }
 }

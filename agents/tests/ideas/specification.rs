@@ -234,7 +234,6 @@ fn sitters_plan() -> Value {
     );
     submitted["document"]["modified_files"] =
         json!([{ "path": "server/api.ts", "purpose": "Mount the routes" }]);
-    submitted["tasks"][0]["gotchas"] = json!([{ "text": "made up by the model" }]);
     submitted
 }
 

@@ -22,6 +22,7 @@ fn look(value: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
                 };
                 match known.get(name) {
                     Some(schema) => look(value, schema, &path, found),
+                    None if says_nothing(value) => {}
                     None => found.push(path),
                 }
             }
@@ -36,6 +37,11 @@ fn look(value: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+/// Where nothing was written, nothing is lost.
+fn says_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
 /// Returns a part of a schema, or of the branch of it that has one: what may be absent is a choice with nothing.

@@ -117,7 +117,7 @@ fn plan() -> Value {
     let requirement = |id: &str, text: &str, acceptance: &str| json!({ "id": id, "text": text, "acceptance": acceptance, "priority": "must", "source": "planning/brief.md" });
     json!({
         "document": {
-            "title": "The longest streak", "context_read": ["habits.py"], "missing_inputs": [],
+            "title": "The longest streak", "context_read": [], "missing_inputs": [],
             "objective": "Who keeps a habit sees the longest streak.", "success_criteria": ["the longest streak is told"],
             "out_of_scope": ["streaks of several habits"],
             "requirements": [

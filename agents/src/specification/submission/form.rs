@@ -1,0 +1,118 @@
+//! The form that a model fills in. What the program fills in by itself is no part of it: whatever a model wrote there would
+//! be replaced, and lost.
+
+use ropewalk_engine::schema_of;
+use ropewalk_schemas::specification::Document;
+use ropewalk_schemas::task::TaskBlock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model_question::ModelQuestion;
+
+/// The fields that the program fills in: which documents it showed, which it did not find, what was learned, whose a file is.
+const FILLED: [&str; 4] = ["context_read", "missing_inputs", "gotchas", "owner"];
+
+/// What a model hands in, from which its schema is made.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Form {
+    /// What spec.md says; leave it out when a blocking question has to be answered first.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; its content is read with the path of each error"
+    )]
+    document: Option<Document>,
+    /// The tasks of tasks.md.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; its content is read with the path of each error"
+    )]
+    tasks: Vec<TaskBlock>,
+    /// A question, if one has to be put; a blocking one takes the place of document and tasks.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; its content is read with the path of each error"
+    )]
+    question: Option<ModelQuestion>,
+}
+
+/// Returns the schema of what a model may write of a `T`.
+pub fn schema<T: JsonSchema>() -> Value {
+    let mut schema = schema_of::<T>();
+    prune(&mut schema);
+    schema
+}
+
+fn prune(schema: &mut Value) {
+    match schema {
+        Value::Object(parts) => {
+            if let Some(Value::Object(fields)) = parts.get_mut("properties") {
+                fields.retain(|name, _| !FILLED.contains(&name.as_str()));
+            }
+            if let Some(Value::Array(names)) = parts.get_mut("required") {
+                names.retain(|name| !name.as_str().is_some_and(|name| FILLED.contains(&name)));
+            }
+            parts.values_mut().for_each(prune);
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
+}
+
+/// Returns what a model may write of `written`, a document or a task: as it would hand it in again.
+pub fn shown(written: &impl Serialize) -> Value {
+    // Records of plain fields, which JSON can always hold.
+    let mut value = serde_json::to_value(written).unwrap_or_default();
+    leave_out(&mut value);
+    value
+}
+
+fn leave_out(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !FILLED.contains(&name.as_str()));
+            fields.values_mut().for_each(leave_out);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::task::GotchaReference;
+    use serde_json::json;
+
+    use super::*;
+    use crate::specification::submission::fields;
+
+    #[test]
+    fn what_is_shown_of_a_revision_can_be_handed_in_again() {
+        let file = json!({ "path": "a.rs", "purpose": "new", "owner": "ada" });
+        let whole: Document = serde_json::from_value(json!({
+            "title": "Habits", "objective": "o", "context_read": ["README.md"],
+            "missing_inputs": ["market.md"], "gotchas": [{ "text": "months differ" }],
+            "new_files": [file], "risks": ["none"],
+        }))
+        .unwrap();
+        assert_eq!(
+            whole.gotchas,
+            [GotchaReference {
+                id: None,
+                text: "months differ".to_owned()
+            }]
+        );
+        let shown = shown(&whole);
+        assert_eq!(
+            fields::unknown(&shown, &schema::<Document>()),
+            Vec::<String>::new()
+        );
+        assert_eq!(shown["new_files"][0]["path"], "a.rs");
+        for ours in FILLED {
+            assert!(!shown.to_string().contains(ours), "{ours}: {shown}");
+        }
+    }
+}
