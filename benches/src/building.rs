@@ -12,7 +12,7 @@ use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_orchestrator::{Context, Frame, Registry, Services};
+use ropewalk_orchestrator::{Context, Frame};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::document;
 use ropewalk_schemas::payload::SpecApproved;
@@ -57,13 +57,7 @@ impl Yard {
         repository(&repo, files)?;
         std::fs::create_dir_all(&state)?;
         let house = House::open(&state, TransportOptions::Embedded).await?;
-        let services = Services {
-            store: house.store.clone(),
-            bus: house.bus.clone(),
-            clock: house.clock.clone(),
-            ids: house.ids.clone(),
-            registry: Registry::new(house.clock.clone(), "bench"),
-        };
+        let services = house.services();
         let script = Script::parse(&script(plans))?;
         let agent = agent(&house, repo, state, loops, script).await?;
         Frame::start(&services, vec![Arc::new(agent)], &house.supervisor).await?;

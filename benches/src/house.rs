@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ropewalk_bus::{Bus, TransportOptions};
+use ropewalk_orchestrator::{Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_store::{Location, Store};
 use ropewalk_world::{Plan, World};
@@ -37,6 +38,17 @@ impl House {
             ids: services.ids,
             supervisor,
         })
+    }
+
+    /// Returns what agents work with.
+    pub(crate) fn services(&self) -> Services {
+        Services {
+            store: self.store.clone(),
+            bus: self.bus.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            registry: Registry::new(self.clock.clone(), "bench"),
+        }
     }
 
     /// Stops in order.

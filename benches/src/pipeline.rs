@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use ropewalk_bus::TransportOptions;
-use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Profile, Registry, Services};
+use ropewalk_orchestrator::{Agent, AgentError, Context, Frame, Profile};
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitFeed};
 
@@ -70,13 +70,7 @@ pub(crate) struct Staffed {
 impl Staffed {
     pub(crate) async fn open(directory: &Path) -> Result<Self> {
         let house = House::open(directory, TransportOptions::Embedded).await?;
-        let services = Services {
-            store: house.store.clone(),
-            bus: house.bus.clone(),
-            clock: house.clock.clone(),
-            ids: house.ids.clone(),
-            registry: Registry::new(house.clock.clone(), "bench"),
-        };
+        let services = house.services();
         Frame::start(&services, agents()?, &house.supervisor).await?;
         Ok(Self {
             house,

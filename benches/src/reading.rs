@@ -16,7 +16,7 @@ use ropewalk_engine::llm::{PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_gate::project::Machine;
 use ropewalk_orchestrator::questions::Deadlines;
-use ropewalk_orchestrator::{Agent as _, Context, Registry, Services};
+use ropewalk_orchestrator::{Agent as _, Context, Services};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, UserSlug};
 use ropewalk_store::EventFilter;
 use ropewalk_workspace::{
@@ -48,13 +48,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     building::repository(&repo, FILES)?;
     std::fs::create_dir_all(&state)?;
     let house = House::open(&state, TransportOptions::Embedded).await?;
-    let services = Services {
-        store: house.store.clone(),
-        bus: house.bus.clone(),
-        clock: house.clock.clone(),
-        ids: house.ids.clone(),
-        registry: Registry::new(house.clock.clone(), "bench"),
-    };
+    let services = house.services();
     let agent = agent(
         &house,
         Places {

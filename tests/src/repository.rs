@@ -28,3 +28,15 @@ pub fn write(path: &Path, content: &str) -> io::Result<()> {
     }
     std::fs::write(path, content)
 }
+
+/// Makes a repository with one commit on `main`, which holds `files`.
+pub fn begin(directory: &Path, files: &[(&str, &str)]) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    for (path, content) in files {
+        write(&directory.join(path), content)?;
+    }
+    git(directory, &["init", "-q", "-b", "main"])?;
+    git(directory, &["add", "-A"])?;
+    git(directory, &["commit", "-q", "--allow-empty", "-m", "Begin"])?;
+    Ok(())
+}

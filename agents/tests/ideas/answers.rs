@@ -11,12 +11,35 @@ use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::SpecState;
-use ropewalk_schemas::{BuildId, Payload, Priority, SpecId, TaskId};
+use ropewalk_schemas::{BuildId, Payload, Priority, QuestionId, Slug, SpecId, TaskId};
 use ropewalk_store::ChangeSet;
 use serde_json::json;
 
 use super::house::{House, templates, user};
 use super::specification::{BRIEF, README, rule, small_plan};
+
+/// Asks about something of `idea`, as an agent does.
+async fn ask(
+    house: &House,
+    idea: &Slug,
+    trigger: Trigger,
+    about: About,
+    values: &[(&'static str, &str)],
+) -> QuestionId {
+    let values = values
+        .iter()
+        .map(|(name, value)| (*name, (*value).to_owned()));
+    let draft = templates().render(trigger, &values.collect()).unwrap();
+    let asking = Asking::of(draft, about, Some(idea));
+    let mut changes = ChangeSet::new();
+    let person = house.person();
+    let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
+    let Asked::Open(asked) = asked.unwrap() else {
+        panic!("it is asked anew")
+    };
+    house.store().commit(changes).await.unwrap();
+    asked
+}
 
 #[tokio::test]
 async fn words_to_the_question_whether_to_build_decide_nothing() {
@@ -134,29 +157,7 @@ async fn failures_of_a_whole_build_are_mended_by_another_revision() {
     let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let spec = house.specify(&idea).await;
-    let hash = house.spec(spec).await.hash.unwrap();
-    let (person, ann) = (house.person(), user("ann"));
-    specifications::approve(
-        &person,
-        spec,
-        &hash,
-        &Person::alone(ann.clone()),
-        Priority::DEFAULT,
-    )
-    .await
-    .unwrap();
-    let events = house.payloads().await;
-    let approval = events.iter().find_map(|payload| match payload {
-        Payload::SpecApproved(approval) => Some(approval.clone()),
-        _ => None,
-    });
-    let now = house.clock.now();
-    let id = BuildId(house.services.ids.next());
-    let build = Build {
-        state: BuildState::Failed,
-        completed_at: Some(now),
-        ..Build::queued(id, &approval.unwrap(), person.correlation(), now)
-    };
+    let (person, id) = built(&house, spec, BuildState::Failed).await;
     let values = [
         ("count", "2"),
         ("critical_count", "1"),
@@ -164,18 +165,8 @@ async fn failures_of_a_whole_build_are_mended_by_another_revision() {
         ("warning_count", "1"),
         ("warning_list", "- style: ugly"),
     ];
-    let values = values.map(|(name, value)| (name, value.to_owned())).into();
-    let draft = templates()
-        .render(Trigger::MultipleFailures, &values)
-        .unwrap();
-    let asking = Asking::of(draft, About::Build { build: id }, Some(&idea));
-    let mut changes = ChangeSet::new();
-    changes.insert(&build);
-    let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
-    let Asked::Open(asked) = asked.unwrap() else {
-        panic!("it is asked anew")
-    };
-    house.store().commit(changes).await.unwrap();
+    let about = About::Build { build: id };
+    let asked = ask(&house, &idea, Trigger::MultipleFailures, about, &values).await;
     questions::answer(&person, asked, "fix-all", "ann", "cli")
         .await
         .unwrap();
@@ -204,7 +195,7 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
     let house = House::new(&rules).await;
     let idea = house.idea("pets", &[README, BRIEF]).await;
     let spec = house.specify(&idea).await;
-    let (person, build) = running(&house, spec).await;
+    let (person, build) = built(&house, spec, BuildState::Running).await;
     let values = [
         ("attempts", "3"),
         ("task_id", "T-002"),
@@ -213,21 +204,9 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
         ("standing", ""),
         ("recommended", ""),
     ];
-    let values = values.map(|(name, value)| (name, value.to_owned())).into();
-    let draft = templates()
-        .render(Trigger::TaskFailedRepeatedly, &values)
-        .unwrap();
-    let about = About::Task {
-        build,
-        task: TaskId::parse("T-002").unwrap(),
-    };
-    let mut changes = ChangeSet::new();
-    let asking = Asking::of(draft, about, Some(&idea));
-    let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
-    let Asked::Open(asked) = asked.unwrap() else {
-        panic!("it is asked anew")
-    };
-    house.store().commit(changes).await.unwrap();
+    let task = TaskId::parse("T-002").unwrap();
+    let about = About::Task { build, task };
+    let asked = ask(&house, &idea, Trigger::TaskFailedRepeatedly, about, &values).await;
     questions::answer(&person, asked, "rethink", "ann", "cli")
         .await
         .unwrap();
@@ -251,7 +230,7 @@ async fn rethinking_a_task_is_a_conversation_with_the_planner_that_ends_in_a_rev
 }
 
 /// Approves a specification, and lets a build of it run.
-async fn running(house: &House, spec: SpecId) -> (Context, BuildId) {
+async fn built(house: &House, spec: SpecId, state: BuildState) -> (Context, BuildId) {
     let hash = house.spec(spec).await.hash.unwrap();
     let (person, ann) = (house.person(), Person::alone(user("ann")));
     specifications::approve(&person, spec, &hash, &ann, Priority::DEFAULT)
@@ -265,7 +244,8 @@ async fn running(house: &House, spec: SpecId) -> (Context, BuildId) {
     let now = house.clock.now();
     let id = BuildId(house.services.ids.next());
     let build = Build {
-        state: BuildState::Running,
+        state,
+        completed_at: (state != BuildState::Running).then_some(now),
         ..Build::queued(id, &approval.unwrap(), person.correlation(), now)
     };
     let mut changes = ChangeSet::new();

@@ -13,10 +13,11 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::specification::{Revision, SpecState, Specification};
 use ropewalk_store::{Query, Store};
 use ropewalk_tests::program::Runner;
+use ropewalk_tests::repository;
 use ropewalk_tests::servers::Aimock;
 use serde_json::Value;
 
-use crate::picture::{at, git, store};
+use crate::picture::{at, store};
 use crate::running::{start, until_ready};
 
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -45,12 +46,7 @@ impl Project {
     fn new((kind, path): Format, key: &str) -> anyhow::Result<Self> {
         let server = Aimock::start(&fixtures())?;
         let directory = tempfile::tempdir()?;
-        let repository = directory.path().join("repo");
-        fs::create_dir(&repository)?;
-        git(&repository, &["init", "-q", "-b", "main"])?;
-        let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-        let begin = ["commit", "-q", "--allow-empty", "-m", "Begin"];
-        git(&repository, &[&identity[..], &begin].concat())?;
+        repository::begin(&directory.path().join("repo"), &[])?;
         let settings = settings(kind, &format!("{}{path}", server.url()));
         fs::write(directory.path().join("ropewalk.toml"), settings)?;
         let project = Self {

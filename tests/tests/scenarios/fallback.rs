@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::Query;
 use ropewalk_tests::program::Runner;
+use ropewalk_tests::repository;
 use ropewalk_tests::servers::Aimock;
 use serde_json::{Value, json};
 
@@ -41,12 +42,7 @@ struct Project {
 impl Project {
     fn new(first: &Aimock, second: &Aimock) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
-        let repository = directory.path().join("repo");
-        fs::create_dir(&repository)?;
-        git(&repository, &["init", "-q", "-b", "main"])?;
-        let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-        let begin = ["commit", "-q", "--allow-empty", "-m", "Begin"];
-        git(&repository, &[&identity[..], &begin].concat())?;
+        repository::begin(&directory.path().join("repo"), &[])?;
         fs::write(directory.path().join("script.yaml"), SCRIPT)?;
         let settings = settings(&first.url(), &second.url());
         fs::write(directory.path().join("ropewalk.toml"), settings)?;

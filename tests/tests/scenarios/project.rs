@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use ropewalk_tests::program::Runner;
+use ropewalk_tests::repository;
 use serde_json::{Value, json};
 
-use crate::picture::{at, git};
+use crate::picture::at;
 
 /// How many tasks its one build has.
 pub(crate) const TASKS: usize = 12;
@@ -31,16 +32,8 @@ pub(crate) struct Project {
 impl Project {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
-        let repository = directory.path().join("repo");
-        fs::create_dir(&repository)?;
-        fs::write(repository.join("README.md"), "# Habits\n")?;
-        git(&repository, &["init", "-q", "-b", "main"])?;
-        git(&repository, &["add", "-A"])?;
-        let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-        git(
-            &repository,
-            &[&identity[..], &["commit", "-q", "-m", "Begin"]].concat(),
-        )?;
+        let readme = [("README.md", "# Habits\n")];
+        repository::begin(&directory.path().join("repo"), &readme)?;
         fs::write(directory.path().join("ropewalk.toml"), SETTINGS)?;
         fs::write(directory.path().join("script.yaml"), script())?;
         Ok(Self::at(directory))

@@ -17,6 +17,7 @@ use anyhow::{Context, ensure};
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_store::Query;
 use ropewalk_tests::program::Runner;
+use ropewalk_tests::repository;
 use ropewalk_tests::servers::Aimock;
 use serde_json::Value;
 
@@ -135,7 +136,7 @@ pub(super) fn told() -> anyhow::Result<&'static Told> {
 async fn live() -> anyhow::Result<Told> {
     let directory = tempfile::tempdir()?;
     let path = directory.path();
-    repository(&path.join("repo"))?;
+    repository::begin(&path.join("repo"), &model::FILES)?;
     let fixtures = path.join("model.json");
     fs::write(&fixtures, model::fixtures().to_string())?;
     let server = Aimock::start(&fixtures)?;
@@ -235,21 +236,6 @@ fn commits(repository: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(commits
         .map(|(subject, body)| (subject.to_owned(), body.to_owned()))
         .collect())
-}
-
-fn repository(repository: &Path) -> anyhow::Result<()> {
-    fs::create_dir(repository)?;
-    for (name, text) in model::FILES {
-        fs::write(repository.join(name), text)?;
-    }
-    git(repository, &["init", "-q", "-b", "main"])?;
-    git(repository, &["add", "-A"])?;
-    let identity = ["-c", "user.name=Pat", "-c", "user.email=pat@example.org"];
-    git(
-        repository,
-        &[&identity[..], &["commit", "-q", "-m", "Begin"]].concat(),
-    )?;
-    Ok(())
 }
 
 fn settings(base_url: &str) -> String {
