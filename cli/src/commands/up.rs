@@ -54,9 +54,10 @@ impl Up {
         } else {
             None
         };
-        let is_alone = crew == Crew::Everyone;
+        // The bell tells the same, and remembers what it has told.
+        let tells = crew == Crew::Everyone && !project.config().notices.terminal;
         let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
-        if is_alone {
+        if tells {
             notices::begin(&host, &app.output);
         }
         if let Some(door) = door {

@@ -13,7 +13,7 @@ use super::{Request, Role, told};
 const UPDATE: &str = "UPDATE_TABLES";
 
 /// Each heading with the place that it comes from; a heading that begins so counts.
-const ORIGINS: [(&str, &str); 49] = [
+const ORIGINS: [(&str, &str); 46] = [
     (
         "The Repository",
         "the head of the default branch: `agents/src/repository/`, `gate/src/project.rs`",
@@ -44,9 +44,6 @@ const ORIGINS: [(&str, &str); 49] = [
         "the questions of the session",
     ),
     ("Idea Context", "README and target users in the idea folder"),
-    ("Streaks", "the README in the idea folder"),
-    ("Problem", "the README in the idea folder"),
-    ("Solution concept", "the README in the idea folder"),
     ("Rules", "`config/prompts/specification.md`"),
     (
         "Project Conventions",
