@@ -7,10 +7,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use gix_index::hash::{Kind, hasher};
 use ropewalk_schemas::CommitId;
 
@@ -143,7 +145,7 @@ impl History {
         if let Some(object) = &head.object {
             let (fan_out, name) = head.id.split_at(2);
             fs::create_dir(directory.join("objects").join(fan_out))?;
-            write(&format!("objects/{fan_out}/{name}"), &stored(object))?;
+            write(&format!("objects/{fan_out}/{name}"), &stored(object)?)?;
         }
         self.copy_index(index, &directory.join("index"))
     }
@@ -223,18 +225,9 @@ fn hash(kind: Kind, bytes: &[u8]) -> io::Result<String> {
     }))
 }
 
-/// Writes an object of less than 64 KiB as git keeps it: a zlib stream, of one block that is not compressed.
-fn stored(object: &[u8]) -> Vec<u8> {
-    const MODULUS: u32 = 65_521;
-    let length = u16::try_from(object.len()).unwrap_or(u16::MAX);
-    let (low, high) = object.iter().fold((1, 0), |(low, high), byte| {
-        let low = (low + u32::from(*byte)) % MODULUS;
-        (low, (high + low) % MODULUS)
-    });
-    let mut stream = vec![0x78, 0x01, 0x01];
-    stream.extend(length.to_le_bytes());
-    stream.extend((!length).to_le_bytes());
-    stream.extend_from_slice(object);
-    stream.extend(((high << 16) | low).to_be_bytes());
-    stream
+/// Returns an object as git keeps it.
+fn stored(object: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = ZlibEncoder::new(Vec::new(), Compression::fast());
+    stream.write_all(object)?;
+    stream.finish()
 }
