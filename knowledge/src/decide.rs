@@ -6,7 +6,9 @@ mod hold_out;
 mod promotion;
 mod refusal;
 
-pub use confidence::{Effect, after_confirmation, after_effect, after_sighting, effect};
+pub use confidence::{
+    Effect, FAILURE_SEEN, MERELY_TOLD, after_confirmation, after_effect, after_sighting, effect,
+};
 pub use duplicate::{Duplicate, duplicate};
 pub use hold_out::holds_out;
 pub use promotion::may_be_promoted;

@@ -1,248 +1,36 @@
 //! Reviews and lessons, over real git and a scripted model.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use chrono::TimeDelta;
-use ropewalk_agents::improvement::{Improvement, ImprovementOptions, WEEKLY};
-use ropewalk_config::Prompts;
-use ropewalk_engine::llm::{PriceTable, Script, Scripted};
-use ropewalk_engine::{Engine, ModelEntry, Models};
-use ropewalk_knowledge::{Draft, record};
-use ropewalk_orchestrator::questions::Deadlines;
-use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass};
-use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
+use ropewalk_agents::improvement::WEEKLY;
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::{
-    BuildCompleted, ReviewCompleted, SpecGenerated, TaskCompleted, TaskFailed, TaskSkipped,
+    ReviewCompleted, SpecGenerated, TaskCompleted, TaskFailed, TaskSkipped,
 };
 use ropewalk_schemas::review::{DivergenceClass, Review, ReviewKind};
 use ropewalk_schemas::specification::{Complexity, Document, Requirement, Revision};
 use ropewalk_schemas::task::{Action, Task, TaskState};
-use ropewalk_schemas::{CommitId, KnowledgeId, Payload, RequirementId};
-use ropewalk_tests::repository;
-use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
+use ropewalk_schemas::{Payload, RequirementId};
 
-use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates, types};
+use crate::house::{attempt_at, build, build_id, noon, types};
 
 /// A model that finds what a list of files cannot show.
-pub(crate) const FINDINGS: &str = r#"
-- agent: improvement
-  idea: habits
-  task: review
-  reply:
-    tools:
-      - name: review
-        input:
-          divergences:
-            - class: enhancement
-              file: database/1.sql
-              planned: a table of habits
-              actual: a constraint that names are unique was added
-            - class: enhancement
-              file: database/1.sql
-              planned: a table of habits
-              actual: an updated_at column was added
-            - class: intentional-skip
-              file: database/1.sql
-              planned: an index, marked optional
-              actual: no index
-          patterns:
-            - content: "Give every table a created_at and an updated_at column with a default of the current time."
-              globs: ["database/*.sql"]
-              action: CREATE
-              topics: [sql, tables]
-              confidence: 0.99
-          gotchas:
-            - content: "Something that a build in which nothing failed cannot have taught anybody at all."
-"#;
-
-fn git(repo: &Path, arguments: &[&str]) -> String {
-    repository::git(repo, arguments).unwrap()
-}
-
-/// Commits `files` and returns the commit.
-fn commit(repo: &Path, files: &[(&str, &str)]) -> CommitId {
-    for (file, text) in files {
-        repository::write(&repo.join(file), text).unwrap();
-    }
-    git(repo, &["add", "."]);
-    git(repo, &["commit", "-q", "-m", "change"]);
-    CommitId::parse(&git(repo, &["rev-parse", "HEAD"])).unwrap()
-}
-
-pub(crate) struct Workshop {
-    pub(crate) house: House,
-    base: CommitId,
-    head: CommitId,
-    pub(crate) improvement: Improvement,
-}
-
-impl Workshop {
-    /// A repository whose head adds a planned file and one that nobody planned.
-    pub(crate) async fn open(script: &str) -> Self {
-        Self::open_with(script, &[]).await
-    }
-
-    /// As [`Workshop::open`], with more files in the head.
-    pub(crate) async fn open_with(script: &str, more: &[(&str, &str)]) -> Self {
-        let house = House::open().await;
-        let repo = house.directory.path().join("repo");
-        std::fs::create_dir_all(&repo).unwrap();
-        git(&repo, &["init", "-q", "-b", "main"]);
-        let base = commit(&repo, &[("README.md", "# Habits\n")]);
-        let files = [
-            ("database/1.sql", "CREATE TABLE habits;\n"),
-            ("src/extra.rs", "\n"),
-        ];
-        let head = commit(&repo, &[&files[..], more].concat());
-        let environment = Environment::from_pairs(std::env::vars_os());
-        let options = LocalCloneOptions {
-            user_repository: repo,
-            state: house.directory.path().join("state"),
-            identity: Identity::default(),
-        };
-        let git = Git::open(&environment).await.unwrap();
-        let clone = LocalClone::open_or_create(git, options).await.unwrap();
-        let models = Models::all(ModelEntry {
-            model: Arc::new(Scripted::new(
-                Script::parse(script).unwrap(),
-                house.clock.clone(),
-            )),
-            name: "scripted".to_owned(),
-            prices: PriceTable::default(),
-        });
-        let improvement = Improvement::new(ImprovementOptions {
-            engine: Engine::new(house.store.clone(), models, house.clock.clone()),
-            prompts: Prompts::shipped().unwrap(),
-            templates: templates(),
-            deadlines: Deadlines::default(),
-            clone,
-        })
-        .unwrap();
-        Self {
-            house,
-            base,
-            head,
-            improvement,
-        }
-    }
-
-    /// The build of one task that landed.
-    pub(crate) async fn built(&self, attempts: &[Attempt]) -> Task {
-        let ended = noon() + TimeDelta::minutes(3);
-        let build = Build {
-            state: BuildState::Succeeded,
-            base: Some(self.base.clone()),
-            head: Some(self.head.clone()),
-            completed_at: Some(ended),
-            working_ms: 60_000,
-            ..build(1)
-        };
-        let task = Task {
-            state: TaskState::Complete,
-            attempts: u32::try_from(attempts.len()).unwrap(),
-            ..migration()
-        };
-        self.house.lay(&build, std::slice::from_ref(&task)).await;
-        for attempt in attempts {
-            self.house.put(attempt).await;
-        }
-        task
-    }
-
-    pub(crate) async fn review(&self) -> Vec<Payload> {
-        self.house
-            .give(&self.improvement, completed(BuildState::Succeeded))
-            .await
-    }
-
-    /// Records a gotcha about the migration as the build does at a self-correction.
-    async fn candidate(&self, execution: &str, evidence: &Attempt) -> KnowledgeId {
-        let id = KnowledgeId(self.house.services.ids.next());
-        let draft = Draft {
-            kind: KnowledgeKind::Gotcha,
-            content: "SQLite knows no JSONB column: declare it TEXT and check it with json_valid."
-                .to_owned(),
-            globs: vec!["database/*.sql".to_owned()],
-            action: Some(Action::Create),
-            topics: vec!["database".to_owned()],
-            confidence: 0.7,
-            execution: execution.to_owned(),
-            idea: Some(build(1).idea),
-            evidence: vec![format!("attempt/{}", evidence.id)],
-            discovered_by: name("loop-1"),
-            from_person: false,
-        };
-        let recorded = record(&self.house.store, draft, id, self.house.clock.now())
-            .await
-            .unwrap();
-        self.house.commit(recorded.changes).await;
-        id
-    }
-
-    async fn item(&self, id: KnowledgeId) -> KnowledgeItem {
-        self.house
-            .store
-            .get::<KnowledgeItem>(&id.to_string())
-            .await
-            .unwrap()
-            .unwrap()
-            .record
-    }
-
-    pub(crate) async fn only_review(&self) -> Review {
-        let [review] = self.house.list::<Review>().await.try_into().unwrap();
-        review
-    }
-}
-
-fn migration() -> Task {
-    task(1, "T-001", "database/1.sql", Action::Create)
-}
-
-pub(crate) fn landed(number: u128) -> Attempt {
-    Attempt {
-        state: AttemptState::Landed,
-        failure: None,
-        ..attempt_at(
-            &Task {
-                attempts: 1,
-                ..migration()
-            },
-            number,
-            "loop-1",
-        )
-    }
-}
-
-fn completed(status: BuildState) -> Payload {
-    Payload::BuildCompleted(BuildCompleted {
-        build_id: build_id(1),
-        spec_id: build(1).spec,
-        idea_slug: build(1).idea,
-        status,
-        reason: None,
-        counts: TaskCounts::default(),
-        duration_seconds: 60,
-        quote: None,
-        spent: None,
-        branch: "build/habits".to_owned(),
-        commits: Vec::new(),
-    })
-}
-
-fn near(found: f64, expected: f64) -> bool {
-    (found - expected).abs() < 1e-9
-}
+use crate::workshop::{FINDINGS, Workshop, completed, landed, migration, near};
 
 #[tokio::test]
-async fn a_clean_build_is_reviewed_once_and_teaches_patterns_only() {
+async fn a_clean_build_is_reviewed_once_and_what_it_calls_a_mistake_has_to_be_seen_again() {
     use DivergenceClass::{Enhancement, IntentionalSkip, ScopeCreep};
     let workshop = Workshop::open(FINDINGS).await;
     workshop.built(&[landed(1)]).await;
     let told = workshop.review().await;
-    assert_eq!(types(&told), ["knowledge.recorded", "review.completed"]);
+    assert_eq!(
+        types(&told),
+        [
+            "knowledge.recorded",
+            "knowledge.recorded",
+            "review.completed"
+        ]
+    );
     let review = workshop.only_review().await;
     let classes: Vec<DivergenceClass> = review.divergences.iter().map(|one| one.class).collect();
     assert_eq!(
@@ -255,7 +43,9 @@ async fn a_clean_build_is_reviewed_once_and_teaches_patterns_only() {
             .iter()
             .all(|one| one.file.is_some() && !one.planned.is_empty())
     );
-    assert_eq!((review.patterns.len(), review.gotchas.len()), (1, 0));
+    assert_eq!((review.patterns.len(), review.gotchas.len()), (1, 1));
+    let supposed = workshop.item(review.gotchas[0]).await;
+    assert!(near(supposed.confidence, 0.5), "{}", supposed.confidence);
     let pattern = workshop.item(review.patterns[0]).await;
     assert_eq!(
         (pattern.kind, pattern.action),
@@ -277,11 +67,12 @@ async fn a_clean_build_is_reviewed_once_and_teaches_patterns_only() {
     }
     let [
         _,
+        _,
         Payload::ReviewCompleted(ReviewCompleted {
             review_id,
             patterns_found: 1,
-            gotchas_found: 0,
-            improvements_made: 1,
+            gotchas_found: 1,
+            improvements_made: 2,
             ..
         }),
     ] = told.as_slice()

@@ -10,3 +10,5 @@ mod monitor;
 mod pm;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
+mod workshop;

@@ -24,7 +24,7 @@ pub(crate) fn monitor() -> Monitor {
 
 #[tokio::test]
 async fn every_pattern_of_the_three_agents_takes_events_that_exist() {
-    let workshop = crate::improvement::Workshop::open("[]").await;
+    let workshop = crate::workshop::Workshop::open("[]").await;
     let profiles = [
         monitor().profile(),
         crate::pm::pm().profile(),

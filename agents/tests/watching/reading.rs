@@ -4,7 +4,7 @@ use ropewalk_schemas::specification::{Document, Requirement, Revision};
 use ropewalk_schemas::{RequirementId, document};
 
 use crate::house::{build, noon};
-use crate::improvement::{FINDINGS, Workshop, landed};
+use crate::workshop::{FINDINGS, Workshop, landed};
 
 #[tokio::test]
 async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_never_the_idea() {

@@ -2,6 +2,10 @@
 
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
 
+/// What a mistake has of which a failure was seen.
+pub const FAILURE_SEEN: f64 = 0.7;
+/// What a mistake has that somebody tells of, and no failure showed: it goes into no task until it is seen again.
+pub const MERELY_TOLD: f64 = 0.5;
 /// What an item has at least when it was seen in two executions and confirmed.
 const SEEN_TWICE: f64 = 0.85;
 /// What an item has at least when it prevented a failure.

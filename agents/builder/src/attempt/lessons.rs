@@ -1,5 +1,6 @@
 //! Puts lessons into attempts, and takes lessons from them.
 
+use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{
     Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle,
 };
@@ -16,8 +17,6 @@ use super::rows::Rows;
 use super::work::Work;
 use crate::error::BuilderError;
 
-/// The confidence of a lesson that one self-correction taught.
-const CANDIDATE: f64 = 0.7;
 /// So much of an error becomes a lesson when the model tells none.
 const ERROR_LETTERS: usize = 300;
 
@@ -103,10 +102,10 @@ pub(crate) async fn learn(
         .iter()
         .rev()
         .find(|failure| is_lesson(failure.class));
-    let Some(failure) = mended.filter(|_| task.block.action != Action::Verify) else {
+    if task.block.action == Action::Verify || (mended.is_none() && report.lesson.is_none()) {
         return Ok(());
-    };
-    let draft = draft(&work.context, rows, report, failure).await?;
+    }
+    let draft = draft(&work.context, rows, report, mended).await?;
     let context = &work.context;
     let id = KnowledgeId(context.ids.next());
     let recorded = record(&context.store, draft, id, context.now()).await?;
@@ -135,13 +134,14 @@ async fn draft(
     context: &Context,
     rows: &Rows,
     report: &Report,
-    failure: &Failure,
+    mended: Option<&Failure>,
 ) -> Result<Draft, BuilderError> {
     let block = &rows.task.block;
     let told = report.lesson.clone();
-    let said = told
-        .as_ref()
-        .map_or_else(|| lesson_of(&failure.error), |lesson| lesson.text.clone());
+    let said = match (&told, mended) {
+        (Some(lesson), _) => lesson.text.clone(),
+        (None, failure) => failure.map_or_else(String::new, |failure| lesson_of(&failure.error)),
+    };
     let globs = told
         .map(|lesson| lesson.globs)
         .filter(|globs| !globs.is_empty())
@@ -154,7 +154,10 @@ async fn draft(
         .list::<Attempt>(query)
         .await?
         .iter()
-        .filter(|attempt| attempt.failures().any(|one| one.attempt == failure.attempt))
+        .filter(|attempt| match mended {
+            Some(failure) => attempt.failures().any(|one| one.attempt == failure.attempt),
+            None => attempt.id == rows.attempt.id,
+        })
         .map(|attempt| format!("attempt/{}", attempt.id))
         .collect();
     Ok(Draft {
@@ -163,7 +166,7 @@ async fn draft(
         globs,
         action: Some(block.action),
         topics: vec![block.phase.clone()],
-        confidence: CANDIDATE,
+        confidence: mended.map_or(MERELY_TOLD, |_| FAILURE_SEEN),
         execution: rows.task.build.to_string(),
         idea: Some(rows.build.idea.clone()),
         evidence,

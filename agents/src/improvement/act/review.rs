@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_engine::{EngineError, Silent};
+use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::knowledge::KnowledgeKind;
@@ -22,8 +23,6 @@ use crate::improvement::{ImprovementOptions, prompt};
 
 /// A lesson that one build taught is not surer than this.
 const SUREST_PATTERN: f64 = 0.85;
-/// The confidence of a gotcha nobody has confirmed.
-const CANDIDATE: f64 = 0.7;
 
 /// Reviews a build; one that has a review gets no second one.
 pub(super) async fn build(
@@ -167,7 +166,7 @@ fn metrics(reviewed: &Reviewed, prevented: usize) -> std::collections::BTreeMap<
     )
 }
 
-/// Records what the model found. A build in which nothing failed teaches no mistakes.
+/// Records what the model found. What it calls a mistake where nothing failed has to be seen again before a task is told of it.
 async fn learn(
     ledger: &mut Ledger,
     review: &mut Review,
@@ -180,8 +179,9 @@ async fn learn(
         .iter()
         .any(|task| reviewed.failed(&task.id).next().is_some());
     let mut told: Vec<String> = Vec::new();
-    let gotchas = findings.gotchas.into_iter().filter(|_| failed);
-    let gotchas = gotchas.map(|lesson| (KnowledgeKind::Gotcha, lesson, CANDIDATE));
+    let surest = if failed { FAILURE_SEEN } else { MERELY_TOLD };
+    let gotchas = findings.gotchas.into_iter();
+    let gotchas = gotchas.map(|lesson| (KnowledgeKind::Gotcha, lesson, surest));
     let patterns = findings.patterns.into_iter();
     let patterns = patterns.map(|lesson| (KnowledgeKind::Pattern, lesson, SUREST_PATTERN));
     for (kind, lesson, most) in gotchas.chain(patterns) {

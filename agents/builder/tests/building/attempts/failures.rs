@@ -99,6 +99,39 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_learned_without_a_failure_is_kept_and_told_to_no_task_yet() {
+    let lesson = "printf of dash knows no %q, which the plan took for granted.";
+    let input = json!({ "summary": "Done.", "lesson": { "text": lesson, "globs": ["*.txt"] } });
+    let rules = [
+        writes("T-1", "T-1.txt", "good\n", None)
+            .replace("input: { summary: \"Done.\" }", &format!("input: {input}")),
+        writes("T-2", "T-2.txt", "good\n", None),
+    ];
+    let house = House::new(&script(&rules));
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([plan("T-1", &[]), plan("T-2", &["T-1"])]))
+        .await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let items = open
+        .services
+        .store
+        .list::<KnowledgeItem>(Query::new())
+        .await
+        .unwrap();
+    let [item] = items.as_slice() else {
+        panic!("{items:?}")
+    };
+    let attempts = open.attempts(build.id, "T-1").await;
+    assert_eq!(item.content, lesson);
+    assert_eq!(item.evidence, [format!("attempt/{}", attempts[0].id)]);
+    assert!((item.confidence - 0.5).abs() < 1e-9, "{}", item.confidence);
+    assert!(!house.prompts("T-2").concat().contains(lesson));
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_cannot_be_done_as_it_stands_asks_at_once_and_takes_guidance() {
     let why = "T-1.txt has to name a colour, and nobody says which.";
     let input = json!({ "summary": "Looked for a colour.", "blocked": why });
