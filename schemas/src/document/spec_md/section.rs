@@ -1,11 +1,13 @@
 //! Lists the sections of spec.md, and reads and writes the body of each.
 
+mod interfaces;
+
 use std::str::FromStr;
 
 use super::super::escape::{Place, escaped, unescaped};
 use super::super::front::Line;
 use super::super::{DocumentError, Fault, shown};
-use crate::ids::{KnowledgeId, RequirementId, TaskId};
+use crate::ids::{KnowledgeId, RequirementId};
 use crate::repo_path::RepoPath;
 use crate::specification::{Document, FilePlan, Interface, NewPackage, Requirement};
 use crate::task::GotchaReference;
@@ -40,7 +42,7 @@ pub(super) enum Kind<'a> {
     Requirements(&'a mut Vec<Requirement>),
     /// A table of files.
     Files(&'a mut Vec<FilePlan>),
-    /// A table of interfaces; a list where nothing is said of their tasks.
+    /// A list of interfaces.
     Interfaces(&'a mut Vec<Interface>),
     /// A table of packages.
     Packages(&'a mut Vec<NewPackage>),
@@ -118,7 +120,7 @@ fn written(kind: &Kind<'_>) -> String {
                 written_item(&id, &gotcha.text)
             })
             .collect(),
-        Kind::Interfaces(interfaces) => written_interfaces(interfaces),
+        Kind::Interfaces(list) => interfaces::written(list),
         Kind::Packages(packages) => {
             let rows = packages.iter().map(|package| {
                 [&package.manager, &package.name, &package.purpose].map(|text| cell(text))
@@ -150,29 +152,6 @@ fn written(kind: &Kind<'_>) -> String {
             table(["File", "Purpose", "Owner"], rows)
         }
     }
-}
-
-fn written_interfaces(interfaces: &[Interface]) -> String {
-    if interfaces.iter().all(is_plain) {
-        let items = interfaces.iter();
-        return items
-            .map(|interface| written_item("", &interface.signature))
-            .collect();
-    }
-    let rows = interfaces.iter().map(|interface| {
-        let made_by = interface.made_by.as_ref().map(ToString::to_string);
-        let used_by: Vec<&str> = interface.used_by.iter().map(TaskId::as_str).collect();
-        [
-            format!("`{}`", cell(&interface.signature)),
-            made_by.unwrap_or_default(),
-            used_by.join(", "),
-        ]
-    });
-    table(["Signature", "Made by", "Used by"], rows)
-}
-
-fn is_plain(interface: &Interface) -> bool {
-    interface.made_by.is_none() && interface.used_by.is_empty()
 }
 
 fn written_item(prefix: &str, text: &str) -> String {
@@ -213,7 +192,7 @@ pub(super) fn read(body: &Body<'_, '_>, document: &mut Document) -> Result<(), D
                 gotchas.push(read_gotcha(line, &item)?);
             }
         }
-        Kind::Interfaces(interfaces) => *interfaces = read_interfaces(body.lines)?,
+        Kind::Interfaces(list) => *list = interfaces::read(body.lines)?,
         Kind::Packages(packages) => {
             for (_, cells) in read_rows(body.lines)? {
                 let [manager, name, purpose] = cells.map(|cell| unescaped(&cell, Place::Cell));
@@ -253,32 +232,6 @@ pub(super) fn read(body: &Body<'_, '_>, document: &mut Document) -> Result<(), D
         }
     }
     Ok(())
-}
-
-fn read_interfaces(lines: &[Line<'_>]) -> Result<Vec<Interface>, DocumentError> {
-    let first = lines.iter().find(|line| !line.text.trim().is_empty());
-    if first.is_some_and(|line| line.text.trim_start().starts_with('-')) {
-        let items = read_items(lines)?.into_iter();
-        return Ok(items
-            .map(|(_, item)| Interface::plain(unescaped(&item, Place::Item)))
-            .collect());
-    }
-    let rows = read_rows(lines)?.into_iter();
-    rows.map(|(line, [signature, made_by, used_by])| {
-        let id = |text: &str| value::<TaskId>(line, text);
-        let some = |text: &&str| !text.is_empty();
-        Ok(Interface {
-            signature: unescaped(bare(&signature), Place::Cell),
-            made_by: Some(made_by.trim()).filter(some).map(id).transpose()?,
-            used_by: used_by
-                .split(',')
-                .map(str::trim)
-                .filter(some)
-                .map(id)
-                .collect::<Result<_, _>>()?,
-        })
-    })
-    .collect()
 }
 
 fn value<Id: FromStr>(line: usize, text: &str) -> Result<Id, DocumentError>
