@@ -226,8 +226,13 @@ mod tests {
                     {"id": null, "text": "subtracts", "whole": null, "acceptance": null},
                 ],
                 "idea": "habits", "idea_context": "Habits.", "gate": ["cargo test"],
+                "interfaces": [
+                    {"signature": "fn add()", "made_by": null, "used_by": ""},
+                    {"signature": "fn keep()", "made_by": "your task", "used_by": "T-2"},
+                    {"signature": "fn drop()", "made_by": null, "used_by": "your task"},
+                ],
                 "plan": {
-                    "title": "Habits", "objective": "Keep them.", "interfaces": ["fn add()", {"signature": "fn keep()", "made_by": "T-1", "used_by": ["T-2"]}], "data": ["days"],
+                    "title": "Habits", "objective": "Keep them.", "data": ["days"],
                     "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
                 },
                 "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],

@@ -255,7 +255,7 @@ pub enum AbandonError {
 }
 
 /// Returns an idea as it stands; that it is landed, its builds say.
-pub(crate) fn standing(idea: Idea, builds: &[Build]) -> Idea {
+pub fn standing(idea: Idea, builds: &[Build]) -> Idea {
     let landed = builds.iter().any(|build| build.merged.is_some());
     match idea.state.to(IdeaState::Landed) {
         Ok(state) if landed => Idea { state, ..idea },

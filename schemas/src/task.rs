@@ -198,7 +198,8 @@ pub struct RequirementLine {
     /// The requirement of the specification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RequirementId>,
-    /// What is to be done.
+    /// What is to be done; with an id, left out where the requirement says it all.
+    #[serde(default)]
     pub text: String,
 }
 

@@ -1,7 +1,9 @@
 //! Tells of the other ideas about a repository: what landed, and what is on its way.
 
+use ropewalk_desk::ideas::standing;
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_store::{Query, Store};
 use serde::Serialize;
@@ -20,7 +22,7 @@ const BRIEF_CHARACTERS: usize = 200;
 pub(crate) struct Other {
     slug: String,
     title: String,
-    /// As its row says it.
+    /// As its row and its builds say it.
     state: ropewalk_schemas::idea::IdeaState,
     brief: Option<String>,
 }
@@ -33,10 +35,15 @@ pub(crate) async fn others(
 ) -> Result<Vec<Other>, AgentError> {
     let newest = Query::new().order_by("created_at").descending().limit(MOST);
     let found = store.list::<Idea>(newest).await?;
+    let names = found.iter().map(|other| other.slug.as_str());
+    let builds = Query::new().one_of("idea", names);
+    let builds = store.list::<Build>(builds).await?;
     found
         .iter()
         .filter(|other| other.slug != *idea)
         .map(|other| {
+            let builds = builds.iter().filter(|build| build.idea == other.slug);
+            let built: Vec<Build> = builds.map(|build| build.record.clone()).collect();
             let folder = IdeaFolder::new(places.idea_folder(&other.user, &other.slug));
             let brief = folder
                 .read(BRIEF)
@@ -44,7 +51,7 @@ pub(crate) async fn others(
             Ok(Other {
                 slug: other.slug.to_string(),
                 title: other.title.clone(),
-                state: other.state,
+                state: standing(other.record.clone(), &built).state,
                 brief: brief.as_deref().and_then(first_words),
             })
         })

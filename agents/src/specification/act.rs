@@ -1,10 +1,13 @@
 //! Writes a specification and says what changes.
 
+use std::sync::Arc;
+
 use ropewalk_config::Trigger;
 use ropewalk_desk::specifications::{self, RequestError};
-use ropewalk_engine::{Job, Silent};
+use ropewalk_engine::Silent;
 use ropewalk_orchestrator::questions::{self, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
 use ropewalk_schemas::payload::{IdeationCompleted, SpecGenerated, SpecRejected};
 use ropewalk_schemas::question::{About, Content};
@@ -18,7 +21,7 @@ use ropewalk_workspace::FileLock;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Loaded, Material};
-use super::submission::{self, Plan, Submitted};
+use super::submission::{Draft, Plan, Submitted};
 use super::{SpecificationOptions, dry_run, lessons, order, price, prompt};
 use crate::failure;
 use crate::idea_folder::{SPEC, TASKS};
@@ -65,8 +68,7 @@ pub(super) async fn write(
         }
         Loaded::Ready(material) => material,
     };
-    let job = prompt::job(&options.prompts, &material, options.repairs)?;
-    match draft(options, &material, &job).await? {
+    match draft(options, &material).await? {
         Ok(Submitted::Question(question)) => ask_first(options, context, &material, question).await,
         Ok(Submitted::Plan(plan)) => generate(options, context, &material, *plan).await,
         Err(reason) => Ok(refuse(context, &material.spec, &reason)),
@@ -79,26 +81,27 @@ pub(super) async fn write(
 async fn draft(
     options: &SpecificationOptions,
     material: &Material,
-    job: &Job,
 ) -> Result<Result<Submitted, String>, AgentError> {
+    let stands = material.previous.as_ref().map(prompt::stands);
+    let draft = Arc::new(Draft::new(material.facts.clone(), stands));
+    let job = prompt::job(&options.prompts, material, &draft, options.repairs)?;
     let mut session = options
         .engine
-        .open(job)
+        .open(&job)
         .map_err(|error| failure::of_job(&error))?;
     let mut handed_in: Option<Box<Plan>> = None;
     for dry_runs in 0.. {
         let outcome = session.run(&CancellationToken::new(), &Silent).await;
-        let submitted = match (outcome, handed_in.take()) {
-            (Ok(outcome), _) => outcome.submission.unwrap_or_default(),
+        match (outcome, handed_in.take()) {
+            (Ok(_), _) => {}
             (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
             (Err(_), Some(plan)) => return Ok(Ok(Submitted::Plan(plan))),
             (Err(error), None) => return Ok(Err(one_line(&error.to_string()))),
-        };
-        let mut plan = match submission::read(&submitted, &material.facts) {
-            Ok(Submitted::Plan(plan)) => plan,
-            Ok(question) => return Ok(Ok(question)),
-            // The engine took it by the same check; should that not hold, the reason is not lost.
-            Err(errors) => return Ok(Err(errors.join("; "))),
+        }
+        let mut plan = match draft.taken() {
+            Some(Submitted::Plan(plan)) => plan,
+            Some(question) => return Ok(Ok(question)),
+            None => break,
         };
         // What is kept has passed its check where it landed.
         let kept = material.facts.kept(&plan.document, &plan.tasks);
@@ -111,7 +114,7 @@ async fn draft(
             return Ok(Ok(Submitted::Plan(plan)));
         }
         session.send_back(&format!(
-            "not accepted; the checks were tried on the repository as it is. Mend this and call again: {}",
+            "not accepted; the checks were tried on the repository as it is. Mend this and call again, with `amends` for what changes alone: {}",
             dry.faults.join("; ")
         ));
         handed_in = Some(plan);
@@ -286,15 +289,14 @@ fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
         .iter_mut()
         .filter(|task| task.action != Action::Verify)
     {
-        let owned: Vec<String> = task
-            .files()
-            .filter_map(|file| Some((file, material.owners.get(&file.key())?)))
-            .map(|(file, owner)| format!("`{file}` is owned by build {owner}."))
-            .collect();
-        if !owned.is_empty() {
-            let notes = task.notes.take().into_iter().chain(owned);
-            task.notes = Some(notes.collect::<Vec<_>>().join("\n"));
-        }
+        let before = task.notes.take().unwrap_or_default();
+        let kept = without_owners(&before).map(str::to_owned);
+        let owned = task.files().filter_map(|file| {
+            let owner = material.owners.get(&file.key())?;
+            Some(format!("`{file}` is owned by build {owner}."))
+        });
+        let notes = kept.chain(owned).collect::<Vec<_>>().join("\n");
+        task.notes = Some(notes).filter(|notes| !notes.is_empty());
     }
 }
 

@@ -6,7 +6,7 @@ use ropewalk_config::stack::StackProfile;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
-use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::idea::{Idea, IdeaKind};
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::model_call::ModelCall;
@@ -155,11 +155,11 @@ pub(super) async fn load(
             .filter(|question| question.answer.is_some())
             .map(|question| question.id)
             .collect(),
+        missing_inputs: missed(missing, idea.kind),
         idea: idea.record,
         spec,
         folder,
         documents,
-        missing_inputs: missing.into_iter().map(str::to_owned).collect(),
         conventions: conventions(options, &look).await?,
         ideas,
         look,
@@ -168,6 +168,12 @@ pub(super) async fn load(
         patterns: lessons.patterns,
         facts,
     })))
+}
+
+fn missed(absent: Vec<&'static str>, kind: Option<IdeaKind>) -> Vec<String> {
+    let missed = absent.into_iter();
+    let missed = missed.filter(|path| sources::is_missed(path, kind));
+    missed.map(str::to_owned).collect()
 }
 
 /// Looks at what the next revision goes on from.

@@ -10,13 +10,13 @@ use ropewalk_engine::{
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::knowledge::KnowledgeItem;
-use ropewalk_schemas::specification::Complexity;
+use ropewalk_schemas::specification::{Complexity, Revision};
 use serde_json::{Value, json};
 
 use super::context::{Material, Text};
 use super::standing::Standing;
-use super::submission::{self, Form};
-use super::{migrations, validate};
+use super::submission::{self, Draft, Form};
+use super::{migrations, sources, validate};
 use crate::idea_folder::{BRIEF, README};
 
 /// The tool that ends the work of the model.
@@ -33,8 +33,13 @@ const REVISION_CHARACTERS: usize = 80_000;
 const OUTPUT_TOKENS: u32 = 32_000;
 
 /// Builds the job.
-pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Result<Job, AgentError> {
-    let facts = material.facts.clone();
+pub(super) fn job(
+    prompts: &Prompts,
+    material: &Material,
+    draft: &Arc<Draft>,
+    repairs: u32,
+) -> Result<Job, AgentError> {
+    let draft = Arc::clone(draft);
     Ok(Job {
         journal_key: journal_key(material),
         role: ModelRole::Spec,
@@ -51,10 +56,10 @@ pub(super) fn job(prompts: &Prompts, material: &Material, repairs: u32) -> Resul
         tools: material.look.tools.clone(),
         submission: Some(Submission {
             name: SUBMIT.to_owned(),
-            description: "Submits the whole specification, or the one blocking question that has to be answered first."
+            description: "Submits the specification, whole or what changes of it, or the one blocking question that has to be answered first."
                 .to_owned(),
             schema: submission::schema::<Form>(),
-            check: Arc::new(move |value| submission::read(value, &facts).map(|_| ())),
+            check: Arc::new(move |value| draft.hand_in(value)),
             repairs,
         }),
         limits: Limits { output_tokens: OUTPUT_TOKENS, turns: TURNS, ..Limits::default() },
@@ -93,12 +98,20 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
 /// What the idea is, with what fits of its sources.
 fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
     let fits = Fits::of(material);
-    let documents: Vec<Value> = material
+    let documents: Vec<&Text> = material
         .documents
         .iter()
         .filter(|document| fits.has(document.path))
-        .map(|document| json!({ "path": document.path, "text": shown(document) }))
         .collect();
+    let paths: Vec<&str> = documents.iter().map(|document| document.path).collect();
+    let documents = documents.into_iter().map(|document| {
+        let text = match document.path {
+            README => sources::without_repeated(&shown(document), &paths),
+            _ => shown(document),
+        };
+        json!({ "path": document.path, "text": text })
+    });
+    let documents: Vec<Value> = documents.collect();
     let lessons = |title: &str, items: &[KnowledgeItem]| -> Vec<Value> {
         let items = if fits.has(title) { items } else { &[] };
         items
@@ -182,6 +195,14 @@ fn shown(document: &Text) -> String {
         .collect()
 }
 
+/// Returns a revision as a model would hand it in.
+pub(super) fn stands(previous: &Revision) -> Value {
+    json!({
+        "document": submission::shown(&previous.document),
+        "tasks": submission::shown(&previous.tasks),
+    })
+}
+
 /// What the model is asked: the work, what people have answered, and what it had written before.
 fn request(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
     let mut parts = vec![idea(prompts, material)?];
@@ -195,17 +216,10 @@ fn request(prompts: &Prompts, material: &Material) -> Result<String, AgentError>
         parts.push(format!("## Answered Questions\n\n{}", answers.join("\n\n")));
     }
     if let Some(previous) = &material.previous {
-        let before = json!({
-            "document": submission::shown(&previous.document),
-            "tasks": submission::shown(&previous.tasks),
-        });
-        let text: String = before
-            .to_string()
-            .chars()
-            .take(REVISION_CHARACTERS)
-            .collect();
+        let text = stands(previous).to_string();
+        let text: String = text.chars().take(REVISION_CHARACTERS).collect();
         parts.push(format!(
-            "## Revision {}\n\nChange this as requested and keep the rest:\n\n{text}",
+            "## Revision {}\n\nChange this as requested and keep the rest; with `amends` you write what changes alone:\n\n{text}",
             previous.number
         ));
     }

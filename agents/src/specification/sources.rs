@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_schemas::idea::IdeaKind;
+
 /// The documents without which there is no specification.
 pub const REQUIRED: [&str; 2] = [crate::idea_folder::README, crate::idea_folder::BRIEF];
 
@@ -16,6 +18,41 @@ pub const OPTIONAL: [&str; 8] = [
     "research/competitive.md",
     "research/technical.md",
 ];
+
+/// Those of them that nobody misses where nobody has to be won.
+const OF_MARKETS: [&str; 3] = [
+    "target-users.md",
+    "research/market.md",
+    "research/competitive.md",
+];
+
+/// Says whether the document `path` is missed where an idea of this kind does not have it.
+pub fn is_missed(path: &str, kind: Option<IdeaKind>) -> bool {
+    !(kind.is_some_and(IdeaKind::is_small) && OF_MARKETS.contains(&path))
+}
+
+/// Returns a README without the sections that only lead to a document which is shown too.
+pub fn without_repeated(readme: &str, shown: &[&str]) -> String {
+    let leads = |section: &str| {
+        let last = section.trim_end().lines().next_back().unwrap_or_default();
+        let mut links = shown.iter().map(|path| format!("See [{path}]({path})."));
+        links.any(|link| last == link)
+    };
+    let sections =
+        readme
+            .split_inclusive('\n')
+            .fold(Vec::new(), |mut sections: Vec<String>, line| {
+                match sections.last_mut() {
+                    Some(section) if !line.starts_with("## ") => section.push_str(line),
+                    _ => sections.push(line.to_owned()),
+                }
+                sections
+            });
+    sections
+        .into_iter()
+        .filter(|section| !leads(section))
+        .collect()
+}
 
 /// The sections of the conventions that matter to a plan.
 const SECTIONS: [&str; 4] = [
@@ -98,6 +135,21 @@ pub fn topics(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_shown_in_full_is_not_said_before() {
+        let readme = "# Habits\n\n## Problem\n\nForgotten.\n\nSee [problem-solution.md](problem-solution.md).\n\n## Goal\n\nKept. \
+                      See [a.md](a.md).\n\n## Market\n\nSmall.\n\nSee [research/market.md](research/market.md).\n";
+        assert_eq!(
+            without_repeated(readme, &["problem-solution.md", "a.md"]),
+            "# Habits\n\n## Goal\n\nKept. See [a.md](a.md).\n\n## Market\n\nSmall.\n\nSee [research/market.md](research/market.md).\n"
+        );
+        assert!(
+            is_missed("research/market.md", None)
+                && is_missed("development.md", Some(IdeaKind::Tool))
+        );
+        assert!(!is_missed("research/market.md", Some(IdeaKind::Tool)));
+    }
 
     #[test]
     fn the_sections_of_a_plan_are_taken_whole_and_the_others_left() {

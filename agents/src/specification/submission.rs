@@ -1,10 +1,12 @@
 //! Reads what the model submits: a plan, or a question that has to be answered first.
 
+mod draft;
 mod fields;
 mod form;
+mod overlay;
 
 use ropewalk_schemas::question::QuestionKind;
-use ropewalk_schemas::specification::Document;
+use ropewalk_schemas::specification::{Document, Requirement};
 use ropewalk_schemas::task::TaskBlock;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +14,7 @@ use serde_json::Value;
 use super::validate::{self, Facts};
 use crate::model_question::ModelQuestion;
 
+pub use draft::Draft;
 pub use form::{Form, schema, shown};
 
 /// The most bytes of a whole plan: twice this still fits into one record.
@@ -105,7 +108,7 @@ fn plan(
             .map_or_else(|| format!("tasks[{index}]"), |id| format!("task {id}"));
         errors.extend(unread(&name, block, &task));
         match part::<TaskBlock>(block, &name) {
-            Ok(task) => tasks.push(task),
+            Ok(task) => tasks.push(in_full(task, document.as_ref())),
             Err(error) => errors.push(error),
         }
     }
@@ -127,6 +130,22 @@ fn plan(
         warnings: found.warnings,
         question,
     })
+}
+
+/// Fills in what a task leaves to the specification: the text of a requirement that it names by its id.
+fn in_full(mut task: TaskBlock, document: Option<&Document>) -> TaskBlock {
+    let known: Vec<&Requirement> = document
+        .map(|document| document.requirements.iter().chain(&document.quality))
+        .into_iter()
+        .flatten()
+        .collect();
+    for line in &mut task.requirements {
+        let whole = known.iter().find(|one| line.id.as_ref() == Some(&one.id));
+        if let (true, Some(whole)) = (line.text.trim().is_empty(), whole) {
+            line.text.clone_from(&whole.text);
+        }
+    }
+    task
 }
 
 /// A model that names no trigger either chooses between approaches or asks what is meant.
@@ -164,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn whole() -> Value {
+    pub(super) fn whole() -> Value {
         json!({
             "document": {
                 "title": "Habits", "objective": "Record habits", "success_criteria": ["kept"],
@@ -172,7 +191,7 @@ mod tests {
             },
             "tasks": [{
                 "id": "T-001", "phase": "types", "action": "CREATE", "file": "src/a.rs",
-                "requirements": [{ "id": "FR-1", "text": "t" }],
+                "requirements": [{ "id": "FR-1" }],
                 "validation": { "command": "cargo test", "expected": "tests ≥ 1" },
             }],
         })
@@ -180,10 +199,10 @@ mod tests {
 
     #[test]
     fn a_plan_or_a_blocking_question_is_taken() {
-        assert!(matches!(
-            read(&whole(), &Facts::default()),
-            Ok(Submitted::Plan(_))
-        ));
+        let Ok(Submitted::Plan(plan)) = read(&whole(), &Facts::default()) else {
+            panic!("a plan is expected")
+        };
+        assert_eq!(plan.tasks[0].requirements[0].text, "t", "said once");
         let question = |options: Value| json!({ "question": { "type": "blocking", "text": "A or B?", "options": options } });
         for (options, trigger) in [
             (

@@ -240,7 +240,7 @@ fn sitters_plan() -> Value {
 /// A web project with a foreign build on its router and thirteen lessons, and its specification.
 async fn sitters() -> (House, SpecId) {
     let script = rule(
-        "contains: ['web-ts', 'has the number 003']",
+        "contains: ['Web application in TypeScript', 'has the number 003']",
         &sitters_plan(),
     );
     let files = [

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use ropewalk_config::{Prompt, PromptError, Prompts};
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope, plain_schema_of};
+use ropewalk_schemas::TaskId;
 use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::attempt::Failure;
-use ropewalk_schemas::specification::Requirement;
+use ropewalk_schemas::specification::{Interface, Requirement};
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
@@ -116,6 +117,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "idea_context": background.idea,
         "idea": claim.build.idea,
         "plan": background.document,
+        "interfaces": interfaces(task, background),
         "others": background.others,
         "before": background.before,
         "gate": background.gate,
@@ -143,6 +145,32 @@ fn block(task: &Task) -> Value {
         }
     }
     block
+}
+
+/// Lists the signatures that concern the task, each with who makes and uses it.
+fn interfaces(task: &Task, background: &Background) -> Vec<Value> {
+    let document = background.document.as_ref();
+    let all = document.map_or(&[][..], |document| &document.interfaces);
+    let concerns = |one: &&Interface| {
+        let is_plain = one.made_by.is_none() && one.used_by.is_empty();
+        is_plain || one.made_by.as_ref() == Some(&task.id) || one.used_by.contains(&task.id)
+    };
+    let named = |id: &TaskId| {
+        if *id == task.id {
+            "your task".to_owned()
+        } else {
+            id.to_string()
+        }
+    };
+    let told = |one: &Interface| {
+        let used_by: Vec<String> = one.used_by.iter().map(named).collect();
+        json!({
+            "signature": one.signature,
+            "made_by": one.made_by.as_ref().map(named),
+            "used_by": used_by.join(", "),
+        })
+    };
+    all.iter().filter(concerns).map(told).collect()
 }
 
 /// Joins what the task says of its requirements with what the specification says of them.

@@ -39,6 +39,29 @@ fn look(value: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
     }
 }
 
+/// Removes the fields of `value` that `schema` does not know.
+pub(super) fn keep_known(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(fields) => {
+            let Some(known) = part(schema, "properties").and_then(Value::as_object) else {
+                return;
+            };
+            fields.retain(|name, _| known.contains_key(name));
+            for (name, value) in fields {
+                keep_known(value, &known[name]);
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = part(schema, "items") {
+                for item in items {
+                    keep_known(item, schema);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Where nothing was written, nothing is lost.
 fn says_nothing(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)

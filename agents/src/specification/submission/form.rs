@@ -16,6 +16,21 @@ const FILLED: [&str; 4] = ["context_read", "missing_inputs", "gotchas", "owner"]
 /// What a model hands in, from which its schema is made.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Form {
+    /// Whether this changes what stands: a revision that is shown, or what you handed in before. Then `document` and `tasks` hold what
+    /// changes alone: fields that are left out stay, requirements and tasks are joined by their `id`.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; the draft reads the field by its name"
+    )]
+    amends: bool,
+    /// With `amends`: the ids of requirements and tasks that go.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "the schema is made of it; the draft reads the field by its name"
+    )]
+    dropped: Vec<String>,
     /// What spec.md says; leave it out when a blocking question has to be answered first.
     #[serde(default)]
     #[expect(

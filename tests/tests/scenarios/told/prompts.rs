@@ -13,7 +13,7 @@ use super::{Request, Role, told};
 const UPDATE: &str = "UPDATE_TABLES";
 
 /// Each heading with the place that it comes from; a heading that begins so counts.
-const ORIGINS: [(&str, &str); 46] = [
+const ORIGINS: [(&str, &str); 45] = [
     (
         "The Repository",
         "the head of the default branch: `agents/src/repository/`, `gate/src/project.rs`",
@@ -27,7 +27,6 @@ const ORIGINS: [(&str, &str); 46] = [
     ("When to Ask Questions", "`config/prompts/questioning.md`"),
     ("Question Format", "`config/prompts/questioning.md`"),
     ("When NOT to Ask", "`config/prompts/questioning.md`"),
-    ("Engagement Principles", "`config/prompts/questioning.md`"),
     (
         "The User Is Done",
         "`config/prompts/ideation-turn.md`, where the person ended the conversation",
