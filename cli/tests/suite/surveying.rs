@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -79,4 +79,155 @@ fn what_cannot_be_tried_says_why() {
         "not run: `go` is not on the PATH"
     );
     assert!(!gate(&world).contains("go test"), "{}", gate(&world));
+}
+
+/// Repositories as they are laid out in public, with the stacks and test commands that `init` finds in each.
+fn layouts() -> Vec<(&'static str, Vec<(&'static str, &'static str)>, Value)> {
+    let pytest =
+        "[project]\nname = \"ledger\"\n[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\n";
+    let test = "def test_one():\n    assert True\n";
+    let workspaces = r#"{ "private": true, "workspaces": ["packages/*"], "scripts": { "test": "npm test --workspaces" } }"#;
+    let cmake = "cmake_minimum_required(VERSION 3.16)\nproject(ring C)\nenable_testing()\nadd_executable(ring src/ring.c)\n";
+    vec![
+        (
+            "Python in src",
+            vec![
+                ("pyproject.toml", pytest),
+                ("src/ledger/__init__.py", ""),
+                ("tests/test_ledger.py", test),
+            ],
+            json!([["Python"], ["python3 -m pytest -q"]]),
+        ),
+        (
+            "flat Python, unittest",
+            vec![
+                (
+                    "setup.py",
+                    "from setuptools import setup\nsetup(name='habits')\n",
+                ),
+                ("habits.py", ""),
+                ("test_habits.py", test),
+            ],
+            json!([["Python"], ["python3 -m unittest discover"]]),
+        ),
+        (
+            "uv",
+            vec![
+                ("pyproject.toml", pytest),
+                ("uv.lock", "version = 1\n"),
+                ("src/ledger/app.py", ""),
+                ("tests/test_app.py", test),
+            ],
+            json!([
+                ["Python"],
+                ["uv run --offline --frozen python -m pytest -q"]
+            ]),
+        ),
+        (
+            "npm workspaces",
+            vec![
+                ("package.json", workspaces),
+                ("package-lock.json", "{}"),
+                (
+                    "packages/core/package.json",
+                    r#"{ "name": "core", "scripts": { "test": "node --test" } }"#,
+                ),
+                ("packages/core/index.js", ""),
+            ],
+            json!([["JavaScript"], ["npm test"]]),
+        ),
+        (
+            "TypeScript, pnpm",
+            vec![
+                ("package.json", r#"{ "scripts": { "test": "vitest run" } }"#),
+                ("pnpm-lock.yaml", ""),
+                ("tsconfig.json", "{}"),
+                ("src/index.ts", "export {}\n"),
+            ],
+            json!([["Web application in TypeScript"], ["pnpm test"]]),
+        ),
+        (
+            "a Go module",
+            vec![
+                ("go.mod", "module x\n"),
+                ("cmd/x/main.go", "package main\n"),
+                ("internal/y/y_test.go", "package y\n"),
+            ],
+            json!([["Go"], ["go test ./..."]]),
+        ),
+        (
+            "a Rust workspace",
+            vec![
+                ("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n"),
+                ("crates/core/Cargo.toml", "[package]\nname = \"core\"\n"),
+                ("crates/core/src/lib.rs", ""),
+            ],
+            json!([["Program in Rust"], ["cargo test --workspace"]]),
+        ),
+        (
+            "Java, Maven",
+            vec![
+                ("pom.xml", "<project/>\n"),
+                ("src/main/java/a/App.java", ""),
+                ("src/test/java/a/AppTest.java", ""),
+            ],
+            json!([["Java"], ["mvn -q -o test"]]),
+        ),
+        (
+            "C, CMake",
+            vec![
+                ("CMakeLists.txt", cmake),
+                ("src/ring.c", "int main(void) { return 0; }\n"),
+            ],
+            json!([
+                ["C or C++"],
+                [
+                    "cmake -S . -B .check && cmake --build .check && ctest --test-dir .check --output-on-failure"
+                ]
+            ]),
+        ),
+        (
+            "a server and its pages",
+            vec![
+                ("backend/go.mod", "module x\n"),
+                ("backend/main.go", "package main\n"),
+                (
+                    "frontend/package.json",
+                    r#"{ "scripts": { "test": "jest" } }"#,
+                ),
+                ("frontend/yarn.lock", ""),
+                ("frontend/src/app.js", ""),
+            ],
+            json!([
+                ["Go in `backend`", "JavaScript in `frontend`"],
+                ["cd backend && go test ./...", "cd frontend && yarn test"]
+            ]),
+        ),
+        (
+            "nothing yet",
+            vec![("README.md", "# Soon\n")],
+            json!([[], []]),
+        ),
+    ]
+}
+
+#[test]
+fn the_stack_and_the_tests_of_usual_layouts_are_found() {
+    for (name, files, expected) in layouts() {
+        let world = World::bare_of_project();
+        for (path, text) in files {
+            world.write_untrusted(path, text);
+        }
+        world.git(&["add", "--all"]);
+        world.git(&["commit", "--quiet", "--message=begin"]);
+        let made = init(&world, &["init", "--untried"]);
+        let checks = made["checks"].as_array().unwrap();
+        let commands: Vec<&Value> = checks.iter().map(|check| &check["command"]).collect();
+        assert_eq!(json!([made["stacks"], commands]), expected, "{name}");
+        let text = file(&world);
+        for command in commands {
+            let told = format!("# command = {}", json!(command));
+            assert!(text.contains(&told), "{name}: {told}: {text}");
+        }
+    }
 }
