@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::{InvalidId, Slug};
 use ropewalk_store::{Query, Record, Versioned};
 use uuid::Uuid;
 
@@ -70,20 +72,7 @@ impl IdText {
         match rows.len() {
             0 => Err(unknown()),
             1 => rows.pop().ok_or_else(unknown),
-            many => {
-                let keys = rows.iter().take(CANDIDATES).map(|row| row.record.key());
-                let mut named: Vec<String> = keys.collect();
-                if many > CANDIDATES {
-                    named.push(format!("{} more", many - CANDIDATES));
-                }
-                Err(CliError::refused(
-                    "ambiguous-id",
-                    (
-                        format!("`{self}` fits {many} ids: {}", named.join(", ")),
-                        format!("write more digits (`ropewalk {list}` shows them)"),
-                    ),
-                ))
-            }
+            _ => Err(fits_several(self, &rows, list)),
         }
     }
 
@@ -99,6 +88,62 @@ impl IdText {
 
     fn fits(&self, key: &str) -> bool {
         key.starts_with(&self.text) || key.ends_with(&self.text)
+    }
+}
+
+fn fits_several<R: Record>(
+    text: impl std::fmt::Display,
+    rows: &[Versioned<R>],
+    list: &str,
+) -> CliError {
+    let keys = rows.iter().take(CANDIDATES).map(|row| row.record.key());
+    let mut named: Vec<String> = keys.collect();
+    if let Some(more) = rows.len().checked_sub(CANDIDATES).filter(|more| *more > 0) {
+        named.push(format!("{more} more"));
+    }
+    let fits = format!("`{text}` fits {} of them: {}", rows.len(), named.join(", "));
+    let next = format!("write more of it (`ropewalk {list}` shows them)");
+    CliError::refused("ambiguous-id", (fits, next))
+}
+
+/// The name of an idea, or so much of its beginning as no other has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdeaText(Slug);
+
+impl FromStr for IdeaText {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        Slug::parse(text.trim()).map(Self)
+    }
+}
+
+impl From<Slug> for IdeaText {
+    fn from(slug: Slug) -> Self {
+        Self(slug)
+    }
+}
+
+impl From<IdeaText> for Slug {
+    fn from(text: IdeaText) -> Self {
+        text.0
+    }
+}
+
+impl IdeaText {
+    /// Finds the name of the idea.
+    pub async fn find(&self, desk: &Desk) -> Result<Slug, CliError> {
+        let name = self.0.as_str();
+        if desk.store.get::<Idea>(name).await?.is_some() {
+            return Ok(self.0.clone());
+        }
+        let mut ideas = desk.store.list::<Idea>(Query::new()).await?;
+        ideas.retain(|idea| idea.slug.as_str().starts_with(name));
+        match ideas.as_slice() {
+            [] => Err(CliError::unknown("idea", name, "idea list")),
+            [idea] => Ok(idea.slug.clone()),
+            several => Err(fits_several(name, several, "idea list")),
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::agent::Component;
-use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{ComponentName, EventPattern, Slug, Subject};
 use ropewalk_store::{EventFilter, Query, Store};
 
@@ -14,6 +13,7 @@ use super::desk::{LOOK, SOURCE, awake};
 use super::{Crew, Desk, Host};
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::interrupts::{Interrupts, Turn};
 
 /// A component that was not seen for so long does not run.
@@ -30,28 +30,36 @@ pub enum Reach {
     Beside(Box<Desk>, Interrupts),
 }
 
-/// Refuses an idea that nobody had.
-async fn check_idea(app: &App, idea: &Slug) -> Result<(), CliError> {
+/// Finds the idea; one that nobody had is refused.
+async fn find_idea(app: &App, idea: &IdeaText) -> Result<Slug, CliError> {
     let desk = app.desk().await?;
-    let found = desk.store.get::<Idea>(idea.as_str()).await?;
+    let found = idea.find(&desk).await;
     desk.close().await?;
     found
-        .map(drop)
-        .ok_or_else(|| CliError::unknown("idea", idea, "idea list"))
 }
 
 impl Reach {
     /// Runs the agents of `crew` here, unless another process runs agents on the same state; an unknown `idea` is
-    /// refused before that.
-    pub async fn open(app: &App, crew: Crew, idea: &Slug) -> Result<Self, CliError> {
+    /// refused before that. Returns the whole name of the idea, too.
+    pub async fn open(app: &App, crew: Crew, idea: &IdeaText) -> Result<(Self, Slug), CliError> {
         let project = app.project()?;
         // Without a state there is nothing to look into, and a look should not make one.
-        if project.state().exists() {
-            Box::pin(check_idea(app, idea)).await?;
-            if awake(project.state())? {
-                return Ok(Self::beside(Box::pin(Desk::open(project)).await?));
-            }
-        }
+        let known = project.state().exists();
+        let slug = if known {
+            Box::pin(find_idea(app, idea)).await?
+        } else {
+            idea.clone().into()
+        };
+        let reach = if known && awake(project.state())? {
+            Self::beside(Box::pin(Desk::open(project)).await?)
+        } else {
+            Self::host(app, crew).await?
+        };
+        Ok((reach, slug))
+    }
+
+    async fn host(app: &App, crew: Crew) -> Result<Self, CliError> {
+        let project = app.project()?;
         match Box::pin(Host::start_crew(project, &app.environment, crew)).await {
             Ok(host) => Ok(Self::Hosted(Box::new(host))),
             // Another process was a moment faster, and listens soon.

@@ -82,3 +82,19 @@ fn a_build_gets_the_priority_that_a_person_says() {
     let said = world.refused(&format!("build priority {build} 11"), 3);
     assert!(said.contains("11"), "{said}");
 }
+
+#[test]
+fn an_idea_is_named_by_how_its_name_begins() {
+    let world = World::scripted();
+    for slug in ["pet-sitters", "petty-cash"] {
+        world.run(&format!("idea new Walks --slug {slug}"));
+    }
+    assert_eq!(world.json("idea show pet-s")["slug"], "pet-sitters");
+    let several = world.refused("idea abandon pet", 1);
+    assert!(
+        several.contains("fits 2 of them: ") && several.contains("petty-cash"),
+        "{several}"
+    );
+    assert_eq!(world.json("idea abandon pett")["idea"], "petty-cash");
+    assert!(world.refused("idea show pets", 1).contains("idea list"));
+}

@@ -81,8 +81,11 @@ fn what_cannot_be_tried_says_why() {
     assert!(!gate(&world).contains("go test"), "{}", gate(&world));
 }
 
-/// Repositories as they are laid out in public, with the stacks and test commands that `init` finds in each.
-fn layouts() -> Vec<(&'static str, Vec<(&'static str, &'static str)>, Value)> {
+/// A repository with its files, and the stacks and test commands that `init` finds in it.
+type Layout = (&'static str, Vec<(&'static str, &'static str)>, Value);
+
+/// Repositories as they are laid out in public.
+fn layouts() -> Vec<Layout> {
     let pytest =
         "[project]\nname = \"ledger\"\n[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\n";
     let test = "def test_one():\n    assert True\n";

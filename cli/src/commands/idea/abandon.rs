@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 
 /// The idea and the reason.
 #[derive(Debug, Args)]
 pub struct Abandon {
-    /// Its name, as `idea list` shows it.
-    slug: Slug,
+    /// Its name, as `idea list` shows it, or how it begins.
+    idea: IdeaText,
     /// Why.
     #[arg(long)]
     reason: Option<String>,
@@ -27,14 +28,15 @@ impl Abandon {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        ideas::abandon(&desk.context(), &self.slug, desk.person()?, self.reason)
+        let slug = self.idea.find(&desk).await?;
+        ideas::abandon(&desk.context(), &slug, desk.person()?, self.reason)
             .await
             .map_err(|refused| match refused {
                 AbandonError::Forbidden(forbidden) => forbidden.into(),
                 refused => CliError::advised("idea-state", refused),
             })?;
         desk.poke_or_say(&app.output)?;
-        let done = Done { idea: self.slug };
+        let done = Done { idea: slug };
         app.output
             .show(&done, |done| format!("abandoned {}", done.idea))
     }

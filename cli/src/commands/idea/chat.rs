@@ -15,6 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::output::{Bold, Output};
 use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, may_colour};
 
@@ -29,8 +30,8 @@ const PASTED: [&str; 2] = ["\u{1b}[200~", "\u{1b}[201~"];
 /// The idea.
 #[derive(Debug, Args)]
 pub struct Chat {
-    /// Its name, as `idea list` shows it.
-    slug: Slug,
+    /// Its name, as `idea list` shows it, or how it begins.
+    idea: IdeaText,
 }
 
 /// A reply with what the conversation has come to.
@@ -47,48 +48,48 @@ struct Answered {
 impl Chat {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let reach = Reach::open(app, Crew::Ideation, &self.slug).await?;
-        let talked = self.talk(app, &reach).await;
+        let (reach, slug) = Reach::open(app, Crew::Ideation, &self.idea).await?;
+        let talked = talk(app, &reach, &slug).await;
         let closed = reach.close().await;
         talked.and(closed)
     }
+}
 
-    async fn talk(&self, app: &App, reach: &Reach) -> Result<(), CliError> {
-        reach.require(ROLE).await?;
-        let mut conversation = Conversation::open(app, reach, &self.slug).await?;
-        conversation.begin().await?;
-        let terminal = conversation.terminal;
-        let mut unanswered = Vec::new();
-        let mut lines = BufReader::new(tokio::io::stdin()).lines();
-        loop {
-            if terminal {
-                app.output.prompt("\nyou> ");
-            }
-            let line = tokio::select! {
-                line = said(&mut lines, terminal) => line,
-                () = reach.stopped() => return Err(CliError::Cancelled),
-            };
-            match line {
-                Ok(Some(line)) if line.trim().is_empty() => {}
-                Ok(Some(line)) => match conversation.say(&line).await {
-                    // What comes after it is said all the same, or it would be lost.
-                    Err(error) if error.report().code == UNHANDLED => {
-                        if terminal {
-                            app.output.note(&error.to_string())?;
-                        } else {
-                            unanswered.push(error);
-                        }
+async fn talk(app: &App, reach: &Reach, slug: &Slug) -> Result<(), CliError> {
+    reach.require(ROLE).await?;
+    let mut conversation = Conversation::open(app, reach, slug).await?;
+    conversation.begin().await?;
+    let terminal = conversation.terminal;
+    let mut unanswered = Vec::new();
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    loop {
+        if terminal {
+            app.output.prompt("\nyou> ");
+        }
+        let line = tokio::select! {
+            line = said(&mut lines, terminal) => line,
+            () = reach.stopped() => return Err(CliError::Cancelled),
+        };
+        match line {
+            Ok(Some(line)) if line.trim().is_empty() => {}
+            Ok(Some(line)) => match conversation.say(&line).await {
+                // What comes after it is said all the same, or it would be lost.
+                Err(error) if error.report().code == UNHANDLED => {
+                    if terminal {
+                        app.output.note(&error.to_string())?;
+                    } else {
+                        unanswered.push(error);
                     }
-                    said => said?,
-                },
-                Ok(None) => return ended(unanswered),
-                Err(error) => {
-                    let text = (
-                        format!("cannot read what you say: {error}"),
-                        "write UTF-8 text",
-                    );
-                    return Err(CliError::refused("input", text));
                 }
+                said => said?,
+            },
+            Ok(None) => return ended(unanswered),
+            Err(error) => {
+                let text = (
+                    format!("cannot read what you say: {error}"),
+                    "write UTF-8 text",
+                );
+                return Err(CliError::refused("input", text));
             }
         }
     }

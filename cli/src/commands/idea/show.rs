@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::idea::{self, IdeaView};
-use ropewalk_schemas::Slug;
 use ropewalk_schemas::idea::{Author, Idea};
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::output::{short, time};
 
 /// The idea.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Its name, as `idea list` shows it.
-    slug: Slug,
+    /// Its name, as `idea list` shows it, or how it begins.
+    idea: IdeaText,
 }
 
 impl Show {
@@ -23,9 +23,10 @@ impl Show {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let folder = |idea: &Idea| desk.project.places().idea_folder(&idea.user, &idea.slug);
-        let shown = idea::show(&desk.store, &self.slug, folder)
+        let slug = self.idea.find(&desk).await?;
+        let shown = idea::show(&desk.store, &slug, folder)
             .await?
-            .ok_or_else(|| CliError::unknown("idea", &self.slug, "idea list"))?;
+            .ok_or_else(|| CliError::unknown("idea", &slug, "idea list"))?;
         app.output.show(&shown, human)
     }
 }

@@ -12,6 +12,7 @@ use ropewalk_store::Query;
 use super::{given, show};
 use crate::app::App;
 use crate::error::CliError;
+use crate::ids::IdeaText;
 use crate::progress::Progress;
 use crate::wiring::{Crew, Reach, Vigil};
 
@@ -42,9 +43,9 @@ impl From<Size> for Complexity {
 /// The idea and the size of the plan.
 #[derive(Debug, Args)]
 pub struct Generate {
-    /// The idea, as `idea list` shows it; with `--from` the name of a new one.
+    /// The idea, as `idea list` shows it, or how it begins; with `--from` the name of a new one.
     #[arg(required_unless_present = "from")]
-    slug: Option<Slug>,
+    idea: Option<IdeaText>,
     /// A file with the whole idea, `-` for standard input: nothing is asked about it.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
@@ -56,9 +57,12 @@ pub struct Generate {
 impl Generate {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let (crew, slug) = match (&self.from, self.slug) {
-            (Some(from), name) => (Crew::Text, given::begin(app, from, name).await?),
-            (None, Some(slug)) => (Crew::Specification, slug),
+        let (crew, idea) = match (&self.from, self.idea) {
+            (Some(from), name) => {
+                let name = name.map(Slug::from);
+                (Crew::Text, given::begin(app, from, name).await?.into())
+            }
+            (None, Some(idea)) => (Crew::Specification, idea),
             (None, None) => {
                 return Err(CliError::refused(
                     "usage",
@@ -66,7 +70,7 @@ impl Generate {
                 ));
             }
         };
-        let reach = Reach::open(app, crew, &slug).await?;
+        let (reach, slug) = Reach::open(app, crew, &idea).await?;
         let wanted = Wanted {
             slug,
             given: self.from.is_some(),
