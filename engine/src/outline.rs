@@ -20,7 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The most symbols of one file.
 const MOST_SYMBOLS: usize = 2_000;
 /// The longest signature, in characters.
-const SIGNATURE: usize = 160;
+const SIGNATURE: usize = 320;
+/// A constant is shown with its value where that is no longer than so many bytes, on one line.
+const SHORT_VALUE: usize = 60;
 
 /// Something that a file defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +115,7 @@ impl Walk<'_> {
         // For each level above the cursor, whether the node there is a symbol.
         let mut above: Vec<bool> = Vec::new();
         while self.symbols.len() < MOST_SYMBOLS {
-            let part = self.language.part(cursor.node());
+            let part = self.language.part(cursor.node(), self.source);
             if matches!(part, Part::Leaf | Part::Container) {
                 let depth = above.iter().filter(|listed| **listed).count();
                 self.symbols.push(self.symbol(cursor.node(), depth));
@@ -142,11 +144,14 @@ impl Walk<'_> {
 
     fn signature(&self, node: Node<'_>) -> String {
         let text = |from: usize, to: usize| self.source.get(from..to).unwrap_or_default();
-        let end = inside(node).map_or(node.end_byte(), |inside| inside.start_byte());
+        let inside = inside(node);
+        let end = inside.map_or(node.end_byte(), |inside| inside.start_byte());
         let declared = text(node.start_byte(), end);
-        let declared = declared
-            .split_once('{')
-            .map_or(declared, |(before, _)| before);
+        // Where the grammar names the inside, a brace before it belongs to the declaration.
+        let declared = match declared.split_once('{') {
+            Some((before, _)) if inside.is_none() => before,
+            _ => declared,
+        };
         let mut signature = declared.split_whitespace().collect::<Vec<_>>().join(" ");
         // The name of a C type that is defined in its declaration comes after the body.
         if node.kind() == "type_definition"
@@ -163,13 +168,18 @@ impl Walk<'_> {
 fn inside(node: Node<'_>) -> Option<Node<'_>> {
     let body = node.child_by_field_name("body");
     body.or_else(|| match node.kind() {
-        "assignment" => node.child_by_field_name("right"),
+        "assignment" => node.child_by_field_name("right").filter(is_long),
         "variable_declarator" => {
             let value = node.child_by_field_name("value")?;
-            Some(value.child_by_field_name("body").unwrap_or(value))
+            let body = value.child_by_field_name("body");
+            body.or_else(|| Some(value).filter(is_long))
         }
         _ => None,
     })
+}
+
+fn is_long(value: &Node<'_>) -> bool {
+    value.start_position().row < value.end_position().row || value.byte_range().len() > SHORT_VALUE
 }
 
 fn shortened(text: &str) -> String {

@@ -70,8 +70,8 @@ impl Language {
         }
     }
 
-    /// Says what `node` is to an outline.
-    pub(super) fn part(self, node: Node<'_>) -> Part {
+    /// Says what `node` of `source` is to an outline.
+    pub(super) fn part(self, node: Node<'_>, source: &str) -> Part {
         let kind = node.kind();
         if self.leaves().contains(&kind) {
             return Part::Leaf;
@@ -82,16 +82,16 @@ impl Language {
         match (self, kind) {
             // A name that a function is assigned to is how many write a function.
             (Self::JavaScript | Self::TypeScript | Self::Tsx, "variable_declarator") => {
-                let value = node.child_by_field_name("value").map(|value| value.kind());
-                match value {
+                let assigned = node.child_by_field_name("value").map(|value| value.kind());
+                match assigned {
                     Some("arrow_function" | "function_expression" | "generator_function") => {
                         Part::Leaf
                     }
                     Some("class") => Part::Container,
-                    _ => table(node),
+                    _ => value(node, source),
                 }
             }
-            (Self::Python, "assignment") => table(node),
+            (Self::Python, "assignment") => value(node, source),
             (Self::C | Self::Cpp, "declaration" | "field_declaration") => declaration(node),
             (Self::C | Self::Cpp, "class_specifier" | "struct_specifier" | "union_specifier") => {
                 with_body(node, Part::Container)
@@ -114,6 +114,7 @@ impl Language {
                 "method_declaration",
                 "type_spec",
                 "type_alias",
+                "const_spec",
             ],
             Self::Java => &[
                 "method_declaration",
@@ -168,17 +169,28 @@ impl Language {
     }
 }
 
-/// A value that takes several lines, such as a table of routes or formats, counts where the whole file can see it.
-fn table(node: Node<'_>) -> Part {
+/// A value counts where the whole file can see it, if it takes several lines, such as a table of routes or formats, or its
+/// name says that it is a constant.
+fn value(node: Node<'_>, source: &str) -> Part {
     let is_long = node.end_position().row - node.start_position().row >= 3;
+    let name = node.child_by_field_name("left");
+    let name = name.or_else(|| node.child_by_field_name("name"));
+    let name = name.and_then(|name| source.get(name.byte_range()));
+    let is_constant = name.is_some_and(is_upper_case);
     let around = node.parent().and_then(|statement| statement.parent());
     let is_global = around
         .is_some_and(|around| matches!(around.kind(), "module" | "program" | "export_statement"));
-    if is_long && is_global {
+    if (is_long || is_constant) && is_global {
         Part::Leaf
     } else {
         Part::Opaque
     }
+}
+
+fn is_upper_case(name: &str) -> bool {
+    let letter =
+        |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    name.starts_with(|first: char| first.is_ascii_uppercase()) && name.chars().all(letter)
 }
 
 /// A declaration counts where it declares a function; else a type may be defined in it.

@@ -14,13 +14,13 @@ fn each_language_tells_what_a_file_defines_without_the_bodies() {
         ),
         (
             "a.py",
-            "import os\nX = 1\nT: dict = {\n  1: 2,\n  2: 3,\n}\n\nclass A(B):\n    \"\"\"Doc.\"\"\"\n\n    @property\n    def c(self, d: int = 1) -> str:\n        def inner(): pass\n        return str(d)\n\nif os.name:\n    async def e(): ...\n",
-            "3-6  T: dict\n8-14  class A(B)\n12-14    def c(self, d: int = 1) -> str\n17-17  async def e()\n",
+            "import os\nX = 1\nNAMES = (\"a very long first name\", \"and a second one that is as long\")\n_hidden = 2\nT: dict = {\n  1: 2,\n  2: 3,\n}\n\nclass A(B):\n    \"\"\"Doc.\"\"\"\n\n    @property\n    def c(self, d: int = 1) -> str:\n        def inner(): pass\n        return str(d)\n\nif os.name:\n    async def e(): ...\n",
+            "2-2  X = 1\n3-3  NAMES\n5-8  T: dict\n10-16  class A(B)\n14-16    def c(self, d: int = 1) -> str\n19-19  async def e()\n",
         ),
         (
             "a.js",
-            "export default class A extends B {\n  c(d) { return d }\n}\nexport const e = async (f) => {\n  return f\n}\nconst g = 1\nconst t = [\n  1,\n  2,\n]\nfunction* h() {}\ndescribe('x', () => { function no() {} })\n",
-            "1-3  class A extends B\n2-2    c(d)\n4-6  e = async (f) =>\n8-11  t\n12-12  function* h()\n",
+            "export default class A extends B {\n  c(d) { return d }\n}\nexport const e = async (f) => {\n  return f\n}\nconst g = 1\nexport const LIMIT = 16 * 1024\nconst t = [\n  1,\n  2,\n]\nfunction* h() {}\ndescribe('x', () => { function no() {} })\n",
+            "1-3  class A extends B\n2-2    c(d)\n4-6  e = async (f) =>\n8-8  LIMIT = 16 * 1024\n9-12  t\n13-13  function* h()\n",
         ),
         (
             "a.ts",
@@ -30,12 +30,12 @@ fn each_language_tells_what_a_file_defines_without_the_bodies() {
         (
             "a.tsx",
             "export const A = ({ b }: Props) => <p>{b}</p>\nexport function C() { return <A b=\"1\" /> }\n",
-            "1-1  A = (\n2-2  function C()\n",
+            "1-1  A = ({ b }: Props) =>\n2-2  function C()\n",
         ),
         (
             "a.go",
-            "package a\n\ntype B struct {\n\tC int\n}\n\nfunc (b *B) D(e string) error {\n\treturn nil\n}\n\nfunc F() {}\n",
-            "3-5  B struct\n7-9  func (b *B) D(e string) error\n11-11  func F()\n",
+            "package a\n\ntype B struct {\n\tC int\n}\n\nfunc (b *B) D(e string) error {\n\treturn nil\n}\n\nfunc F() {}\n\nconst (\n\tG = 1\n\th\n)\n",
+            "3-5  B struct\n7-9  func (b *B) D(e string) error\n11-11  func F()\n14-14  G = 1\n15-15  h\n",
         ),
         (
             "A.java",
