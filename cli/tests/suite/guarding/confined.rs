@@ -38,13 +38,7 @@ fn the_doctor_names_the_level_in_force() {
     let mut doctor = world.ropewalk(["doctor", "--json"]);
     let (verdict, level) = sandbox_of(&doctor.assert().get_output().stdout);
     assert_eq!(verdict, "ok", "{level}");
-    let has_bubblewrap = Process::new("bwrap").arg("--version").output().is_ok();
-    let best = if has_bubblewrap {
-        "bubblewrap"
-    } else {
-        "namespaces"
-    };
-    assert_eq!(level, best);
+    assert_eq!(level, "bubblewrap");
     // With bubblewrap off the PATH.
     let programs = world.root().join("programs");
     std::fs::create_dir(&programs).unwrap();
