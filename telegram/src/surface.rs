@@ -1,6 +1,7 @@
 //! Holds what every answer of the bot may use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::{Context, Services};
@@ -9,6 +10,11 @@ use tracing::warn;
 
 use crate::api::{Api, ApiError, Letter};
 use crate::styled;
+
+/// How often a message of an answer is sent in all before the rest of it is left.
+const TRIES: u32 = 6;
+/// How long is waited before it is sent again, where Telegram does not say.
+const REST: Duration = Duration::from_secs(2);
 
 /// Where the answers of this surface come from.
 pub(crate) const CHANNEL: &str = "telegram";
@@ -39,10 +45,22 @@ impl Surface {
         Context::new(&self.services, self.source.clone())
     }
 
-    /// Answers in a chat; an answer that does not arrive changes nothing about what was done.
+    /// Answers in a chat, again while Telegram puts it off; an answer that does not arrive changes nothing about what was done.
     pub(crate) async fn say(&self, chat: i64, text: &str) {
-        if let Err(error) = self.tell(chat, text).await {
-            warn!("an answer did not reach chat {chat}: {error}");
+        let mut tries = 1;
+        for piece in styled::messages(text) {
+            let letter = Letter {
+                text: piece,
+                ..Letter::default()
+            };
+            while let Err(error) = self.api.send(chat, &letter).await {
+                if tries == TRIES || matches!(error, ApiError::Refused(_)) {
+                    warn!("an answer did not reach chat {chat}: {error}");
+                    return;
+                }
+                tries += 1;
+                self.services.clock.sleep(error.rest(REST)).await;
+            }
         }
     }
 

@@ -37,7 +37,7 @@ class Emulator(lo.LoBotApiEmulator):
 emulator = Emulator(journal=Path(sys.argv[1]), enable_control=True, allow_insecure_loopback_webhooks=True)
 names = {name.lower(): name for name in lo.CONTRACT["methods"]}
 answer = emulator.handle
-fault = {"mode": "none", "met": 0}
+fault = {"mode": "none", "met": 0, "refused": 0}
 said = []
 
 
@@ -49,6 +49,7 @@ async def faulty(request):
         request.transport.close()
         raise web.HTTPServiceUnavailable()
     if fault["mode"] == "flood" and method == "sendmessage":
+        fault["refused"] += 1
         return web.json_response(FLOOD, status=429)
     if method == "getme":
         return web.json_response({"ok": True, "result": ME})
@@ -61,7 +62,7 @@ async def faulty(request):
 
 
 async def tell(_request):
-    return web.json_response({"said": said, "faults": fault["met"]})
+    return web.json_response({"said": said, "faults": fault["met"], "refused": fault["refused"]})
 
 
 async def set_fault(request):

@@ -112,6 +112,11 @@ impl Phones {
         Ok(self.told().await?["faults"].as_u64().unwrap_or_default())
     }
 
+    /// Returns how many messages were answered with 429.
+    pub(crate) async fn refusals(&self) -> anyhow::Result<u64> {
+        Ok(self.told().await?["refused"].as_u64().unwrap_or_default())
+    }
+
     /// Lists what a bot did by one method, each with its parameters and result.
     pub(crate) async fn did(&self, method: &str) -> anyhow::Result<Vec<Value>> {
         let told = self.told().await?;

@@ -66,6 +66,24 @@ async fn an_idea_and_its_conversation_go_by_chat_also_over_a_restart() -> anyhow
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_telegram_puts_off_arrives_once() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.fault("flood").await?;
+    phones.write(ADA, ADA, "/status").await?;
+    until("a refusal", || async {
+        Ok((phones.refusals().await? > 0).then_some(()))
+    })
+    .await?;
+    phones.fault("none").await?;
+    phones.message(ADA, "No question is open").await?;
+    phones.write(ADA, ADA, "/ideas").await?;
+    phones.message(ADA, "No idea yet").await?;
+    assert_eq!(phones.messages(ADA).await?.len(), 2);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Result<()> {
     let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
     let house = House::open(directory.path(), &phones.server).await?;
