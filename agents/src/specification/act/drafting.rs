@@ -1,0 +1,64 @@
+//! Lets a model hand in a plan until its checks say something, or it will mend no more.
+
+use std::sync::Arc;
+
+use ropewalk_engine::Silent;
+use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::task::TaskBlock;
+use tokio_util::sync::CancellationToken;
+
+use super::one_line;
+use crate::failure;
+use crate::specification::context::Material;
+use crate::specification::submission::{Draft, Plan, Submitted};
+use crate::specification::{SpecificationOptions, dry_run, prompt};
+
+/// So often what trying the checks showed goes back to the model.
+const DRY_RUNS: u32 = 2;
+
+/// Lets the model hand in a plan, and tells it what trying its checks showed; the error says why there is none.
+///
+/// A plan that it will not mend goes on to people with what was found: they can read it, and a refusal would leave them nothing.
+pub(super) async fn draft(
+    options: &SpecificationOptions,
+    material: &Material,
+) -> Result<Result<Submitted, String>, AgentError> {
+    let stands = material.previous.as_ref().map(prompt::stands);
+    let draft = Arc::new(Draft::new(material.facts.clone(), stands));
+    let job = prompt::job(&options.prompts, material, &draft, options.repairs)?;
+    let mut session = options
+        .engine
+        .open(&job)
+        .map_err(|error| failure::of_job(&error))?;
+    let mut handed_in: Option<Box<Plan>> = None;
+    for dry_runs in 0.. {
+        let outcome = session.run(&CancellationToken::new(), &Silent).await;
+        match (outcome, handed_in.take()) {
+            (Ok(_), _) => {}
+            (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
+            (Err(_), Some(plan)) => return Ok(Ok(Submitted::Plan(plan))),
+            (Err(error), None) => return Ok(Err(one_line(&error.to_string()))),
+        }
+        let mut plan = match draft.taken() {
+            Some(Submitted::Plan(plan)) => plan,
+            Some(question) => return Ok(Ok(question)),
+            None => break,
+        };
+        // What is kept has passed its check where it landed.
+        let kept = material.facts.kept(&plan.document, &plan.tasks);
+        let open = plan.tasks.iter().filter(|task| !kept.contains(&task.id));
+        let open: Vec<&TaskBlock> = open.collect();
+        let dry = dry_run::run(options, &material.look.commit, &open).await;
+        plan.warnings.extend(dry.notes);
+        plan.warnings.extend(dry.faults.iter().cloned());
+        if dry.faults.is_empty() || dry_runs == DRY_RUNS {
+            return Ok(Ok(Submitted::Plan(plan)));
+        }
+        session.send_back(&format!(
+            "not accepted; the checks were tried on the repository as it is. Mend this and call again, with `amends` for what changes alone: {}",
+            dry.faults.join("; ")
+        ));
+        handed_in = Some(plan);
+    }
+    Ok(Err("the model handed in nothing".to_owned()))
+}

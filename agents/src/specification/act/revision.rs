@@ -1,0 +1,226 @@
+//! Makes a revision of a plan: what the program knows in the place of guesses, its documents, and the question whether to build.
+
+use ropewalk_config::Trigger;
+use ropewalk_orchestrator::questions::{self, Asking};
+use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::amendment::without_owners;
+use ropewalk_schemas::document::{self, spec_md, tasks_md};
+use ropewalk_schemas::payload::SpecGenerated;
+use ropewalk_schemas::question::{About, Content};
+use ropewalk_schemas::specification::{Document, Price, Revision, SpecState, Specification};
+use ropewalk_schemas::task::{Action, GotchaReference, TaskBlock};
+use ropewalk_schemas::{Payload, Subject};
+use ropewalk_store::ChangeSet;
+
+use super::one_line;
+use crate::failure;
+use crate::idea_folder::{SPEC, TASKS};
+use crate::specification::context::Material;
+use crate::specification::submission::Plan;
+use crate::specification::{SpecificationOptions, lessons, order, price, prompt};
+
+/// So many warnings stand in the question whether to build.
+const WARNINGS: usize = 12;
+
+/// Makes a revision of a checked plan.
+pub(super) async fn generate(
+    options: &SpecificationOptions,
+    context: &Context,
+    material: &Material,
+    plan: Plan,
+) -> Result<ChangeSet, AgentError> {
+    let now = context.now();
+    let mut tasks = order::ordered(plan.tasks, &material.stack.phases);
+    name_owners(&mut tasks, material);
+    let lessons = lessons::inject(
+        &context.store,
+        material.spec.id,
+        &mut tasks,
+        &options.lessons,
+        now,
+    )
+    .await?;
+    let document = complete(plan.document, &tasks, material);
+    let revision = Revision {
+        spec: material.spec.id,
+        number: material.spec.revision + 1,
+        hash: document::hash(&document, &tasks),
+        document,
+        tasks,
+        validation: plan.warnings,
+        answers: material.answered.clone(),
+        at: now,
+    };
+    let kept = material.facts.kept(&revision.document, &revision.tasks);
+    let price = price::estimate(revision.tasks.len() - kept.len(), &material.history);
+    let spec = Specification {
+        state: SpecState::Generated,
+        revision: revision.number,
+        hash: Some(revision.hash.clone()),
+        price: Some(price.clone()),
+        reason: None,
+        updated_at: now,
+        ..material.spec.record.clone()
+    };
+    write_documents(material, &spec, &revision)?;
+    let mut changes = lessons.changes;
+    changes.update(&material.spec, &spec);
+    changes.insert(&revision);
+    changes.emit(context.event(
+        Subject::specification(spec.id),
+        Payload::SpecGenerated(SpecGenerated {
+            spec_id: spec.id,
+            idea_slug: spec.idea.clone(),
+            user_slug: Some(spec.user.clone()),
+            revision: revision.number,
+            hash: revision.hash.clone(),
+            task_count: count(revision.tasks.len()),
+            estimated_complexity: spec.complexity,
+            gotchas_injected: count(lessons.carried),
+        }),
+    ));
+    let mut asked = vec![whether_to_build(options, &spec, &revision, &price)?];
+    asked.extend(
+        plan.question
+            .map(|question| question.asking(About::Specification { spec: spec.id }, &spec.idea)),
+    );
+    for asking in asked {
+        questions::ask(&mut changes, context, &options.deadlines, asking).await?;
+    }
+    Ok(changes)
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Says in a task which other build owns a file that it changes.
+fn name_owners(tasks: &mut [TaskBlock], material: &Material) {
+    for task in tasks
+        .iter_mut()
+        .filter(|task| task.action != Action::Verify)
+    {
+        let before = task.notes.take().unwrap_or_default();
+        let kept = without_owners(&before).map(str::to_owned);
+        let owned = task.files().filter_map(|file| {
+            let owner = material.owners.get(&file.key())?;
+            Some(format!("`{file}` is owned by build {owner}."))
+        });
+        let notes = kept.chain(owned).collect::<Vec<_>>().join("\n");
+        task.notes = Some(notes).filter(|notes| !notes.is_empty());
+    }
+}
+
+/// Puts facts in the place of what a model would have to guess.
+fn complete(document: Document, tasks: &[TaskBlock], material: &Material) -> Document {
+    let read = material
+        .documents
+        .iter()
+        .map(|document| document.path.to_owned());
+    let conventions = material.conventions.as_ref().map(|(name, _)| name.clone());
+    let mut document = Document {
+        title: one_line(&document.title),
+        context_read: read.chain(conventions).collect(),
+        missing_inputs: material.missing_inputs.clone(),
+        gotchas: lessons_of(tasks),
+        ..document
+    };
+    for plan in document
+        .new_files
+        .iter_mut()
+        .chain(&mut document.modified_files)
+    {
+        plan.owner = material
+            .owners
+            .get(&plan.path.key())
+            .map(ToString::to_string);
+    }
+    document
+}
+
+/// Lists the lessons of all tasks, each once.
+fn lessons_of(tasks: &[TaskBlock]) -> Vec<GotchaReference> {
+    let mut lessons: Vec<GotchaReference> = Vec::new();
+    for lesson in tasks.iter().flat_map(|task| &task.gotchas) {
+        if !lessons.contains(lesson) {
+            lessons.push(lesson.clone());
+        }
+    }
+    lessons
+}
+
+/// Writes spec.md and tasks.md before the commit: whoever sees the event finds the files.
+fn write_documents(
+    material: &Material,
+    spec: &Specification,
+    revision: &Revision,
+) -> Result<(), AgentError> {
+    let tasks = tasks_md::render(&tasks_md::TasksPlan {
+        id: spec.id,
+        title: &revision.document.title,
+        spec_version: revision.number,
+        context: &revision.document.context_read,
+        tasks: &revision.tasks,
+    });
+    let spec = spec_md::render(&spec_md::SpecHeader::from(spec), &revision.document);
+    for (path, text) in [(SPEC, spec), (TASKS, tasks)] {
+        material
+            .folder
+            .write(path, &text)
+            .map_err(|error| failure::of_folder(&error))?;
+    }
+    Ok(())
+}
+
+/// Asks whether to build: the question shows the hash that a yes approves, and the price.
+fn whether_to_build(
+    options: &SpecificationOptions,
+    spec: &Specification,
+    revision: &Revision,
+    price: &Price,
+) -> Result<Asking, AgentError> {
+    let risks = match revision.document.risks.as_slice() {
+        [] => "none named".to_owned(),
+        risks => risks.join("; "),
+    };
+    let values = [
+        ("task_count", revision.tasks.len().to_string()),
+        ("complexity", prompt::name_of(spec.complexity).to_owned()),
+        ("risks", risks),
+    ];
+    let draft = options
+        .templates
+        .render(Trigger::SpecComplete, &values.into())
+        .map_err(AgentError::permanent)?;
+    let context = format!(
+        "{}\nRevision {}, hash {}, expected cost {}.{}",
+        draft.context,
+        revision.number,
+        revision.hash,
+        Price::told(Some(price)),
+        noted(&revision.validation)
+    );
+    let about = About::Specification { spec: spec.id };
+    Ok(Asking {
+        context,
+        content: Some(Content::Revision {
+            revision: revision.number,
+            hash: revision.hash.clone(),
+        }),
+        ..Asking::of(draft, about, Some(&spec.idea))
+    })
+}
+
+/// Lists what was found in the plan and not mended, so that nobody approves it unseen.
+fn noted(warnings: &[String]) -> String {
+    let mut lines: Vec<String> = warnings
+        .iter()
+        .take(WARNINGS)
+        .map(|warning| format!("warning: {warning}"))
+        .collect();
+    let more = warnings.len().saturating_sub(WARNINGS);
+    if more > 0 {
+        lines.push(format!("and {more} more warnings"));
+    }
+    lines.iter().flat_map(|line| ["\n", line]).collect()
+}
