@@ -84,13 +84,12 @@ fn what_cannot_be_tried_says_why() {
 /// A repository with its files, and the stacks and test commands that `init` finds in it.
 type Layout = (&'static str, Vec<(&'static str, &'static str)>, Value);
 
-/// Repositories as they are laid out in public.
+/// Repositories as they are laid out in public, of languages with scripts.
 fn layouts() -> Vec<Layout> {
     let pytest =
         "[project]\nname = \"ledger\"\n[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\n";
     let test = "def test_one():\n    assert True\n";
     let workspaces = r#"{ "private": true, "workspaces": ["packages/*"], "scripts": { "test": "npm test --workspaces" } }"#;
-    let cmake = "cmake_minimum_required(VERSION 3.16)\nproject(ring C)\nenable_testing()\nadd_executable(ring src/ring.c)\n";
     vec![
         (
             "Python in src",
@@ -149,6 +148,13 @@ fn layouts() -> Vec<Layout> {
             ],
             json!([["Web application in TypeScript"], ["pnpm test"]]),
         ),
+    ]
+}
+
+/// The same of languages that are compiled, of several in one, and of none.
+fn other_layouts() -> Vec<Layout> {
+    let cmake = "cmake_minimum_required(VERSION 3.16)\nproject(ring C)\nenable_testing()\nadd_executable(ring src/ring.c)\n";
+    vec![
         (
             "a Go module",
             vec![
@@ -216,7 +222,7 @@ fn layouts() -> Vec<Layout> {
 
 #[test]
 fn the_stack_and_the_tests_of_usual_layouts_are_found() {
-    for (name, files, expected) in layouts() {
+    for (name, files, expected) in layouts().into_iter().chain(other_layouts()) {
         let world = World::bare_of_project();
         for (path, text) in files {
             world.write_untrusted(path, text);

@@ -151,6 +151,17 @@ impl Spoken {
     }
 }
 
+/// Returns what of `message` was not spoken yet; none where it is not what was being said. Before it an agent may have
+/// said what it looks at, which is no part of its answer.
+fn unsaid<'a>(spoken: &str, message: &'a str) -> Option<&'a str> {
+    let starts = spoken.char_indices().map(|(start, _)| &spoken[start..]);
+    let said = starts.chain([""]).find(|said| {
+        let said = said.trim_end();
+        message.starts_with(said) && (!said.is_empty() || spoken.trim().is_empty())
+    })?;
+    message.get(said.trim_end().len()..)
+}
+
 /// A conversation as this process sees it.
 struct Conversation<'a> {
     reach: &'a Reach,
@@ -305,7 +316,7 @@ impl<'a> Conversation<'a> {
     /// Shows what is missing of a reply that is whole.
     fn finish(&mut self, message: &Message) -> Result<(), CliError> {
         let spoken = &mut self.spoken;
-        if let Some(rest) = message.text.strip_prefix(spoken.text.as_str()) {
+        if let Some(rest) = unsaid(&spoken.text, &message.text) {
             return self.output.last_words(rest.trim_end(), &mut spoken.bold);
         }
         let text = format!("\n{}", message.text.trim_end());
@@ -461,4 +472,30 @@ fn status(session: &Session) -> String {
         "[{} | confidence {:.2} | captured: {captured}{waits}]",
         session.phase, session.signals.confidence
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unsaid;
+
+    #[test]
+    fn what_was_spoken_is_not_shown_again() {
+        let message = "It is clear.\n\nOne question: which?";
+        for (spoken, expected) in [
+            ("", Some(message)),
+            ("It is cl", Some("ear.\n\nOne question: which?")),
+            (message, Some("")),
+            (
+                "I look first.\n\nIt is clear.\n\nOne",
+                Some(" question: which?"),
+            ),
+            (
+                "I look first.\n\nIt is clear.\n\nOne question: which?\n",
+                Some(""),
+            ),
+            ("Another answer", None),
+        ] {
+            assert_eq!(unsaid(spoken, message), expected, "{spoken}");
+        }
+    }
 }
