@@ -69,6 +69,9 @@ pub enum Fault {
         "`{0}` stands in a list; begin it with `- `, or indent it by two spaces to continue an item"
     )]
     NotAnItem(String),
+    /// An item is no requirement.
+    #[error("`{0}` is no requirement; begin it with its id and priority, as in `FR-1 (must): …`")]
+    NotARequirement(String),
     /// A line is not a row of the table.
     #[error("`{row}` is not a row with {columns} cells between `|`")]
     NotARow {

@@ -1,13 +1,14 @@
 //! Lists the sections of spec.md, and reads and writes the body of each.
 
 mod interfaces;
+mod requirements;
 
 use std::str::FromStr;
 
 use super::super::escape::{Place, escaped, unescaped};
 use super::super::front::Line;
 use super::super::{DocumentError, Fault, shown};
-use crate::ids::{KnowledgeId, RequirementId};
+use crate::ids::KnowledgeId;
 use crate::repo_path::RepoPath;
 use crate::specification::{Document, FilePlan, Interface, NewPackage, Requirement};
 use crate::task::GotchaReference;
@@ -38,7 +39,7 @@ pub(super) enum Kind<'a> {
     Text(&'a mut String),
     /// A list of texts.
     List(&'a mut Vec<String>),
-    /// A table of requirements.
+    /// A list of requirements.
     Requirements(&'a mut Vec<Requirement>),
     /// A table of files.
     Files(&'a mut Vec<FilePlan>),
@@ -127,22 +128,7 @@ fn written(kind: &Kind<'_>) -> String {
             });
             table(["Manager", "Package", "Purpose"], rows)
         }
-        Kind::Requirements(requirements) => {
-            let rows = requirements.iter().map(|requirement| {
-                let Requirement {
-                    id,
-                    text,
-                    priority,
-                    acceptance,
-                    source,
-                } = requirement;
-                [id.as_str(), text, priority, acceptance, source].map(cell)
-            });
-            table(
-                ["ID", "Requirement", "Priority", "Acceptance", "Source"],
-                rows,
-            )
-        }
+        Kind::Requirements(list) => requirements::written(list),
         Kind::Files(files) => {
             let rows = files.iter().map(|file| {
                 let path = format!("`{}`", cell(file.path.as_str()));
@@ -157,6 +143,27 @@ fn written(kind: &Kind<'_>) -> String {
 fn written_item(prefix: &str, text: &str) -> String {
     let item = format!("- {prefix}{}", escaped(text, Place::Item));
     format!("{}\n", item.trim_end_matches(' '))
+}
+
+/// Returns the lines of a text that is written here.
+fn lines_of(text: &str) -> Vec<Line<'_>> {
+    let lines = (1..).zip(text.lines());
+    lines
+        .map(|(number, text)| Line {
+            number,
+            text,
+            span: 0..0,
+        })
+        .collect()
+}
+
+/// Indents each line that holds something, as what belongs to an item is.
+fn indented(text: &str) -> String {
+    let lines = text.split('\n').map(|line| match line {
+        "" => "\n".to_owned(),
+        line => format!("  {line}\n"),
+    });
+    lines.collect()
 }
 
 fn cell(text: &str) -> String {
@@ -203,19 +210,7 @@ pub(super) fn read(body: &Body<'_, '_>, document: &mut Document) -> Result<(), D
                 });
             }
         }
-        Kind::Requirements(requirements) => {
-            for (line, cells) in read_rows(body.lines)? {
-                let [id, text, priority, acceptance, source] =
-                    cells.map(|cell| unescaped(&cell, Place::Cell));
-                requirements.push(Requirement {
-                    id: value::<RequirementId>(line, &id)?,
-                    text,
-                    priority,
-                    acceptance,
-                    source,
-                });
-            }
-        }
+        Kind::Requirements(list) => *list = requirements::read(body.lines)?,
         Kind::Files(files) => {
             for (line, [path, purpose, owner]) in read_rows(body.lines)? {
                 let [path, purpose, owner] =

@@ -3,7 +3,7 @@
 use super::super::super::DocumentError;
 use super::super::super::escape::{Place, unescaped};
 use super::super::super::front::Line;
-use super::{bare, cell, read_items, read_rows, table, value, written_item};
+use super::{bare, cell, indented, lines_of, read_items, read_rows, table, value, written_item};
 use crate::ids::TaskId;
 use crate::specification::Interface;
 
@@ -16,15 +16,7 @@ const FENCE: usize = 3;
 /// Writes a list of blocks of code; a table where code would not come back as it is.
 pub(super) fn written(interfaces: &[Interface]) -> String {
     let list: String = interfaces.iter().map(item).collect();
-    let lines: Vec<Line<'_>> = (1..)
-        .zip(list.lines())
-        .map(|(number, text)| Line {
-            number,
-            text,
-            span: 0..0,
-        })
-        .collect();
-    match read(&lines) {
+    match read(&lines_of(&list)) {
         Ok(back) if back == interfaces => list,
         _ => rows(interfaces),
     }
@@ -36,11 +28,7 @@ fn item(interface: &Interface) -> String {
         return written_item("", signature);
     }
     let fence = "`".repeat(longest_run(signature).max(FENCE - 1) + 1);
-    let indented = signature.split('\n').map(|line| match line {
-        "" => "\n".to_owned(),
-        line => format!("  {line}\n"),
-    });
-    let code: String = indented.collect();
+    let code = indented(signature);
     format!("- {}:\n  {fence}\n{code}  {fence}\n", who(interface))
 }
 
