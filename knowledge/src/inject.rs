@@ -134,20 +134,18 @@ fn injected(
     }
 }
 
-/// Writes down, once a task has ended, whether it passed at its first try.
+/// Writes down, once a task has ended, in which build it carried its items; a review says what they did.
 pub async fn settle(
     store: &Store,
     spec: SpecId,
     task: &TaskId,
     build: BuildId,
-    first_try: bool,
 ) -> Result<ChangeSet, ReadError> {
     let mut changes = ChangeSet::new();
     for row in of_spec(store, spec).await? {
-        if row.record.task == *task && row.record.helped.is_none() {
+        if row.record.task == *task && row.record.build.is_none() {
             let after = Injection {
                 build: Some(build),
-                helped: Some(first_try),
                 ..row.record.clone()
             };
             changes.update(&row, &after);

@@ -15,6 +15,7 @@ pub mod lifecycle;
 pub mod record;
 pub mod retrieve;
 pub mod similarity;
+pub mod telling;
 
 pub use applies::{Fit, fit, generalise};
 pub use decide::{Effect, Refusal, is_lesson};
@@ -23,3 +24,4 @@ pub use inject::{Injected, PlannedInjection, inject, settle};
 pub use lifecycle::{Change, confirm, deprecate, promote, reinforce};
 pub use record::{RecordOutcome, Recorded, record};
 pub use retrieve::{patterns, retrieve, search};
+pub use telling::telling_line;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use ropewalk_knowledge::{
-    Draft, Effect, PlannedInjection, RecordOutcome, confirm, decide, deprecate, generalise, inject,
+    Draft, Effect, PlannedInjection, RecordOutcome, confirm, deprecate, generalise, inject,
     patterns, record, reinforce, retrieve, search, settle,
 };
 use ropewalk_runtime::{Clock, Ids};
@@ -116,14 +116,11 @@ async fn a_lesson_of_one_build_reaches_the_tasks_of_another_idea() -> anyhow::Re
     assert_eq!(house.item(item.record.id).await?.record.injections, 1);
 
     let build = BuildId::from(house.ids.next());
-    let settled = settle(&house.store, spec, &task(1)?, build, true).await?;
+    let settled = settle(&house.store, spec, &task(1)?, build).await?;
     house.store.commit(settled).await?;
     let uses = house.store.list::<Injection>(Query::new()).await?;
     assert_eq!(uses[0].record.build, Some(build));
-    assert_eq!(
-        decide::effect(&uses[0].record),
-        Some(Effect::PreventedFailure)
-    );
+    assert_eq!(uses[0].record.helped, None, "a review says what it did");
 
     let item = house.item(item.record.id).await?;
     let change = reinforce(&item, Effect::PreventedFailure, "T-001 passed", house.now());

@@ -102,7 +102,7 @@ pub struct Injection {
     pub task: TaskId,
     /// Whether it was left out on purpose, to measure its effect.
     pub held_out: bool,
-    /// Whether the task passed at its first try.
+    /// Whether it kept the task from a failure (true), or its mistake was made all the same; none where nothing is proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helped: Option<bool>,
     /// When.

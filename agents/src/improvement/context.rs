@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use ropewalk_gate::protected;
+use ropewalk_knowledge::Effect;
+use ropewalk_knowledge::decide::{Fared, effect};
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{BuildId, CommitId, Slug, SpecId, TaskId};
+use ropewalk_schemas::{BuildId, CommitId, KnowledgeId, Slug, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key};
 use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
@@ -41,6 +43,8 @@ pub(super) struct Reviewed {
     pub(super) lessons: Vec<Versioned<KnowledgeItem>>,
     /// The lessons that its tasks carried.
     pub(super) carried: Vec<Versioned<KnowledgeItem>>,
+    /// What the failures showed that taught the carried lessons.
+    pub(super) learned_of: BTreeMap<KnowledgeId, Vec<String>>,
     /// The latest lessons of all.
     pub(super) known: Vec<KnowledgeItem>,
     pub(super) earlier: Vec<Review>,
@@ -78,7 +82,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>
     injections.retain(|row| row.build.is_none_or(|of| of == id));
     let items = items(store).await?;
     let is_carried = |item: &KnowledgeItem| injections.iter().any(|row| row.item == item.id);
-    let carried = items
+    let carried: Vec<Versioned<KnowledgeItem>> = items
         .iter()
         .filter(|row| is_carried(row))
         .cloned()
@@ -97,6 +101,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>
         .filter(|row| row.is_usable() && is_of(row, &id.to_string(), &evidences))
         .collect();
     Ok(Some(Reviewed {
+        learned_of: learned_of(store, &carried).await?,
         tasks,
         attempts,
         evidence,
@@ -108,6 +113,27 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>
         earlier: earlier(store, &build).await?,
         build,
     }))
+}
+
+/// Loads what the failures showed that taught `items`.
+async fn learned_of(
+    store: &Store,
+    items: &[Versioned<KnowledgeItem>],
+) -> Result<BTreeMap<KnowledgeId, Vec<String>>, ReadError> {
+    let mut errors: BTreeMap<KnowledgeId, Vec<String>> = BTreeMap::new();
+    for item in items {
+        for attempt in item
+            .evidence
+            .iter()
+            .filter_map(|one| one.strip_prefix("attempt/"))
+        {
+            let attempt = store.get::<Attempt>(attempt).await?;
+            let failures = attempt.iter().flat_map(|attempt| attempt.failures());
+            let shown = failures.map(|failure| failure.error.clone());
+            errors.entry(item.id).or_default().extend(shown);
+        }
+    }
+    Ok(errors)
 }
 
 /// Loads the latest knowledge items, those out of use included.
@@ -183,6 +209,23 @@ impl Reviewed {
     pub(super) fn failed(&self, task: &TaskId) -> impl Iterator<Item = &Failure> {
         let ours = self.attempts.iter().filter(move |one| one.task == *task);
         ours.flat_map(Attempt::failures)
+    }
+
+    /// Returns what a lesson did for the task that carried it; none where it was left out, or nothing is proved.
+    pub(super) fn effect(&self, usage: &Injection) -> Option<Effect> {
+        let task = self.task(&usage.task).filter(|_| !usage.held_out)?;
+        let learned_of = self
+            .learned_of
+            .get(&usage.item)
+            .map_or(&[][..], Vec::as_slice);
+        let learned_of: Vec<&str> = learned_of.iter().map(String::as_str).collect();
+        let failures = self.failed(&task.id).map(|failure| failure.error.as_str());
+        let failures: Vec<&str> = failures.collect();
+        let fared = Fared {
+            passed_first: self.facts(task).passed_first(),
+            failures: &failures,
+        };
+        effect(&learned_of, fared)
     }
 
     fn carried_lessons(&self, task: &TaskId) -> bool {

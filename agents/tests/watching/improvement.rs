@@ -1,7 +1,7 @@
 //! Reviews and lessons, over real git and a scripted model.
 
 use ropewalk_agents::improvement::WEEKLY;
-use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::attempt::{Attempt, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::{
@@ -196,18 +196,35 @@ async fn a_lesson_seen_in_two_builds_is_confirmed_at_more() {
 }
 
 #[tokio::test]
-async fn a_lesson_is_weighed_by_how_the_tasks_that_carried_it_fared() {
+async fn a_lesson_is_weighed_by_the_failure_that_taught_it() {
     let failed = attempt_at(&migration(), 1, "loop-1");
+    let mut other = failed.clone();
+    if let Some(failure) = &mut other.failure {
+        failure.error = "assertion failed: three columns were expected here".to_owned();
+    }
     let rows = [
-        (false, None, vec![landed(2)], 0.95, 1.0),
-        (false, Some(true), vec![landed(2)], 0.95, 1.0),
-        (false, None, vec![failed.clone(), landed(2)], 0.6, 0.0),
-        (true, None, vec![landed(2)], 0.7, 0.0),
+        (false, true, vec![landed(2)], 0.95, Some(true)),
+        (false, false, vec![landed(2)], 0.7, None),
+        (
+            false,
+            true,
+            vec![failed.clone(), landed(2)],
+            0.6,
+            Some(false),
+        ),
+        (false, true, vec![other, landed(2)], 0.7, None),
+        (true, true, vec![landed(2)], 0.7, None),
     ];
-    for (held_out, helped, attempts, confidence, prevented) in rows {
+    for (held_out, taught, attempts, confidence, helped) in rows {
         let workshop = Workshop::open("[]").await;
         let task = workshop.built(&attempts).await;
-        let source = attempt_at(&migration(), 99, "loop-9");
+        let source = Attempt {
+            build: build_id(7),
+            ..attempt_at(&migration(), 99, "loop-9")
+        };
+        if taught {
+            workshop.house.put(&source).await;
+        }
         let gotcha = workshop.candidate("an earlier build", &source).await;
         let injection = Injection {
             item: gotcha,
@@ -215,13 +232,14 @@ async fn a_lesson_is_weighed_by_how_the_tasks_that_carried_it_fared() {
             spec: build(1).spec,
             task: task.id,
             held_out,
-            helped,
+            helped: None,
             at: noon(),
         };
         workshop.house.put(&injection).await;
         workshop.review().await;
         let found = workshop.item(gotcha).await.confidence;
         assert!(near(found, confidence), "{held_out} {helped:?} {found}");
+        let prevented = f64::from(u8::from(helped == Some(true)));
         let review = workshop.only_review().await;
         assert!(near(review.metrics["gotcha_prevented_failure"], prevented));
         let names = |note: &String| {
@@ -236,7 +254,7 @@ async fn a_lesson_is_weighed_by_how_the_tasks_that_carried_it_fared() {
             review.notes
         );
         let [written] = workshop.house.list::<Injection>().await.try_into().unwrap();
-        assert_eq!(written.helped, Some(attempts.len() == 1));
+        assert_eq!((written.helped, written.build), (helped, Some(build_id(1))));
     }
 }
 

@@ -1,6 +1,9 @@
 //! How sure we are of an item, step by step.
 
-use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
+use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeState};
+
+use crate::similarity::says_the_same;
+use crate::telling::telling_line;
 
 /// What a mistake has of which a failure was seen.
 pub const FAILURE_SEEN: f64 = 0.7;
@@ -16,9 +19,9 @@ const LOSS: f64 = 0.1;
 /// Says what the use of an item did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The task carried it and passed at its first try.
+    /// A task passed at its first try with it, of the kind that had failed without it.
     PreventedFailure,
-    /// The task carried it and failed all the same.
+    /// The mistake that it tells of was made again with it.
     DidNotHelp,
 }
 
@@ -49,13 +52,29 @@ pub fn after_effect(confidence: f64, effect: Effect) -> f64 {
     }
 }
 
-/// Returns what a use did; none when it was held out or the task has not ended.
-pub fn effect(injection: &Injection) -> Option<Effect> {
-    match (injection.held_out, injection.helped) {
-        (true, _) | (false, None) => None,
-        (false, Some(true)) => Some(Effect::PreventedFailure),
-        (false, Some(false)) => Some(Effect::DidNotHelp),
+/// How a task fared that carried an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fared<'a> {
+    /// Whether it was complete at its first try.
+    pub passed_first: bool,
+    /// What its failed tries showed.
+    pub failures: &'a [&'a str],
+}
+
+/// Returns what an item did for a task that carried it; `learned_of` is what the failures showed that taught it.
+///
+/// A mere pass proves nothing where no failure taught the item, and neither does a failure of another kind (design §12).
+pub fn effect(learned_of: &[&str], fared: Fared<'_>) -> Option<Effect> {
+    let came_back = |failure: &&str| {
+        let failure = telling_line(failure);
+        let mut before = learned_of.iter().map(|error| telling_line(error));
+        before.any(|error| says_the_same(&error, &failure))
+    };
+    if fared.failures.iter().any(came_back) {
+        return Some(Effect::DidNotHelp);
     }
+    let failed_without = !learned_of.is_empty();
+    (fared.passed_first && failed_without).then_some(Effect::PreventedFailure)
 }
 
 /// Keeps 0.85 - 0.1 at 0.75, so that a boundary is where it looks to be.
@@ -74,6 +93,32 @@ mod tests {
         item.confidence = confidence;
         item.state = state;
         item
+    }
+
+    #[test]
+    fn only_the_failure_that_taught_it_says_what_a_lesson_did() {
+        let taught = "`validation` failed\n\nParse error near line 1: near \"DATEE\"";
+        let other = "`validation` failed\n\nassertion failed: three columns expected";
+        type Row<'a> = (&'a [&'a str], bool, &'a [&'a str], Option<Effect>);
+        let rows: [Row<'_>; 6] = [
+            (&[taught], true, &[], Some(Effect::PreventedFailure)),
+            (&[], true, &[], None),
+            (&[taught], false, &[taught], Some(Effect::DidNotHelp)),
+            (&[taught], false, &[other], None),
+            (&[taught], false, &[other, taught], Some(Effect::DidNotHelp)),
+            (&[taught], false, &[], None),
+        ];
+        for (learned_of, passed_first, failures, expected) in rows {
+            let fared = Fared {
+                passed_first,
+                failures,
+            };
+            assert_eq!(
+                effect(learned_of, fared),
+                expected,
+                "{learned_of:?} {fared:?}"
+            );
+        }
     }
 
     #[test]

@@ -42,11 +42,12 @@ struct One {
 
 /// Says what a use came to.
 fn effect(usage: &Injection) -> &'static str {
-    match (usage.held_out, usage.helped) {
-        (true, _) => "left out to measure",
-        (false, Some(true)) => "passed at once",
-        (false, Some(false)) => "did not help",
-        (false, None) => "not settled",
+    match (usage.held_out, usage.helped, usage.build) {
+        (true, ..) => "left out to measure",
+        (_, Some(true), _) => "kept it from a failure",
+        (_, Some(false), _) => "its mistake was made all the same",
+        (_, None, Some(_)) => "shows nothing",
+        (_, None, None) => "not settled",
     }
 }
 

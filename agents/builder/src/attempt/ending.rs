@@ -160,7 +160,7 @@ async fn failure_changes(
     if ends.is_some() {
         // A claim that was decided before this failure must not go through: the build may have to stop.
         changes.update(&rows.build, &rows.build.record);
-        lessons::weigh(&context, &mut changes, rows.build.spec, &task, false).await?;
+        lessons::close_uses(&context, &mut changes, rows.build.spec, &task).await?;
     }
     if counts && will_retry {
         milestones::takes_long(shared, &context, &mut changes, &rows.build, &task).await?;

@@ -2,7 +2,7 @@
 
 use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{
-    Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle,
+    Draft, PlannedInjection, generalise, inject, is_lesson, record, retrieve, settle, telling_line,
 };
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, Failure};
@@ -16,9 +16,6 @@ use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
 use crate::error::BuilderError;
-
-/// So much of an error becomes a lesson when the model tells none.
-const ERROR_LETTERS: usize = 300;
 
 /// Gathers the lessons for the task's prompt: those that its specification carries, then what was learned since.
 pub(crate) async fn gather(
@@ -87,7 +84,7 @@ async fn learned_since(
         .collect())
 }
 
-/// Adds what a landing taught to its change set: whether the lessons helped, and what a correction taught.
+/// Adds what a landing taught to its change set: that its lessons were used, and what a correction taught.
 pub(crate) async fn learn(
     work: &Work<'_>,
     rows: &Rows,
@@ -95,8 +92,7 @@ pub(crate) async fn learn(
     changes: &mut ChangeSet,
 ) -> Result<(), BuilderError> {
     let task = &rows.task;
-    let first_try = task.failures.is_empty() && task.guidance.is_empty();
-    weigh(&work.context, changes, rows.build.spec, task, first_try).await?;
+    close_uses(&work.context, changes, rows.build.spec, task).await?;
     let mended = task
         .failures
         .iter()
@@ -117,15 +113,14 @@ pub(crate) async fn learn(
     Ok(())
 }
 
-/// Writes down whether a task with lessons passed at its first try.
-pub(crate) async fn weigh(
+/// Notes that a task has ended which carried lessons; the review says what they did.
+pub(crate) async fn close_uses(
     context: &Context,
     changes: &mut ChangeSet,
     spec: SpecId,
     task: &Task,
-    first_try: bool,
 ) -> Result<(), BuilderError> {
-    let settled = settle(&context.store, spec, &task.id, task.build, first_try).await?;
+    let settled = settle(&context.store, spec, &task.id, task.build).await?;
     changes.merge(settled);
     Ok(())
 }
@@ -140,7 +135,7 @@ async fn draft(
     let told = report.lesson.clone();
     let said = match (&told, mended) {
         (Some(lesson), _) => lesson.text.clone(),
-        (None, failure) => failure.map_or_else(String::new, |failure| lesson_of(&failure.error)),
+        (None, failure) => failure.map_or_else(String::new, |failure| telling_line(&failure.error)),
     };
     let globs = told
         .map(|lesson| lesson.globs)
@@ -174,64 +169,4 @@ async fn draft(
             .map_err(|error| BuilderError::Missing(error.to_string()))?,
         from_person: false,
     })
-}
-
-/// Picks the line of an error that says most: a diagnosis before a symptom, and never what a runner always says.
-fn lesson_of(error: &str) -> String {
-    const TELLING: [&str; 8] = [
-        "error[",
-        "error TS",
-        "assert",
-        "panicked at",
-        "Error:",
-        "error",
-        "FAILED",
-        "failed",
-    ];
-    const NOISE: [&str; 6] = [
-        "error: test failed",
-        "error: could not compile",
-        "test result:",
-        "failures:",
-        "running ",
-        "Compiling ",
-    ];
-    let lines: Vec<&str> = error
-        .lines()
-        .skip(1)
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !NOISE.iter().any(|noise| line.starts_with(noise)))
-        .collect();
-    let telling = TELLING
-        .iter()
-        .find_map(|word| lines.iter().find(|line| line.contains(word)))
-        .or(lines.first())
-        .copied();
-    let line = telling.or_else(|| error.lines().next()).unwrap_or_default();
-    line.chars().take(ERROR_LETTERS).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_that_says_most_becomes_the_lesson() {
-        let rows = [
-            (
-                "`validation` ended with exit code 1: sqlite3\n\nnote\nParse error near line 1: near \"DATEE\"",
-                "Parse error near line 1: near \"DATEE\"",
-            ),
-            (
-                "`validation` ended\n\n   Compiling x\nerror: test failed, to rerun pass `--lib`\nrunning 1 test\ntest leap ... FAILED\n\
-                 thread 'leap' panicked at src/lib.rs:3:\nassertion `left == right` failed: 1900\ntest result: FAILED.",
-                "assertion `left == right` failed: 1900",
-            ),
-            ("nothing was changed", "nothing was changed"),
-            ("`x` failed\n\nfirst\nsecond", "first"),
-        ];
-        for (error, lesson) in rows {
-            assert_eq!(lesson_of(error), lesson);
-        }
-    }
 }

@@ -38,10 +38,8 @@ pub(super) fn weigh(
     now: DateTime<Utc>,
     notes: &mut Vec<String>,
 ) -> usize {
-    let uses = decide::uses(reviewed.injections.iter().map(|row| {
-        let task = reviewed.task(&row.task).map(|task| reviewed.facts(task));
-        (&row.record, task)
-    }));
+    let injections = reviewed.injections.iter();
+    let uses = decide::uses(injections.map(|row| (row.item, reviewed.effect(row))));
     let mut prevented = 0;
     for (item, seen) in uses {
         let Some(effect) = decide::effect(seen) else {
@@ -58,9 +56,11 @@ pub(super) fn weigh(
                 notes.push(format!(
                     "gotcha `{item}` (from {source}) kept {tasks} from failing"
                 ));
-                format!("{tasks} carried it and passed at the first try")
+                format!(
+                    "{tasks} carried it and passed at the first try, where one had failed without it"
+                )
             }
-            Effect::DidNotHelp => format!("{tasks} carried it and failed all the same"),
+            Effect::DidNotHelp => format!("{tasks} carried it and made its mistake all the same"),
         };
         ledger.step(item, |row| {
             row.is_usable()
@@ -79,22 +79,19 @@ fn tasks_with(reviewed: &Reviewed, item: KnowledgeId) -> String {
     tasks.join(", ")
 }
 
-/// Writes down how uses turned out that the build has not written down itself.
+/// Writes down what the uses came to in tasks that have ended.
 pub(super) fn write_down_uses(changes: &mut ChangeSet, reviewed: &Reviewed) {
-    for row in reviewed
-        .injections
-        .iter()
-        .filter(|row| row.helped.is_none())
-    {
-        let facts = reviewed.task(&row.task).map(|task| reviewed.facts(task));
-        if let Some(facts) = facts
-            && facts.state.is_final()
-        {
-            let after = Injection {
-                build: Some(reviewed.build.id),
-                helped: Some(facts.passed_first()),
-                ..row.record.clone()
-            };
+    for row in &reviewed.injections {
+        let ended = reviewed
+            .task(&row.task)
+            .is_some_and(|task| task.state.is_final());
+        let effect = reviewed.effect(row);
+        let after = Injection {
+            build: Some(reviewed.build.id),
+            helped: effect.map(|effect| effect == Effect::PreventedFailure),
+            ..row.record.clone()
+        };
+        if ended && after != row.record {
             changes.update(row, &after);
         }
     }

@@ -71,11 +71,12 @@ fn human(shown: &KnowledgeView) -> String {
         writeln!(text, "superseded  by {newer}").ok();
     }
     for usage in &shown.uses {
-        let effect = match (usage.held_out, usage.helped) {
-            (true, _) => "left out to measure",
-            (false, Some(true)) => "passed at once",
-            (false, Some(false)) => "did not help",
-            (false, None) => "not settled",
+        let effect = match (usage.held_out, usage.helped, usage.build) {
+            (true, ..) => "left out to measure",
+            (_, Some(true), _) => "kept it from a failure",
+            (_, Some(false), _) => "its mistake was made all the same",
+            (_, None, Some(_)) => "shows nothing",
+            (_, None, None) => "not settled",
         };
         writeln!(
             text,
