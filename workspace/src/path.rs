@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +18,8 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use ropewalk_schemas::RepoPath;
 
+/// So many links are followed to a file.
+const MOST_LINKS: u32 = 40;
 /// Makes the names of files that are still being written distinct.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
@@ -205,6 +207,37 @@ impl SlotFiles {
         }
         unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir).map_err(refused(path.as_str()))?;
         Ok(true)
+    }
+
+    /// Returns the file that `path` leads to by links, as far as they stay in the slot; none where it is or lies behind none.
+    pub fn behind_links(&self, path: &RepoPath) -> Option<RepoPath> {
+        let mut found = PathBuf::new();
+        let mut left: Vec<PathBuf> = vec![path.as_str().into()];
+        let mut links = 0;
+        while let Some(next) = left.pop() {
+            let mut parts = next.components();
+            let Some(part) = parts.next() else {
+                continue;
+            };
+            left.push(parts.as_path().to_owned());
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir if found.pop() => {}
+                Component::Normal(name) => {
+                    match std::fs::read_link(self.path.join(&found).join(name)) {
+                        Ok(_) if links == MOST_LINKS => return None,
+                        Ok(target) => {
+                            links += 1;
+                            left.push(target);
+                        }
+                        Err(_) => found.push(name),
+                    }
+                }
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        let found = RepoPath::parse(found.to_str()?).ok()?;
+        (links > 0).then_some(found)
     }
 
     /// Lists a directory in name order, the root when no path is given; `None` when there is no such directory.

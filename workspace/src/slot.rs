@@ -97,6 +97,18 @@ impl Slot {
         self.enter(&base, now).await
     }
 
+    /// Goes on to `commit` with the work at hand: of what differs between it and the commit of the slot, everything is as
+    /// `commit` has it then; all else stays as it is.
+    ///
+    /// What no preserve ref held yet is kept first.
+    pub async fn follow(&mut self, commit: &CommitId, now: DateTime<Utc>) -> Result<(), SlotError> {
+        self.base().ok_or(SlotError::Empty)?;
+        self.save(now).await?;
+        self.checkout.follow(commit).await?;
+        self.saved.clear();
+        Ok(())
+    }
+
     /// Lists what is not ignored and differs from the commit of the slot, in path order.
     pub async fn changed_files(&self) -> Result<Vec<ChangedFile>, SlotError> {
         let (changes, _) = self.look().await?;

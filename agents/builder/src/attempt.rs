@@ -3,6 +3,7 @@
 mod asking;
 mod candidate;
 pub(crate) mod ending;
+mod following;
 mod gating;
 mod grants;
 mod hearing;
@@ -11,6 +12,7 @@ mod joining;
 mod keeper;
 mod landing;
 mod lessons;
+mod links;
 mod mending;
 mod packages;
 mod prompt;
@@ -23,7 +25,7 @@ mod work;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use ropewalk_engine::llm::ModelError;
 use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions};
@@ -96,7 +98,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, context: &Context, claim: Claim) {
         cancel: shared
             .signals
             .begin(attempt.id, attempt.build, &attempt.task),
-        joined: OnceLock::new(),
+        base: Arc::new(Mutex::new(claim.base.clone())),
         waiting: Arc::default(),
         claim: &claim,
     };
@@ -197,8 +199,7 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
         return verify(work, report).await;
     }
     match join::join(work).await? {
-        // Nobody else sets it.
-        Joined::Stands(head) => drop(work.joined.set(joining::base(work, head).await?)),
+        Joined::Stands(head) => work.stand_on(joining::base(work, head).await?),
         Joined::Failed(fault) => return Ok(Ending::Failed(fault)),
         Joined::Lost(reason) => return Ok(Ending::Interrupted(reason)),
     }
@@ -208,7 +209,7 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     let now = work.context.now();
     let key = work.key();
     let acquired = async {
-        let mut slot = work.shared.slots.acquire(&key, work.base(), now).await?;
+        let mut slot = work.shared.slots.acquire(&key, &work.base(), now).await?;
         slot.show(history(work).await?).await?;
         Ok::<_, BuilderError>(slot)
     };
@@ -276,10 +277,15 @@ async fn in_slot(
     if let Some(kept) = &work.claim.task.resume_from {
         lay_out(work, slot, kept).await?;
     }
-    let bench = bench(work, slot, &packages).await?;
+    let (grants, mut followers) = following::grants(work);
+    if let Some(ending) = links::lock_behind(work, slot, &grants).await? {
+        return Ok(Made::Ended(ending));
+    }
+    let bench = bench(work, slot, &packages, grants).await?;
     background.packages = packages.told;
     background.tools = tools(work, slot).await?;
-    mending::work_on(work, slot, &bench, &background, report).await
+    let place = (slot, &mut followers);
+    mending::work_on(work, place, &bench, &background, report).await
 }
 
 async fn tools(work: &Work<'_>, slot: &Slot) -> Result<Vec<String>, BuilderError> {
@@ -299,7 +305,7 @@ async fn check_proposal(
     if !advance(work, Phase::Validating, AttemptState::Validating, report).await? {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
-    check_and_land(work, commit, work.base(), allowed, report).await
+    check_and_land(work, commit, &work.base(), allowed, report).await
 }
 
 /// Gates the candidate and lands it.
@@ -363,7 +369,7 @@ async fn start(work: &Work<'_>) -> Result<bool, BuilderError> {
         let (mut task, _) = apply(&rows.task, Input::Reach(Phase::Working), context.now())?;
         let attempt = Attempt {
             token: claim.attempt.token,
-            base: work.base().clone(),
+            base: work.base(),
             ..rows.attempt.record.clone()
         };
         let mut changes = ChangeSet::new();
@@ -420,9 +426,10 @@ async fn advance(
 /// Returns what commands of the attempt see of what was before.
 async fn history(work: &Work<'_>) -> Result<History, BuilderError> {
     let shared = work.shared;
-    let base = work.claim.build.base.as_ref().unwrap_or(work.base());
+    let base = work.claim.build.base.clone();
+    let base = base.unwrap_or_else(|| work.base());
     let objects = shared.runner.objects_of(&shared.clone);
-    Ok(shared.clone.history_on(base, objects).await?)
+    Ok(shared.clone.history_on(&base, objects).await?)
 }
 
 /// Opens the tools of the attempt.
@@ -430,6 +437,7 @@ async fn bench(
     work: &Work<'_>,
     slot: &Slot,
     packages: &Packages,
+    grants: Grants,
 ) -> Result<Workbench, BuilderError> {
     let gate_files = gate_files(work).await?;
     let state = &work.shared.state;
@@ -452,7 +460,7 @@ async fn bench(
         gate_files,
         runner: work.shared.runner.clone(),
         variables,
-        grants: Some(Arc::new(Grants::new(work))),
+        grants: Some(Arc::new(grants)),
         asker: Some(Arc::new(Questions::new(work))),
         scratch: Some(slot.scratch()),
         spill_directory: state.join("spill").join(attempt.id.to_string()),
@@ -463,7 +471,7 @@ async fn bench(
 async fn gate_files(work: &Work<'_>) -> Result<Vec<RepoPath>, BuilderError> {
     let Work { shared, claim, .. } = work;
     let base = claim.build.base.as_ref();
-    let kept = ropewalk_gate::kept_files(&shared.gate, base, &claim.task, work.base()).await?;
+    let kept = ropewalk_gate::kept_files(&shared.gate, base, &claim.task, &work.base()).await?;
     Ok(kept
         .iter()
         .filter_map(|path| RepoPath::parse(path).ok())

@@ -14,7 +14,10 @@ pub trait FileGrants: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantReply {
     /// The files may be written.
-    Granted,
+    Granted {
+        /// Others changed them since the attempt began, and the tree of the attempt stands on that now.
+        moved: bool,
+    },
     /// The files may not be written; the model reads why.
     Denied(String),
     /// The attempt must stop now, for this reason.

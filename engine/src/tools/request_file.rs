@@ -16,6 +16,9 @@ use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// So many files may be granted to one attempt.
 const MOST: usize = 3;
+/// What a model does that cannot do its task without a file that it does not get.
+const INSTEAD: &str = "do the task without. Where that cannot be done, undo what is half done and hand in with `blocked`, \
+                       saying which file has to change and how: a person decides then";
 
 /// Asks for more files.
 pub(super) struct RequestFile {
@@ -43,19 +46,24 @@ impl RequestFile {
         let granted = self.workbench.granted().len();
         if granted + files.len() > MOST {
             return Err(ToolFailure::refused(format!(
-                "an attempt may ask for {MOST} files, and {granted} were granted; do the task without the others"
+                "an attempt may ask for {MOST} files, and {granted} were granted; {INSTEAD}"
             )));
         }
         let gate = &self.workbench.options().gate_files;
         for file in files {
+            if let Some(real) = self.workbench.files().behind_links(file) {
+                return Err(ToolFailure::refused(format!(
+                    "`{file}` is a link to `{real}`, or lies behind one; ask for `{real}`"
+                )));
+            }
             if is_test(file.as_str()) {
                 return Err(ToolFailure::refused(format!(
-                    "`{file}` is a test, which this task does not declare; make the code pass it as it is"
+                    "`{file}` is a test, which this task does not declare; make the code pass it as it is, or {INSTEAD}"
                 )));
             }
             if gate.iter().any(|kept| kept.key() == file.key()) {
                 return Err(ToolFailure::refused(format!(
-                    "`{file}` belongs to the checks that judge this task; leave it as it is"
+                    "`{file}` belongs to the checks that judge this task; leave it as it is, and {INSTEAD}"
                 )));
             }
         }
@@ -97,15 +105,20 @@ impl Tool for RequestFile {
         self.admit(&files)?;
         let answer = self.grants.request(&files, &wanted.reason);
         match in_hand::aside(answer).await {
-            GrantReply::Granted => {
+            GrantReply::Granted { moved } => {
                 self.workbench.grant(&files);
-                Ok(
-                    ToolOutput::text("granted; read a file before you change it")
-                        .with_metadata(json!({ "granted": files })),
-                )
+                let told = if moved {
+                    self.workbench.forget();
+                    "granted. Others changed these files since you began: your checkout stands on what they landed \
+                     now, your other work with it. Read a file before you change it, also one that you know"
+                } else {
+                    "granted; read a file before you change it"
+                };
+                Ok(ToolOutput::text(told).with_metadata(json!({ "granted": files })))
             }
             GrantReply::Denied(reason) => {
-                Err(ToolFailure::refused(format!("not granted: {reason}")))
+                let told = format!("not granted: {reason}; {INSTEAD}");
+                Err(ToolFailure::refused(told))
             }
             GrantReply::Ended(reason) => Err(ToolFailure::Ended(reason)),
         }
@@ -172,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_granted_file_may_be_written_and_three_are_the_most() {
-        let (bench, tool, holder) = setup(GrantReply::Granted);
+        let (bench, tool, holder) = setup(GrantReply::Granted { moved: false });
         assert!(!bench.run(&tool, call(&["mine"])).await.is_error);
         assert!(
             !bench
@@ -199,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn tests_and_the_gate_are_never_asked_for() {
-        let (bench, tool, holder) = setup(GrantReply::Granted);
+        let (bench, tool, holder) = setup(GrantReply::Granted { moved: false });
         for file in [
             "tests/a.rs",
             "src/a.test.ts",
@@ -208,12 +221,36 @@ mod tests {
             "check.sh",
             "../x",
         ] {
-            assert!(bench.run(&tool, call(&[file])).await.is_error, "{file}");
+            let refused = bench.run(&tool, call(&[file])).await;
+            assert!(refused.is_error, "{file}");
         }
         assert!(holder.asked.lock().unwrap().is_empty());
         for file in ["src/contest.rs", "src/latest.rs", "attestation/x.rs"] {
             assert!(!is_test(file), "{file}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_link_is_not_granted_but_what_it_leads_to() {
+        let (bench, tool, holder) = setup(GrantReply::Granted { moved: false });
+        let slot = bench.directory.path().join("slot");
+        std::os::unix::fs::symlink("real", slot.join("link")).unwrap();
+        let refused = bench.run(&tool, call(&["link"])).await;
+        assert!(refused.is_error && refused.text.contains("ask for `real`"));
+        assert!(!bench.run(&tool, call(&["real"])).await.is_error);
+        assert_eq!(*holder.asked.lock().unwrap(), ["real"]);
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_the_tree_went_on_has_to_be_read_again() {
+        let (bench, tool, _) = setup(GrantReply::Granted { moved: true });
+        let write = crate::tools::write::Write::new(bench.workbench.clone());
+        let content = json!({ "path": "mine", "content": "x" });
+        assert!(!bench.run(&write, content.clone()).await.is_error);
+        assert!(!bench.run(&write, content.clone()).await.is_error);
+        assert!(!bench.run(&tool, call(&["a"])).await.is_error);
+        let output = bench.run(&write, content).await;
+        assert!(output.is_error && output.text.contains("read it first"));
     }
 
     #[tokio::test]

@@ -17,6 +17,27 @@ impl Checkout {
         }
     }
 
+    /// Moves a tree with changes in it, which stay but where the commits differ.
+    pub(crate) async fn follow(&mut self, commit: &CommitId) -> Result<(), GitError> {
+        let Some(before) = self.base.clone() else {
+            return Err(GitError::UnknownCommit("HEAD".to_owned()));
+        };
+        let files = self
+            .clone
+            .changed_files(before.as_str(), commit.as_str())
+            .await?;
+        // Whoever takes it when this is cut short makes it anew.
+        self.set_base(None)?;
+        self.hide().await?;
+        if are_plain(&files) {
+            self.step_by_names(commit, &files).await?;
+        } else {
+            self.step_by_trees(&before, commit).await?;
+        }
+        self.set_base(Some(commit))?;
+        self.lay().await
+    }
+
     /// Makes the files what they are in `commit`.
     ///
     /// Between two commits git looks at every file of both, and at the object of each; where the names of the few that

@@ -48,6 +48,42 @@ fn files_are_written_read_listed_and_removed() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_link_is_followed_to_its_file_as_far_as_it_stays_inside() -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    let files = SlotFiles::open(root.path())?;
+    files.write_file(&path("src/real.rs")?, b"")?;
+    let links = [
+        ("src/one", "real.rs"),
+        ("two", "src/one"),
+        ("dir", "./src/../src"),
+        ("out", "../real.rs"),
+        ("absolute", "/etc/passwd"),
+        ("ring", "ring"),
+        ("new", "src/not-yet.rs"),
+    ];
+    for (link, target) in links {
+        symlink(target, root.path().join(link))?;
+    }
+    let inside = ["src/one", "two", "dir/real.rs"];
+    for (text, expected) in inside
+        .map(|text| (text, Some("src/real.rs")))
+        .into_iter()
+        .chain([
+            ("new", Some("src/not-yet.rs")),
+            ("src/real.rs", None),
+            ("src/absent.rs", None),
+            ("out", None),
+            ("absolute", None),
+            ("ring", None),
+        ])
+    {
+        let found = files.behind_links(&path(text)?);
+        assert_eq!(found.as_ref().map(RepoPath::as_str), expected, "{text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn links_are_refused_in_every_part() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let root = directory.path().join("slot");

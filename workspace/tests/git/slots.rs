@@ -290,6 +290,43 @@ async fn unsaved_work_is_preserved_before_a_slot_moves() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_slot_goes_on_to_a_later_commit_with_the_work_at_hand() -> anyhow::Result<()> {
+    let world = World::new()?;
+    world.write(".gitignore", "target/\n")?;
+    world.git(&["add", "-A"])?;
+    world.git(&["commit", "-q", "-m", "ignore"])?;
+    let (clone, mut slot, head) = slot(&world).await?;
+    let root = slot.root().to_owned();
+    write(&root, "src/main.rs", "fn main() { run() }\n")?;
+    write(&root, "README.md", "mine")?;
+    write(&root, "src/new.rs", "new")?;
+    write(&root, "target/product", "ignored")?;
+    let next = commit(&clone, &head, "README.md", "theirs").await?;
+    let next = commit(&clone, &next, "src/late.rs", "late").await?;
+    slot.follow(&next, now()).await?;
+    assert_eq!(slot.base(), Some(&next));
+    for (path, content) in [
+        ("README.md", "theirs"),
+        ("src/late.rs", "late"),
+        ("src/main.rs", "fn main() { run() }\n"),
+        ("src/new.rs", "new"),
+        ("target/product", "ignored"),
+    ] {
+        assert_eq!(fs::read_to_string(root.join(path))?, content, "{path}");
+    }
+    let changed = [
+        file("src/main.rs", ChangeKind::Modified),
+        file("src/new.rs", ChangeKind::Added),
+    ];
+    assert_eq!(slot.changed_files().await?, changed);
+    // What gave way was kept first.
+    let kept = clone.preserved(None).await?;
+    let kept = clone.read_file(&kept[0].commit, "README.md").await?;
+    assert_eq!(kept, Some(b"mine".to_vec()));
+    Ok(())
+}
+
+#[tokio::test]
 async fn work_that_a_crash_left_in_a_slot_is_recovered() -> anyhow::Result<()> {
     let world = World::new()?;
     let (clone, slot, head) = slot(&world).await?;

@@ -8,10 +8,10 @@ use ropewalk_engine::{AskReply, Asker, TaskQuestion};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::{AttemptId, BuildId, CommitId, TaskId};
+use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::Query;
 
-use super::work::{Waiting, Work};
+use super::work::{Base, Waiting, Work, based_on};
 use crate::Shared;
 use crate::error::BuilderError;
 use crate::machine::Put;
@@ -27,7 +27,7 @@ pub(super) struct Questions {
     task: TaskId,
     attempt: AttemptId,
     round: u32,
-    base: CommitId,
+    base: Base,
     waiting: Waiting,
 }
 
@@ -42,7 +42,7 @@ impl Questions {
             task: task.clone(),
             attempt,
             round: work.claim.round,
-            base: work.base().clone(),
+            base: Arc::clone(&work.base),
             waiting: Arc::clone(&work.waiting),
         }
     }
@@ -80,6 +80,7 @@ impl Questions {
 
     /// Tells what others changed since the attempt that put the question began.
     async fn changed_since(&self) -> Result<String, BuilderError> {
+        let base = based_on(&self.base);
         let query = Query::new()
             .equal("build", self.build.to_string())
             .equal("task", self.task.as_str())
@@ -88,12 +89,12 @@ impl Questions {
         let before = attempts
             .iter()
             .rfind(|one| one.round == self.round && one.id != self.attempt);
-        let Some(before) = before.filter(|before| before.base != self.base) else {
+        let Some(before) = before.filter(|before| before.base != base) else {
             return Ok(String::new());
         };
         let clone = &self.shared.clone;
         let files = clone
-            .changed_files(before.base.as_str(), self.base.as_str())
+            .changed_files(before.base.as_str(), base.as_str())
             .await?;
         let mut names: Vec<String> = files
             .iter()

@@ -143,7 +143,7 @@ pub(super) async fn lay_out(
 ) -> Result<(), BuilderError> {
     let clone = &work.shared.clone;
     let base = work.base();
-    let Rebase::Rebased(rebased) = clone.rebase(kept, base, work.context.now()).await? else {
+    let Rebase::Rebased(rebased) = clone.rebase(kept, &base, work.context.now()).await? else {
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
         return Ok(());
     };

@@ -11,12 +11,13 @@ use ropewalk_schemas::lease::{Holder, Lease};
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
+use super::following::{self, Follow};
 use super::rows::Rows;
-use super::work::{Locks, Work, guard, held_now};
+use super::work::{Base, Locks, Work, based_on, guard, held_now};
 use crate::Shared;
 use crate::claim::obstacles::{give_all, locked, owners};
 use crate::claim::waiting::{self, FreedLocks, Waited};
-use crate::context::{CONFLICTS, of_build};
+use crate::context::{self, CONFLICTS, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
@@ -30,8 +31,10 @@ pub(super) struct Grants {
     shared: Arc<Shared>,
     context: Context,
     holder: Holder,
-    /// The commit that the attempt works from.
-    base: CommitId,
+    base: Base,
+    follow: Follow,
+    /// Whether the attempt works from the head of its build, and not from what it makes of two.
+    on_head: bool,
     locks: Locks,
 }
 
@@ -46,7 +49,7 @@ enum Look {
 
 impl Grants {
     /// Makes the grants of an attempt.
-    pub(super) fn new(work: &Work<'_>) -> Self {
+    pub(super) fn new(work: &Work<'_>, follow: Follow) -> Self {
         let (build, task, attempt) = work.ids();
         Self {
             shared: Arc::clone(work.shared),
@@ -57,12 +60,19 @@ impl Grants {
                 attempt,
                 loop_name: work.claim.attempt.loop_name.clone(),
             },
-            base: work.base().clone(),
+            base: Arc::clone(&work.base),
+            follow,
+            on_head: work.claim.task.joins.is_none(),
             locks: Arc::clone(&work.locks),
         }
     }
 
-    async fn grant(&self, files: &[RepoPath], why: &str) -> Result<GrantReply, BuilderError> {
+    /// Grants files, as soon as nobody else holds them.
+    pub(super) async fn grant(
+        &self,
+        files: &[RepoPath],
+        why: &str,
+    ) -> Result<GrantReply, BuilderError> {
         let held = held_now(&self.locks);
         let wanted = files
             .iter()
@@ -128,7 +138,7 @@ impl Grants {
                 let token = committed.token.unwrap_or_default();
                 let files = request.files.iter().cloned();
                 guard(&self.locks).extend(files.map(|file| (file, token)));
-                Ok(Look::Answer(GrantReply::Granted))
+                Ok(Look::Answer(GrantReply::Granted { moved: false }))
             }
             Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(Look::Again),
             Err(error) => Err(error.into()),
@@ -199,7 +209,47 @@ impl Grants {
     }
 
     async fn stands_on(&self, commit: &CommitId) -> Result<bool, BuilderError> {
-        Ok(self.shared.clone.is_ancestor(commit, &self.base).await?)
+        let base = based_on(&self.base);
+        Ok(self.shared.clone.is_ancestor(commit, &base).await?)
+    }
+
+    /// Returns the head of the build where it has other contents of `files` than the attempt works from; nobody else can
+    /// land on them any more.
+    pub(super) async fn later_head(
+        &self,
+        files: &[RepoPath],
+    ) -> Result<Option<CommitId>, BuilderError> {
+        let build = context::build(&self.context.store, self.holder.build).await?;
+        let head = build.and_then(|build| build.head.clone());
+        let Some(head) = head.filter(|_| self.on_head) else {
+            return Ok(None);
+        };
+        let base = based_on(&self.base);
+        if head == base {
+            return Ok(None);
+        }
+        let clone = &self.shared.clone;
+        let changed = clone.changed_files(base.as_str(), head.as_str()).await?;
+        let differs = changed
+            .iter()
+            .filter_map(|change| RepoPath::parse(&change.path).ok())
+            .any(|path| files.iter().any(|file| file.key() == path.key()));
+        Ok(differs.then_some(head))
+    }
+
+    async fn serve(&self, files: &[RepoPath], why: &str) -> Result<GrantReply, BuilderError> {
+        let reply = self.grant(files, why).await?;
+        let GrantReply::Granted { .. } = reply else {
+            return Ok(reply);
+        };
+        let Some(head) = self.later_head(files).await? else {
+            return Ok(reply);
+        };
+        Ok(if following::ask(&self.follow, head).await {
+            GrantReply::Granted { moved: true }
+        } else {
+            GrantReply::Ended("the attempt has ended".to_owned())
+        })
     }
 
     /// Refuses, and ends the wait if there was one.
@@ -229,7 +279,7 @@ fn reason(holder: &Holder, why: &str) -> String {
 #[async_trait]
 impl FileGrants for Grants {
     async fn request(&self, files: &[RepoPath], reason: &str) -> GrantReply {
-        match self.grant(files, reason).await {
+        match self.serve(files, reason).await {
             Ok(reply) => reply,
             Err(error) => GrantReply::Denied(format!("the files cannot be had now: {error}")),
         }

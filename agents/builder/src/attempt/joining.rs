@@ -30,7 +30,7 @@ pub(super) async fn joined(
     other: &CommitId,
 ) -> Result<Option<CommitId>, BuilderError> {
     let clone = &work.shared.clone;
-    if !clone.is_ancestor(head, work.base()).await? {
+    if !clone.is_ancestor(head, &work.base()).await? {
         return Ok(None);
     }
     let build = &work.claim.build;

@@ -43,7 +43,7 @@ pub(crate) async fn land(
     allowed: &[RepoPath],
     report: &mut Report,
 ) -> Result<Landing, BuilderError> {
-    let mut parent = work.base().clone();
+    let mut parent = work.base();
     retry_on_conflict!(&work.claim.task.id, {
         let Some(rows) = work.rows().await? else {
             return Ok(Some(lost("the task was taken away")));
@@ -101,12 +101,13 @@ async fn onto(
 ) -> Result<Moved, BuilderError> {
     let clone = &work.shared.clone;
     let task = &work.claim.task;
+    let base = work.base();
     let mut parent = head;
     let commit = if task.block.action == Action::Verify {
         head.clone()
     } else if let Some(other) = &task.joins {
         // What it changes is what it made of the conflicts, and not all that came with the other branch.
-        parent = work.base();
+        parent = &base;
         match joining::joined(work, &evidence.commit, head, other).await? {
             Some(joined) => joined,
             None => return Ok(Moved::Lost("the head went on while it was joined")),

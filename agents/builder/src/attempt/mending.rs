@@ -1,16 +1,19 @@
 //! Works on in one conversation and one tree until the gate takes the work, or somebody else has to act.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use ropewalk_engine::{EngineError, JobEvent, Observer, Session, Workbench, build_tools};
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
+use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::Slot;
 use tracing::info;
 
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
+use super::following::Followers;
 use super::hearing::Hearing;
 use super::prompt;
 use super::prompt::background::Background;
@@ -25,7 +28,7 @@ use crate::machine::task::Phase;
 /// handed it in.
 pub(super) async fn work_on(
     work: &Work<'_>,
-    slot: &mut Slot,
+    (slot, followers): (&mut Slot, &mut Followers),
     bench: &Workbench,
     background: &Background,
     report: &mut Report,
@@ -43,11 +46,11 @@ pub(super) async fn work_on(
         Err(error) => return Ok(Made::Ended(ending_of(work, &error))),
     };
     loop {
-        if let Some(ending) = ask(work, &mut session, report).await? {
+        if let Some(ending) = ask(work, &mut session, (slot, followers), report).await? {
             return Ok(Made::Ended(ending));
         }
-        report.granted = bench.granted();
         let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
+        report.granted = beyond(&claim.task, &allowed);
         let commit = propose(work, slot, &allowed, report).await?;
         if let Some(why) = report.blocked.take() {
             let fault = Fault::new(FailureClass::Blocked, why);
@@ -64,13 +67,30 @@ pub(super) async fn work_on(
     }
 }
 
+/// Returns what an attempt holds beside the files of its task.
+fn beyond(task: &Task, held: &[RepoPath]) -> Vec<RepoPath> {
+    let declared = |file: &&RepoPath| task.block.files().any(|own| own.key() == file.key());
+    held.iter()
+        .filter(|file| !declared(file))
+        .cloned()
+        .collect()
+}
+
 /// Asks until the model hands something in; else says how the attempt ended.
 async fn ask(
     work: &Work<'_>,
     session: &mut Session<'_>,
+    (slot, followers): (&mut Slot, &mut Followers),
     report: &mut Report,
 ) -> Result<Option<Ending>, BuilderError> {
-    match session.run(&work.cancel, &work.watching).await {
+    let mut running = pin!(session.run(&work.cancel, &work.watching));
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut running => break outcome,
+            Some(follower) = followers.recv() => follower.serve(work, slot).await?,
+        }
+    };
+    match outcome {
         Ok(outcome) => {
             note(report, &outcome);
             Ok(None)
@@ -110,7 +130,8 @@ async fn judge(
         return Ok(Judged::Ended(taken_away()));
     }
     in_hand::reached(GATE_STEP);
-    let Some(seen) = gating::check(work, commit, work.base(), (&allowed, &report.withheld)).await?
+    let Some(seen) =
+        gating::check(work, commit, &work.base(), (&allowed, &report.withheld)).await?
     else {
         let reason = "it was ended during the gate".to_owned();
         return Ok(Judged::Ended(Ending::Interrupted(reason)));

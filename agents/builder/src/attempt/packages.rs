@@ -37,7 +37,7 @@ pub(super) async fn install(
     if task.installs == 0 {
         return Ok(Some(Packages::default()));
     }
-    let installs = install::found_at(gate, work.base(), [task]).await?;
+    let installs = install::found_at(gate, &work.base(), [task]).await?;
     if installs.is_empty() {
         return Ok(Some(Packages::default()));
     }

@@ -24,7 +24,7 @@ pub(super) async fn regate(
     }
     let clone = &work.shared.clone;
     let now = work.context.now();
-    let commit = match clone.rebase(&kept.candidate, work.base(), now).await? {
+    let commit = match clone.rebase(&kept.candidate, &work.base(), now).await? {
         Rebase::Rebased(rebased) => rebased.commit,
         Rebase::Conflict(files) => {
             return Ok(Ending::Failed(Box::new(landing::conflict(&files))));

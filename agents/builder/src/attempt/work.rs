@@ -18,6 +18,14 @@ use crate::machine::Put;
 /// The locks of an attempt with their tokens, shared with whoever renews or extends them.
 pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
 
+/// The commit that an attempt works from: the head at its claim, or one that it went on to since.
+pub(super) type Base = Arc<Mutex<CommitId>>;
+
+/// Copies the base as it is now.
+pub(super) fn based_on(base: &Base) -> CommitId {
+    base.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// What the tool of an attempt and its end share: the question that has no answer yet.
 pub(super) type Waiting = Arc<OnceLock<Put>>;
 
@@ -38,8 +46,7 @@ pub(crate) struct Work<'a> {
     pub(crate) locks: Locks,
     pub(crate) cancel: CancellationToken,
     pub(crate) watching: Watching,
-    /// The head after the heads of other builds were joined into it.
-    pub(super) joined: OnceLock<CommitId>,
+    pub(super) base: Base,
     /// The question that its model has put and that has no answer yet.
     pub(super) waiting: Waiting,
 }
@@ -62,8 +69,13 @@ impl Work<'_> {
     }
 
     /// Returns the commit that the attempt works from.
-    pub(crate) fn base(&self) -> &CommitId {
-        self.joined.get().unwrap_or(&self.claim.base)
+    pub(crate) fn base(&self) -> CommitId {
+        based_on(&self.base)
+    }
+
+    /// Lets the attempt work from another commit.
+    pub(super) fn stand_on(&self, commit: CommitId) {
+        *self.base.lock().unwrap_or_else(PoisonError::into_inner) = commit;
     }
 
     /// Loads the rows, if the task is still this attempt's.

@@ -128,7 +128,7 @@ async fn document(work: &Work<'_>, build: &Build) -> Result<Option<Document>, Bu
 
 /// Reads conventions, idea and the files of the task, in one go.
 async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), BuilderError> {
-    let (head, claim) = (work.base(), work.claim);
+    let (head, claim) = (&work.base(), work.claim);
     let base = claim.build.base.as_ref().unwrap_or(&claim.base);
     let folder = format!("ideas/{}", claim.build.idea);
     let documents = ["planning/brief.md", "README.md", "problem-solution.md"]

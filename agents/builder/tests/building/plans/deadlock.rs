@@ -252,7 +252,7 @@ async fn a_ring_that_nobody_saw_is_found_by_the_monitor_and_broken_by_pm() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_comes_free_is_granted_to_the_attempt_that_waits_for_it() {
+async fn a_file_that_comes_free_is_granted_as_its_holder_left_it() {
     let signals = tempfile::tempdir().unwrap();
     let signal = |name: &str| signals.path().join(name);
     let script = steps(
@@ -295,20 +295,65 @@ async fn a_file_that_comes_free_is_granted_to_the_attempt_that_waits_for_it() {
     std::fs::write(signal("go"), "").unwrap();
     let (ended, _) = open.ended(spec).await;
     assert_eq!(ended.state, BuildState::Succeeded, "{:?}", ended.reason);
-    // What ONE changed in b.ts it changed beside TWO, and landing joined both.
+    // ONE read b.ts as TWO had left it, and so its only attempt landed on that.
     for id in ["ONE", "TWO"] {
-        assert_eq!(
-            open.attempts(build, id)
-                .await
-                .iter()
-                .filter(|attempt| attempt.state == AttemptState::Landed)
-                .count(),
-            1
-        );
+        let attempts = open.attempts(build, id).await;
+        let states: Vec<AttemptState> = attempts.iter().map(|attempt| attempt.state).collect();
+        assert_eq!(states, [AttemptState::Landed], "{id}");
     }
+    assert_eq!(open.git(&["show", "build/habits:b.ts"]), "b\nTWO\nONE");
+    assert_eq!(open.git(&["show", "build/habits:a.ts"]), "a\nONE");
+    assert_eq!(
+        open.git(&["log", "--format=%s", "-1", "build/habits", "--", "b.ts"]),
+        "ONE: update a.ts"
+    );
     let granted = open.attempts(build, "ONE").await.pop().unwrap().granted;
     let granted: Vec<String> = granted.iter().map(ToString::to_string).collect();
     assert_eq!(granted, ["b.ts", "new.ts"]);
+    assert!(waits(&open).await.is_empty());
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_and_a_link_to_it_that_the_build_made_are_written_by_one_task_at_a_time() {
+    let signals = tempfile::tempdir().unwrap();
+    let go = signals.path().join("go");
+    let writer = |task: &str, file: &str| steps(task, &[append(task, file), meet(&go)]);
+    let script = steps("LINK", &[Step::Shell("ln -s real.ts link.ts".to_owned())])
+        + &writer("ONE", "link.ts")
+        + &writer("TWO", "real.ts");
+    let house = House::new(&script)
+        .with(|options| options.lease = LONG_LEASE)
+        .with_files(&[("real.ts", "a\n")]);
+    let open = house.open().await;
+    let plan = |id: &str, action: &str, file: &str, check: &str, after: &[&str]| {
+        json!({
+            "id": id, "phase": "api", "action": action, "file": file, "priority": 5, "depends_on": after,
+            "validation": { "command": check, "expected": "exit 0" },
+        })
+    };
+    let spec = open
+        .approve(json!([
+            plan("LINK", "CREATE", "link.ts", "test -L link.ts", &[]),
+            plan("ONE", "UPDATE", "link.ts", "grep -q ONE real.ts", &["LINK"]),
+            plan("TWO", "UPDATE", "real.ts", "grep -q TWO real.ts", &["LINK"]),
+        ]))
+        .await;
+    let build = until_waits(&open, spec, 1).await;
+    assert!(matches!(
+        &waits(&open).await[0].resource,
+        Resource::Lease { path } if path.as_str() == "real.ts"
+    ));
+    std::fs::write(&go, "").unwrap();
+    let (ended, _) = open.ended(spec).await;
+    assert_eq!(ended.state, BuildState::Succeeded, "{:?}", ended.reason);
+    for id in ["ONE", "TWO"] {
+        assert_eq!(open.attempts(build, id).await.len(), 1, "{id}");
+    }
+    let text = open.git(&["show", "build/habits:real.ts"]);
+    let mut written: Vec<&str> = text.lines().skip(1).collect();
+    written.sort_unstable();
+    assert_eq!(written, ["ONE", "TWO"]);
     assert!(waits(&open).await.is_empty());
     open.close().await;
 }

@@ -1,0 +1,54 @@
+//! Lets an attempt go on to the head of its build when it is granted a file late that others have changed since it began.
+
+use ropewalk_schemas::CommitId;
+use ropewalk_workspace::Slot;
+use tokio::sync::{mpsc, oneshot};
+
+use super::grants::Grants;
+use super::work::Work;
+use crate::error::BuilderError;
+
+/// Brings the tree of an attempt to another commit, for the tool that waits for it.
+pub(super) struct Follower {
+    head: CommitId,
+    done: oneshot::Sender<()>,
+}
+
+/// Where the tools of an attempt say that they need a later head: whoever has the slot serves them.
+pub(super) type Followers = mpsc::Receiver<Follower>;
+
+/// Asks for a later head.
+pub(super) type Follow = mpsc::Sender<Follower>;
+
+/// Makes the grants of an attempt, and the way by which they get a later head.
+pub(super) fn grants(work: &Work<'_>) -> (Grants, Followers) {
+    let (follow, followers) = mpsc::channel(1);
+    (Grants::new(work, follow), followers)
+}
+
+/// Asks for `head`, and waits until the tree stands on it; false when nobody serves any more.
+pub(super) async fn ask(follow: &Follow, head: CommitId) -> bool {
+    let (done, served) = oneshot::channel();
+    follow.send(Follower { head, done }).await.is_ok() && served.await.is_ok()
+}
+
+impl Follower {
+    /// Moves the tree on, and says so.
+    pub(super) async fn serve(self, work: &Work<'_>, slot: &mut Slot) -> Result<(), BuilderError> {
+        go_on(work, slot, self.head).await?;
+        // A tool that was ended meanwhile needs it no more.
+        self.done.send(()).ok();
+        Ok(())
+    }
+}
+
+/// Moves tree and attempt on to `head`.
+pub(super) async fn go_on(
+    work: &Work<'_>,
+    slot: &mut Slot,
+    head: CommitId,
+) -> Result<(), BuilderError> {
+    slot.follow(&head, work.context.now()).await?;
+    work.stand_on(head);
+    Ok(())
+}
