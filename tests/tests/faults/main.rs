@@ -23,7 +23,6 @@ mod clocks;
 mod deaths;
 mod disks;
 mod events;
-mod leases;
 mod processes;
 mod seams;
 mod storage;
