@@ -11,6 +11,8 @@ use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
 use ropewalk_desk::advice::{Advice, Words};
 use ropewalk_desk::builds::SteerError;
+use ropewalk_desk::builds::landing::LandingError;
+use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::people::Forbidden;
 use ropewalk_desk::questions::RefusedAnswer;
@@ -317,6 +319,30 @@ advised_errors! {
 impl From<Forbidden> for CliError {
     fn from(error: Forbidden) -> Self {
         Self::advised("forbidden", error)
+    }
+}
+
+impl From<LandingError> for CliError {
+    fn from(error: LandingError) -> Self {
+        match error {
+            LandingError::Forbidden(error) => error.into(),
+            LandingError::Commit(error) => error.into(),
+            refused => Self::advised("landing", refused),
+        }
+    }
+}
+
+impl From<TaskError> for CliError {
+    fn from(error: TaskError) -> Self {
+        match error {
+            TaskError::Unknown { build, task } => {
+                Self::unknown("task", task, &format!("build show {build}"))
+            }
+            TaskError::Words => Self::advised("input", error),
+            TaskError::Read(error) => error.into(),
+            TaskError::Commit(error) => error.into(),
+            refused => Self::advised("task-state", refused),
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use ropewalk_orchestrator::questions::AnswerError;
 
 use crate::alerts::AcknowledgeError;
 use crate::builds::SteerError;
+use crate::builds::landing::LandingError;
+use crate::builds::tasks::TaskError;
 use crate::dead_letters::DeadLetterError;
 use crate::ideas::{AbandonError, ChatError};
 use crate::people::{Forbidden, Stranger};
@@ -179,7 +181,33 @@ impl Advice for SteerError {
         match self {
             Self::Forbidden(error) => error.next(),
             Self::Continued { next, .. } => Some(format!("build `{next}` goes on with its work")),
+            Self::Illegal(refused) => refused.instead.clone(),
             Self::Abandoned { .. } | Self::State { .. } | Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for TaskError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Unknown { build, .. } | Self::NoneOpen(build) => {
+                Some(format!("`ropewalk build show {build}` shows them"))
+            }
+            Self::State(refused) => refused.instead.clone(),
+            Self::Words | Self::Read(_) | Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for LandingError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Forbidden(error) => error.next(),
+            Self::Already { .. } => {
+                Some("`ropewalk build land BUILD --push REMOTE` sends it somewhere".to_owned())
+            }
+            Self::Unfinished { .. } => Some("only one that succeeded is landed".to_owned()),
+            Self::Commit(_) => None,
         }
     }
 }

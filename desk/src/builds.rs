@@ -1,8 +1,13 @@
-//! What people want of builds: that they pause, go on, or stop.
+//! What people want of builds: that they pause, go on or stop, how urgent they are, and what becomes of their tasks and
+//! branches.
+
+pub mod landing;
+pub mod tasks;
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
-use ropewalk_schemas::payload::BuildRequest;
+use ropewalk_schemas::illegal::{self, Illegal};
+use ropewalk_schemas::payload::{BuildPriority, BuildRequest};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, Payload, Priority, Slug, Subject};
 use ropewalk_store::{ChangeSet, CommitError};
@@ -52,6 +57,9 @@ pub enum SteerError {
         /// Why it makes no sense.
         why: &'static str,
     },
+    /// It has no use for a priority.
+    #[error("{}", .0.what())]
+    Illegal(#[from] Illegal),
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -77,7 +85,7 @@ impl Wish {
         match self {
             Self::Pause => build.pause_requested || build.state == BuildState::Paused,
             Self::Resume => build.state == BuildState::Running && !build.pause_requested,
-            Self::Stop => build.state == BuildState::Stopped,
+            Self::Stop => build.state == BuildState::Stopped && !build.gives_way(),
         }
     }
 
@@ -99,7 +107,9 @@ pub async fn steer(
     reason: Option<String>,
 ) -> Result<(), SteerError> {
     person.demand(Right::Stop)?;
-    if let Some(next) = build.continued_by {
+    // What still runs of a build that gives way can be stopped; the rest of it is another build's.
+    let still_runs = wish == Wish::Stop && build.gives_way();
+    if let Some(next) = build.continued_by.filter(|_| !still_runs) {
         return Err(SteerError::Continued {
             build: build.id,
             next,
@@ -111,7 +121,7 @@ pub async fn steer(
             idea: build.idea.clone(),
         });
     }
-    if let Some(why) = wish.refusal(build.state) {
+    if let Some(why) = wish.refusal(build.state).filter(|_| !still_runs) {
         return Err(SteerError::State {
             build: build.id,
             state: build.state,
@@ -126,6 +136,28 @@ pub async fn steer(
     let context = context.for_claim(build.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
     changes.emit(context.event(Subject::build(build.id), wish.payload(request)));
+    context.store.commit(changes).await?;
+    Ok(())
+}
+
+/// Records how urgent a build is to be; what it waits for is ruled on anew.
+pub async fn rank(
+    context: &Context,
+    build: &Build,
+    priority: Priority,
+    person: &Person,
+) -> Result<(), SteerError> {
+    illegal::rank(build)?;
+    let context = context.for_claim(build.correlation_id, Priority::URGENT);
+    let mut changes = ChangeSet::new();
+    changes.emit(context.event(
+        Subject::build(build.id),
+        Payload::BuildPriority(BuildPriority {
+            build_id: build.id,
+            priority,
+            requested_by: person.name.to_string(),
+        }),
+    ));
     context.store.commit(changes).await?;
     Ok(())
 }

@@ -21,6 +21,7 @@ pub mod glob_pattern;
 pub mod host_pattern;
 pub mod idea;
 pub mod ids;
+pub mod illegal;
 pub mod job_event;
 pub mod keyed_request;
 pub mod knowledge;

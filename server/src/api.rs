@@ -1,5 +1,6 @@
 //! Lists the resources, and what stands before them.
 
+pub(crate) mod build_tasks;
 pub(crate) mod builds;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
@@ -80,6 +81,10 @@ fn resources() -> OpenApiRouter<Shared> {
         .routes(routes!(builds::pause))
         .routes(routes!(builds::resume))
         .routes(routes!(builds::stop))
+        .routes(routes!(build_tasks::retry))
+        .routes(routes!(build_tasks::tell))
+        .routes(routes!(build_tasks::rank))
+        .routes(routes!(build_tasks::land))
         .routes(routes!(transcript::show))
         .routes(routes!(usage::list))
         .routes(routes!(questions::list))

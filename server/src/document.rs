@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::api::{builds, ideas, profile, questions, running, specifications};
+use crate::api::{build_tasks, builds, ideas, profile, questions, running, specifications};
 use crate::page::Page;
 use crate::problem;
 
@@ -100,7 +100,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 39] = [
+    let adds: [fn(&mut SchemaGenerator); 44] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -122,6 +122,11 @@ fn schemas() -> Value {
         add::<specifications::Asked>,
         add::<Page<BuildRow>>,
         add::<BuildView>,
+        add::<build_tasks::Retry>,
+        add::<build_tasks::Tell>,
+        add::<build_tasks::Told>,
+        add::<build_tasks::Rank>,
+        add::<build_tasks::Land>,
         add::<builds::Why>,
         add::<builds::Wished>,
         add::<Page<Passage>>,

@@ -12,6 +12,7 @@ mod frame;
 mod graph;
 mod idea;
 mod knowledge;
+mod letter;
 mod markdown;
 mod question;
 mod refusal;
@@ -59,8 +60,22 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
         .route("/builds/{id}/pause", post(build::pause))
         .route("/builds/{id}/resume", post(build::resume))
         .route("/builds/{id}/stop", post(build::stop))
+        .route("/builds/{id}/tell", post(build::tell))
+        .route("/builds/{id}/priority", post(build::rank))
+        .route("/builds/{id}/land", post(build::land))
         .route("/builds/{id}/tasks/{task}", get(task::show))
+        .route("/builds/{id}/tasks/{task}/retry", post(task::retry))
+        .route("/builds/{id}/tasks/{task}/tell", post(task::tell))
         .route("/running", get(running::show))
+        .route("/dead-letters/{position}/{subscriber}", get(letter::show))
+        .route(
+            "/dead-letters/{position}/{subscriber}/replay",
+            post(letter::replay),
+        )
+        .route(
+            "/dead-letters/{position}/{subscriber}/discard",
+            post(letter::discard),
+        )
         .route("/knowledge", get(knowledge::list))
         .route("/knowledge/{id}", get(knowledge::show))
         .route("/events", get(event::list))

@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Response};
 use ropewalk_desk::advice::{Advice, Words};
 use ropewalk_desk::alerts::AcknowledgeError;
 use ropewalk_desk::builds::SteerError;
+use ropewalk_desk::builds::landing::LandingError;
+use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::dead_letters::DeadLetterError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::people::Forbidden;
@@ -178,6 +180,30 @@ impl From<SteerError> for Problem {
             SteerError::Commit(error) => error.into(),
             SteerError::Forbidden(error) => error.into(),
             error => Self::of(StatusCode::CONFLICT, "build-state", &error),
+        }
+    }
+}
+
+impl From<TaskError> for Problem {
+    fn from(error: TaskError) -> Self {
+        match error {
+            TaskError::Read(error) => error.into(),
+            TaskError::Commit(error) => error.into(),
+            TaskError::Unknown { build, task } => {
+                Self::unknown("task", &task, &format!("/api/builds/{build}"))
+            }
+            TaskError::Words => Self::of(StatusCode::BAD_REQUEST, "input", &error),
+            error => Self::of(StatusCode::CONFLICT, "task-state", &error),
+        }
+    }
+}
+
+impl From<LandingError> for Problem {
+    fn from(error: LandingError) -> Self {
+        match error {
+            LandingError::Commit(error) => error.into(),
+            LandingError::Forbidden(error) => error.into(),
+            error => Self::of(StatusCode::CONFLICT, "landing", &error),
         }
     }
 }

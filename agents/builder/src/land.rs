@@ -12,7 +12,6 @@ use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
-use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, ReadError, Versioned};
 use ropewalk_workspace::{CleanPool, CommitMessage, Merge, Publication};
@@ -164,31 +163,6 @@ impl Lander {
             commit: landed.clone(),
             way: Way::Contained,
         })
-    }
-}
-
-/// Notes that a person wants a task of the build to resolve what stands against landing it; the build agent sees to it.
-pub async fn wish_to_resolve(context: &Context, build: BuildId, by: &str) -> Result<(), LandError> {
-    let known = context::build(&context.store, build).await?;
-    let known = known.ok_or(LandError::Unknown(build))?;
-    match (&known.merged, known.state) {
-        (Some(commit), _) => Err(LandError::Already {
-            build,
-            commit: commit.clone(),
-        }),
-        (None, BuildState::Succeeded) => {
-            let mut changes = ChangeSet::new();
-            changes.put(&Wish {
-                build,
-                what: BranchWish::Resolve,
-                by: by.to_owned(),
-                cause: context.cause(),
-                at: context.now(),
-            });
-            context.store.commit(changes).await?;
-            Ok(())
-        }
-        (None, state) => Err(LandError::Unfinished { build, state }),
     }
 }
 

@@ -14,23 +14,4 @@ pub mod effect;
 pub mod task;
 
 pub use effect::{Ask, Effect, Put};
-
-/// Says that a state has no use for an input.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{of} is {state}, so it cannot {wish}{}", advice(.instead.as_deref()))]
-pub struct Illegal {
-    /// The task or the build.
-    pub of: String,
-    /// The state it is in.
-    pub state: &'static str,
-    /// What was wanted of it.
-    pub wish: &'static str,
-    /// What can be done instead.
-    pub instead: Option<String>,
-}
-
-fn advice(advice: Option<&str>) -> String {
-    advice
-        .map(|advice| format!("; {advice}"))
-        .unwrap_or_default()
-}
+pub use ropewalk_schemas::illegal::Illegal;

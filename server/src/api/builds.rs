@@ -37,6 +37,16 @@ pub(crate) struct Wished {
     state: BuildState,
 }
 
+impl Wished {
+    /// Says that a wish about `build` was recorded.
+    pub(super) fn of(build: &Build) -> Self {
+        Self {
+            build: build.id,
+            state: build.state,
+        }
+    }
+}
+
 /// Which builds are wanted.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -137,11 +147,7 @@ async fn steer(
 ) -> Result<(StatusCode, Json<Wished>), Problem> {
     let build = found(shared, id).await?;
     builds::steer(&shared.context(), &build, wish, person, why.reason).await?;
-    let wished = Wished {
-        build: build.id,
-        state: build.state,
-    };
-    Ok((StatusCode::ACCEPTED, Json(wished)))
+    Ok((StatusCode::ACCEPTED, Json(Wished::of(&build))))
 }
 
 /// Finds the build that a path names.

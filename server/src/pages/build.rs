@@ -3,7 +3,8 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{self, BuildRow, BuildView};
 use ropewalk_desk::views::trace::Seen;
@@ -12,7 +13,8 @@ use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::{Build, StopCause};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::Price;
-use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{Priority, illegal};
 
 use super::form::Fields;
 use super::frame::{Frame, go, page};
@@ -39,6 +41,7 @@ struct Shown {
     complete: usize,
     quote: String,
     may_stop: Option<String>,
+    may_land: Option<String>,
 }
 
 impl Shown {
@@ -59,7 +62,23 @@ impl Shown {
             .collect()
     }
 
-    fn why_of(&self, task: &ropewalk_schemas::task::Task) -> String {
+    /// Returns whether somebody works on it who could hear something.
+    fn hears(&self) -> bool {
+        let open = |task: &Task| !matches!(task.state, TaskState::Complete | TaskState::Skipped);
+        !illegal::is_over_for_good(&self.view.build) && self.view.tasks.iter().any(open)
+    }
+
+    /// Returns whether it can be given a priority.
+    fn can_be_ranked(&self) -> bool {
+        self.view.build.completed_at.is_none() && illegal::rank(&self.view.build).is_ok()
+    }
+
+    /// Returns whether it can be landed.
+    fn can_land(&self) -> bool {
+        landing::admits(&self.view.build).is_ok()
+    }
+
+    fn why_of(&self, task: &Task) -> String {
         why::task(&self.view.build, self.view.outage.as_ref(), task)
     }
 }
@@ -119,6 +138,7 @@ pub(super) async fn show(
         why: why::build(&view.build, view.outage.as_ref()),
         quote: Price::told(view.build.quote.as_ref()),
         may_stop: frame.refusal(Right::Stop),
+        may_land: frame.refusal(Right::Land),
         frame,
         view,
     })
@@ -164,6 +184,57 @@ async fn steer(
     let build = found(shared, id).await?;
     let reason = fields.filled("reason");
     builds::steer(&shared.context(), &build, wish, person, reason).await?;
+    Ok(go(&format!("/builds/{id}")))
+}
+
+/// Says something to the models that work on a build.
+pub(super) async fn tell(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let build = found(&shared, &id).await?;
+    tasks::tell(
+        &shared.context(),
+        &build,
+        None,
+        &person,
+        fields.text("text"),
+    )
+    .await?;
+    Ok(go(&format!("/builds/{id}")))
+}
+
+/// Says how urgent a build is.
+pub(super) async fn rank(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let build = found(&shared, &id).await?;
+    let number = fields.text("priority").parse::<u8>().ok();
+    let priority = number.and_then(|number| Priority::new(number).ok());
+    let priority =
+        priority.ok_or_else(|| Problem::usage("a priority is a number from 1 (highest) to 10"))?;
+    builds::rank(&shared.context(), &build, priority, &person).await?;
+    Ok(go(&format!("/builds/{id}")))
+}
+
+/// Brings the branch of a build into the one that it began from.
+pub(super) async fn land(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let build = found(&shared, &id).await?;
+    let landing = match fields.text("how") {
+        "resolve" => Landing::Resolve,
+        _ => Landing::Land,
+    };
+    landing::land(&shared.context(), &build, landing, &person).await?;
     Ok(go(&format!("/builds/{id}")))
 }
 

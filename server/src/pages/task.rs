@@ -4,18 +4,21 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use ropewalk_desk::builds::tasks;
 use ropewalk_desk::views::task::{self, TaskView};
 use ropewalk_desk::views::why;
-use ropewalk_schemas::TaskId;
 use ropewalk_schemas::attempt::{Attempt, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{TaskId, illegal};
 use ropewalk_store::task_key;
 
-use super::frame::{Frame, page};
+use super::form::Fields;
+use super::frame::{Frame, go, page};
 use super::{build, shown};
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::take::Asker;
 
 #[derive(Template)]
 #[template(path = "task.html")]
@@ -27,6 +30,17 @@ struct Shown {
 }
 
 impl Shown {
+    /// Returns whether another round of tries can be asked for.
+    fn can_retry(&self) -> bool {
+        let again = illegal::retry(&self.view.task);
+        again.is_ok() && illegal::run_again(&self.build, "be resumed").is_ok()
+    }
+
+    /// Returns whether something can be said to whoever works on it.
+    fn hears(&self) -> bool {
+        illegal::advise(&self.view.task).is_ok() && !illegal::is_over_for_good(&self.build)
+    }
+
     /// Returns what the gate saw of one attempt.
     fn seen(&self, attempt: &Attempt) -> Vec<&Evidence> {
         let evidence = self.view.evidence.iter();
@@ -42,16 +56,11 @@ pub(super) async fn show(
     Path((id, task)): Path<(String, String)>,
     frame: Frame,
 ) -> Result<Response, Problem> {
-    let unknown = || {
-        let task = shown::short(&task, 80);
-        let text = format!("no task of this build is called `{task}`; its page shows them");
-        Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
-    };
     let build = build::found(&shared, &id).await?;
-    let name = TaskId::parse(&task).map_err(|_| unknown())?;
+    let name = TaskId::parse(&task).map_err(|_| unknown(&task))?;
     let store = &shared.services.store;
     let found = store.get::<Task>(&task_key(build.id, &name)).await?;
-    let found = found.ok_or_else(unknown)?.into_inner();
+    let found = found.ok_or_else(|| unknown(&task))?.into_inner();
     // What a provider that is away means for it stands on the page of its build.
     let why = why::task(&build, None, &found);
     let view = task::show(store, found).await?;
@@ -61,6 +70,42 @@ pub(super) async fn show(
         view,
         why,
     })
+}
+
+/// Asks for another round of tries of a task.
+pub(super) async fn retry(
+    State(shared): State<Shared>,
+    Path((id, task)): Path<(String, String)>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let build = build::found(&shared, &id).await?;
+    let name = TaskId::parse(&task).map_err(|_| unknown(&task))?;
+    let guidance = fields.filled("guidance");
+    tasks::retry(&shared.context(), &build, &name, &person, guidance).await?;
+    Ok(go(&format!("/builds/{id}/tasks/{task}")))
+}
+
+/// Says something to the model that works on a task.
+pub(super) async fn tell(
+    State(shared): State<Shared>,
+    Path((id, task)): Path<(String, String)>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    let build = build::found(&shared, &id).await?;
+    let (context, text) = (shared.context(), fields.text("text"));
+    tasks::tell(&context, &build, Some(&task), &person, text).await?;
+    Ok(go(&format!("/builds/{id}/tasks/{task}")))
+}
+
+fn unknown(task: &str) -> Problem {
+    let message = format!(
+        "no task of this build is called `{}`",
+        shown::short(task, 80)
+    );
+    let words = (message, "the page of the build shows them");
+    Problem::new(StatusCode::NOT_FOUND, "unknown-id", words)
 }
 
 /// Returns the name of a class of failures, as it is written everywhere.

@@ -17,9 +17,10 @@ use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
+use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::{
-    BuildId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Slug, SpecId,
-    Subject, UserSlug,
+    BuildId, ComponentName, ContentHash, Event, Payload, Priority, QuestionId, RepoPath, Slug,
+    SpecId, Subject, TaskId, UserSlug,
 };
 use ropewalk_server::{Address, Door, Options, Server};
 use ropewalk_store::{ChangeSet, EventFilter, Location, Query, Store, Versioned};
@@ -214,16 +215,37 @@ impl House {
         build.id
     }
 
-    /// Ends a build.
-    pub(crate) async fn end(&self, build: BuildId) {
+    /// Stores a task of a build, as it stands.
+    pub(crate) async fn task(&self, build: BuildId, id: &str, state: TaskState) {
+        let file = RepoPath::parse("src/walks.rs").unwrap();
+        let check = Validation::passes("true");
+        let id = TaskId::parse(id).unwrap();
+        let block = TaskBlock::new(id, "api", Action::Create, file, check);
+        let task = Task {
+            state,
+            ..Task::planned(build, 1, block)
+        };
+        let mut changes = ChangeSet::new();
+        changes.put(&task);
+        self.services.store.commit(changes).await.unwrap();
+    }
+
+    /// Changes a build.
+    pub(crate) async fn change(&self, build: BuildId, change: impl FnOnce(&mut Build)) {
         let store = &self.services.store;
         let found = store.get::<Build>(&build.to_string()).await.unwrap();
         let found = found.unwrap();
         let mut after = found.record.clone();
-        after.state = BuildState::Stopped;
+        change(&mut after);
         let mut changes = ChangeSet::new();
         changes.update(&found, &after);
         store.commit(changes).await.unwrap();
+    }
+
+    /// Ends a build.
+    pub(crate) async fn end(&self, build: BuildId) {
+        self.change(build, |build| build.state = BuildState::Stopped)
+            .await;
     }
 
     /// Begins an idea as another process does, of whose commits nobody tells.

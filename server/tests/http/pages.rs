@@ -1,8 +1,13 @@
 //! What a browser is shown and sends: pages that need no script, forms that prove themselves, refusals in words.
 
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_store::DeliveryState;
 use serde_json::json;
 
 use crate::house::{ADA, Answer, BOB, House, answered};
+use crate::troubles::{dead_letter, die, state};
 
 /// What browsers ask for.
 const HTML: &str = "text/html,application/xhtml+xml";
@@ -292,5 +297,91 @@ async fn a_build_is_steered_by_the_buttons_that_make_sense() {
         ),
         (false, true, false)
     );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_is_decided_about_on_its_page() {
+    let house = House::new().await;
+    let key = dead_letter(&house).await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let running = browser.read("/running").await.text;
+    let path = format!("/dead-letters/{key}");
+    assert!(running.contains(&format!("href=\"{path}\"")), "{running}");
+    let page = browser.read(&path).await;
+    assert!(page.text.contains("no such file"), "{}", page.text);
+    let replay = format!("{path}/replay");
+    let replayed = browser.send(&replay, &[], Some(&proof)).await;
+    assert_eq!(replayed.status, 303, "{}", replayed.text);
+    assert_eq!(state(&house).await, DeliveryState::Open);
+    assert_eq!(browser.read(&path).await.status, 404);
+    die(&house).await;
+    let discard = format!("{path}/discard");
+    let given_up = browser.send(&discard, &[], Some(&proof)).await;
+    assert_eq!(given_up.status, 303, "{}", given_up.text);
+    assert_eq!(state(&house).await, DeliveryState::Discarded);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Failed).await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let path = format!("/builds/{build}");
+    let task = format!("{path}/tasks/T-1");
+    let offers = async |page: &str, form: &str| {
+        let page = browser.read(page).await;
+        assert_eq!(page.status, 200, "{}", page.text);
+        page.text.contains(&format!("action=\"{form}\""))
+    };
+    let (tell, rank, land) = (
+        format!("{path}/tell"),
+        format!("{path}/priority"),
+        format!("{path}/land"),
+    );
+    let (retry, advise) = (format!("{task}/retry"), format!("{task}/tell"));
+    for (page, form, expected) in [
+        (&path, &tell, true),
+        (&path, &rank, true),
+        (&path, &land, false),
+        (&task, &retry, true),
+        (&task, &advise, true),
+    ] {
+        assert_eq!(offers(page, form).await, expected, "{form}");
+    }
+    for (form, fields) in [
+        (&retry, [("guidance", "in one file")]),
+        (&advise, [("text", "mind the tests")]),
+        (&tell, [("text", "mind the docs")]),
+        (&rank, [("priority", "3")]),
+    ] {
+        let sent = browser.send(form, &fields, Some(&proof)).await;
+        assert_eq!(sent.status, 303, "{form}: {}", sent.text);
+    }
+    let wrong = browser.send(&rank, &[("priority", "0")], Some(&proof));
+    assert_eq!(wrong.await.status, 400);
+    assert_eq!(house.events("task.retry").await.len(), 1);
+    assert_eq!(house.events("build.tell").await.len(), 2);
+    assert_eq!(house.events("build.priority").await.len(), 1);
+    house.task(build, "T-1", TaskState::Complete).await;
+    house
+        .change(build, |build| build.state = BuildState::Succeeded)
+        .await;
+    for (page, form, expected) in [
+        (&path, &tell, false),
+        (&path, &land, true),
+        (&task, &retry, false),
+        (&task, &advise, false),
+    ] {
+        assert_eq!(offers(page, form).await, expected, "{form}");
+    }
+    let landed = browser.send(&land, &[("how", "land")], Some(&proof)).await;
+    assert_eq!(landed.status, 303, "{}", landed.text);
+    let wish = house.services.store.get::<Wish>(&build.to_string()).await;
+    assert_eq!(wish.unwrap().unwrap().what, BranchWish::Merge);
     house.stop().await;
 }

@@ -1,6 +1,9 @@
 //! What the terminal shows and does, requests show and do.
 
 use ropewalk_schemas::ContentHash;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::wish::{BranchWish, Wish};
 use serde_json::{Value, json};
 
 use crate::house::{ADA, BOB, House, answered};
@@ -178,6 +181,120 @@ async fn a_build_is_steered_by_who_may_where_it_makes_sense() {
         Some(true)
     );
     assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Failed).await;
+    house.task(build, "T-2", TaskState::Complete).await;
+    let path = format!("/api/builds/{build}");
+    let retry = |task: &str| format!("{path}/tasks/{task}/retry");
+    let body = json!({ "guidance": "in one file" });
+    let tried = answered(
+        house
+            .ask("POST", &retry("T-1"), ADA)
+            .header("Idempotency-Key", "1")
+            .json(&body),
+    )
+    .await;
+    assert_eq!(tried.status, 202, "{}", tried.text);
+    let again = answered(
+        house
+            .ask("POST", &retry("T-1"), ADA)
+            .header("Idempotency-Key", "1")
+            .json(&body),
+    )
+    .await;
+    assert_eq!((again.status, &again.body), (202, &tried.body));
+    let retries = house.events("task.retry").await;
+    assert_eq!(retries.len(), 1, "a repeated request is done once");
+    assert_eq!(
+        (
+            &retries[0]["data"]["requested_by"],
+            &retries[0]["data"]["guidance"]
+        ),
+        (&json!("ada"), &json!("in one file"))
+    );
+    let told = house
+        .send(
+            &format!("{path}/tell"),
+            &json!({ "text": "mind the tests" }),
+        )
+        .await;
+    assert_eq!((told.status, &told.body["tasks"]), (202, &json!(["T-1"])));
+    let words = house.events("build.tell").await;
+    assert_eq!(words[0]["data"]["text"], "mind the tests");
+    let ranked = house
+        .send(&format!("{path}/priority"), &json!({ "priority": 2 }))
+        .await;
+    assert_eq!(ranked.status, 202, "{}", ranked.text);
+    assert_eq!(house.events("build.priority").await.len(), 1);
+    let before = house.rows().await;
+    let tell = format!("{path}/tell");
+    for (place, body, status, code) in [
+        (retry("T-2"), json!({}), 409, "task-state"),
+        (retry("T-9"), json!({}), 404, "unknown-id"),
+        (retry("../T"), json!({}), 404, "unknown-path"),
+        (tell.clone(), json!({ "text": " " }), 400, "input"),
+        (
+            tell.clone(),
+            json!({ "text": "a", "task": "T-2" }),
+            409,
+            "task-state",
+        ),
+        (
+            tell,
+            json!({ "text": "a", "task": "T-9" }),
+            404,
+            "unknown-id",
+        ),
+        (
+            format!("{path}/priority"),
+            json!({ "priority": 11 }),
+            400,
+            "usage",
+        ),
+        (format!("{path}/land"), json!({}), 409, "landing"),
+    ] {
+        let refused = house.send(&place, &body).await;
+        assert_eq!(
+            (refused.status, refused.body["code"].as_str()),
+            (status, Some(code)),
+            "{place} {body}: {}",
+            refused.text
+        );
+    }
+    assert_eq!(house.rows().await, before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_succeeded_is_landed_on_the_word_of_who_may() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house
+        .change(build, |build| build.state = BuildState::Succeeded)
+        .await;
+    let land = format!("/api/builds/{build}/land");
+    let wished = async || {
+        let store = &house.services.store;
+        let wish = store.get::<Wish>(&build.to_string()).await.unwrap();
+        wish.map(|wish| (wish.what, wish.by.clone()))
+    };
+    let bob = answered(house.ask("POST", &land, BOB).json(&json!({}))).await;
+    assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
+    assert_eq!(wished().await, None);
+    for (body, what) in [
+        (json!({ "resolve": true }), BranchWish::Resolve),
+        (json!({}), BranchWish::Merge),
+    ] {
+        let ada = house.send(&land, &body).await;
+        assert_eq!(ada.status, 202, "{}", ada.text);
+        assert_eq!(wished().await, Some((what, "ada".to_owned())));
+    }
     house.stop().await;
 }
 

@@ -50,8 +50,8 @@ async fn who_saw_an_alert_first_is_kept_and_the_second_hears_so() {
     house.stop().await;
 }
 
-/// Lets `waits` fail on the first event for good, and returns the path of its dead letter.
-async fn dead_letter(house: &House) -> String {
+/// Lets `waits` fail on the first event for good, and names its dead letter.
+pub(crate) async fn dead_letter(house: &House) -> String {
     let store = &house.services.store;
     let subscriber = ComponentName::parse("waits").unwrap();
     let subscription = Subscription::new(subscriber, ["ideation.message"]);
@@ -60,16 +60,22 @@ async fn dead_letter(house: &House) -> String {
         .send("/api/ideation/sessions", &json!({ "text": "Walks" }))
         .await;
     assert_eq!(begun.status, 201, "{}", begun.text);
+    die(house).await
+}
+
+/// Lets the delivery fail for good, and names it.
+pub(crate) async fn die(house: &House) -> String {
+    let store = &house.services.store;
     let open = store.deliveries(&DeliveryFilter::default()).await.unwrap();
     let key = open[0].key.clone();
     let mut changes = ChangeSet::new();
     let error = "no such file".to_owned();
     changes.close(&key, Outcome::Dead { error });
     store.commit(changes).await.unwrap();
-    format!("/api/dead-letters/{key}")
+    key.to_string()
 }
 
-async fn state(house: &House) -> DeliveryState {
+pub(crate) async fn state(house: &House) -> DeliveryState {
     let store = &house.services.store;
     let rows = store.deliveries(&DeliveryFilter::default()).await.unwrap();
     rows[0].state
@@ -78,7 +84,7 @@ async fn state(house: &House) -> DeliveryState {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_is_shown_handled_again_and_given_up() {
     let house = House::new().await;
-    let path = dead_letter(&house).await;
+    let path = format!("/api/dead-letters/{}", dead_letter(&house).await);
     let listed = house.read("/api/dead-letters").await;
     assert_eq!(
         (&listed["items"][0]["state"], &listed["items"][0]["error"]),
@@ -101,7 +107,7 @@ async fn a_dead_letter_is_shown_handled_again_and_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_that_is_given_up_is_listed_no_more() {
     let house = House::new().await;
-    let path = dead_letter(&house).await;
+    let path = format!("/api/dead-letters/{}", dead_letter(&house).await);
     let given_up = answered(house.ask("POST", &format!("{path}/discard"), ADA)).await;
     assert_eq!(given_up.status, 204, "{}", given_up.text);
     assert_eq!(state(&house).await, DeliveryState::Discarded);

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use ropewalk_builder::Shape;
-use ropewalk_builder::land::{self, LandRequest, Landed, Way};
+use ropewalk_builder::land::{LandRequest, Landed, Way};
+use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
@@ -62,7 +63,7 @@ impl Land {
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);
         if self.resolve {
-            land::wish_to_resolve(&context, build.id, person.name.as_str()).await?;
+            landing::land(&context, &build, Landing::Resolve, person).await?;
             desk.poke()?;
             let resolving = Resolving {
                 build: build.id,

@@ -1,11 +1,9 @@
 //! Verb `build priority`: says how urgent a build is; what it waits for is ruled on anew.
 
 use clap::Args;
-use ropewalk_builder::machine::build::{self, Input};
+use ropewalk_desk::builds;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::payload::BuildPriority;
-use ropewalk_schemas::{BuildId, Payload, Priority, Subject};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::{BuildId, Priority};
 use serde::Serialize;
 
 use crate::app::App;
@@ -33,25 +31,7 @@ impl SetPriority {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let build = self.id.find::<Build>(&desk, "build", "build list").await?;
-        let context = desk
-            .context()
-            .for_claim(build.correlation_id, Priority::URGENT);
-        // The build agent decides the same when it takes the wish; here a refusal reaches who asks.
-        let rank = Input::Rank {
-            priority: self.priority,
-        };
-        build::apply(&build, rank, context.now())
-            .map_err(|refused| CliError::refused("build-state", refused.to_string()))?;
-        let mut changes = ChangeSet::new();
-        changes.emit(context.event(
-            Subject::build(build.id),
-            Payload::BuildPriority(BuildPriority {
-                build_id: build.id,
-                priority: self.priority,
-                requested_by: desk.person()?.name.to_string(),
-            }),
-        ));
-        desk.store.commit(changes).await?;
+        builds::rank(&desk.context(), &build, self.priority, desk.person()?).await?;
         desk.poke_or_say(&app.output)?;
         let done = Done {
             build: build.id,

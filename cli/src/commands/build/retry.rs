@@ -1,12 +1,9 @@
 //! Verb `build retry`: tries a task again; a build that has ended without it runs again.
 
 use clap::Args;
-use ropewalk_builder::machine::{self, task::Input};
+use ropewalk_desk::builds::tasks;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::payload::TaskRetry;
-use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
-use ropewalk_store::{ChangeSet, task_key};
+use ropewalk_schemas::{BuildId, TaskId};
 use serde::Serialize;
 
 use crate::app::App;
@@ -37,36 +34,12 @@ impl Retry {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let build = self.id.find::<Build>(&desk, "build", "build list").await?;
-        let key = task_key(build.id, &self.task);
-        let task = desk.store.get::<Task>(&key).await?;
-        let list = format!("build show {}", build.id);
-        let task = task.ok_or_else(|| CliError::unknown("task", &self.task, &list))?;
-        let context = desk
-            .context()
-            .for_claim(build.correlation_id, Priority::URGENT);
-        // The build agent decides the same when it takes the wish; here a refusal reaches who asks.
-        let retry = Input::Retry {
-            guidance: self.guidance.clone(),
-        };
-        let revive = machine::build::Input::Revive { express: true };
-        machine::task::apply(&task, retry, context.now())
-            .and_then(|_| machine::build::apply(&build, revive, context.now()))
-            .map_err(|refused| CliError::refused("task-state", refused.to_string()))?;
-        let mut changes = ChangeSet::new();
-        changes.emit(context.event(
-            Subject::task(build.id, &task.id),
-            Payload::TaskRetry(TaskRetry {
-                build_id: build.id,
-                task_id: task.id.clone(),
-                requested_by: desk.person()?.name.to_string(),
-                guidance: self.guidance,
-            }),
-        ));
-        desk.store.commit(changes).await?;
+        let (context, person) = (desk.context(), desk.person()?);
+        tasks::retry(&context, &build, &self.task, person, self.guidance).await?;
         desk.poke_or_say(&app.output)?;
         let done = Done {
             build: build.id,
-            task: task.id.clone(),
+            task: self.task,
             recorded: true,
         };
         app.output.show(&done, |done| {

@@ -1,20 +1,16 @@
 //! Verb `build tell`: says something to the models that work on a build; each hears it with its next turn.
 
 use clap::Args;
-use ropewalk_builder::machine::task::{self, Input};
+use ropewalk_desk::builds::tasks;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::payload::BuildTell;
-use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
-use ropewalk_store::{ChangeSet, Query, Versioned};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::Versioned;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdText;
-
-/// The most bytes of what is said at once.
-const MOST: usize = 8 * 1024;
 
 /// The build, perhaps one task of it, and the words.
 #[derive(Debug, Args)]
@@ -38,51 +34,10 @@ impl Tell {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let build = self.id.find::<Build>(&desk, "build", "build list").await?;
-        let of_build = Query::new()
-            .equal("build", build.id.to_string())
-            .order_by("number");
-        let tasks = desk.store.list::<Task>(of_build).await?;
-        let (named, text) = parted(&self.words, &tasks);
-        if text.trim().is_empty() || text.len() > MOST {
-            let said = format!(
-                "say something of at most {MOST} bytes, after the build and perhaps a task"
-            );
-            return Err(CliError::refused("input", said));
-        }
-        let context = desk
-            .context()
-            .for_claim(build.correlation_id, Priority::URGENT);
-        let hears = |task: &&Versioned<Task>| match named {
-            Some(named) => task.id.as_str() == named,
-            None => !matches!(task.state, TaskState::Complete | TaskState::Skipped),
-        };
-        let hearing: Vec<&Versioned<Task>> = tasks.iter().filter(hears).collect();
-        if hearing.is_empty() {
-            let said = (
-                format!("no task of build {} is open", build.id),
-                format!("`ropewalk build show {}` shows them", build.id),
-            );
-            return Err(CliError::refused("task-state", said));
-        }
-        for row in &hearing {
-            // The build agent decides the same when it takes the wish; here a refusal reaches who speaks.
-            task::apply(row, Input::Advise(text.clone()), context.now())
-                .map_err(|refused| CliError::refused("task-state", refused.to_string()))?;
-        }
-        let tasks: Vec<TaskId> = hearing.iter().map(|row| row.id.clone()).collect();
-        let mut changes = ChangeSet::new();
-        for task in &tasks {
-            changes.emit(context.event(
-                Subject::task(build.id, task),
-                Payload::BuildTell(BuildTell {
-                    build_id: build.id,
-                    task_id: task.clone(),
-                    said_by: desk.person()?.name.to_string(),
-                    text: text.clone(),
-                }),
-            ));
-        }
-        desk.store.commit(changes).await?;
+        let known = tasks::of_build(&desk.store, build.id).await?;
+        let (named, text) = parted(&self.words, &known);
+        let (context, person) = (desk.context(), desk.person()?);
+        let tasks = tasks::tell(&context, &build, named, person, &text).await?;
         desk.poke_or_say(&app.output)?;
         let done = Done {
             build: build.id,

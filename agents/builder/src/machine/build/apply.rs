@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::build::{Build, PauseReason, StopCause};
+use ropewalk_schemas::illegal;
 use ropewalk_schemas::wait::Resource;
 
 use super::{Input, State};
@@ -59,16 +60,7 @@ impl Transition {
     }
 
     fn refuse(&self, input: &Input) -> Arm {
-        self.illegal(input.wish(), None)
-    }
-
-    fn illegal(&self, wish: &'static str, instead: Option<String>) -> Arm {
-        Err(Illegal {
-            of: format!("build `{}`", self.build.id),
-            state: self.from.written().as_str(),
-            wish,
-            instead,
-        })
+        Err(Illegal::of_build(&self.build, input.wish(), None))
     }
 
     fn tell(&mut self, told: &str) {
@@ -95,8 +87,13 @@ impl Transition {
                 self.build.pause_requested = false;
                 self.build.question = None;
             }
-            (_, Input::Rank { priority }) if !self.is_over_for_good() => {
+            (_, Input::Rank { priority }) => {
+                illegal::rank(&self.build)?;
                 self.build.priority = priority;
+            }
+            // What still runs of it ends now; the revision begins on what landed.
+            (_, Input::Stop { why, told }) if self.build.gives_way() => {
+                self.go(State::Stopped { why, at: None }, Some(told));
             }
             (State::Stopped { why, at: None }, Input::Conclude) => {
                 let (why, at, reason) = (*why, Some(at), self.build.reason.take());
@@ -127,21 +124,9 @@ impl Transition {
         Ok(())
     }
 
-    /// Returns whether nothing that a person wishes makes it move again.
-    fn is_over_for_good(&self) -> bool {
-        let abandoned = matches!(
-            self.from,
-            State::Stopped {
-                why: StopCause::Abandoned,
-                ..
-            }
-        );
-        abandoned || self.build.merged.is_some() || self.build.continued_by.is_some()
-    }
-
     /// Ends it for good; what had ended before ends no second time.
     fn abandon(&mut self, told: String) -> Arm {
-        if self.is_over_for_good() && !self.build.gives_way() {
+        if illegal::is_over_for_good(&self.build) && !self.build.gives_way() {
             return self.refuse(&Input::Abandon { told });
         }
         let at = self.build.completed_at;
@@ -201,32 +186,14 @@ impl Transition {
             self.from,
             State::Stopped { .. } | State::Failed { .. } | State::Succeeded { .. }
         );
-        // Its branch belongs to the build that goes on from it.
-        if let Some(next) = self.build.continued_by {
-            let instead = format!("build `{next}` goes on with its work");
-            return self.illegal(input.wish(), Some(instead));
+        if matches!(input, Input::Revive { .. }) {
+            illegal::run_again(&self.build, input.wish())?;
+        } else {
+            illegal::revive(&self.build, input.wish())?;
         }
         match (&self.from, input) {
-            (
-                State::Stopped {
-                    why: StopCause::Abandoned,
-                    ..
-                },
-                input,
-            ) => {
-                let instead = format!("the idea `{}` was abandoned", self.build.idea);
-                return self.illegal(input.wish(), Some(instead));
-            }
             (State::Stopped { why, .. }, Input::Revive { express })
                 if !express && *why == StopCause::Person => {}
-            (State::Succeeded { .. }, input @ Input::Revive { .. })
-                if self.build.merged.is_some() =>
-            {
-                let spec = self.build.spec;
-                let instead =
-                    format!("it is landed: ask for a revision with `ropewalk spec revise {spec}`");
-                return self.illegal(input.wish(), Some(instead));
-            }
             // What is tried again was not checked with the rest.
             (State::Verifying, Input::Revive { .. }) => self.go(State::Running, None),
             (State::Failed { .. }, Input::AcceptRisk { check, by, left }) => {

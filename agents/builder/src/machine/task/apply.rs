@@ -129,12 +129,7 @@ impl Transition {
     }
 
     fn illegal(&self, wish: &'static str, instead: Option<String>) -> Illegal {
-        Illegal {
-            of: format!("task `{}`", self.task.id),
-            state: self.from.written().as_str(),
-            wish,
-            instead,
-        }
+        Illegal::of_task(&self.task, wish, instead)
     }
 
     /// A task behind a failed one is blocked and revives by itself; one behind a task that was left out is left out too,

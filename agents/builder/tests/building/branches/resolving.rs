@@ -1,9 +1,15 @@
 //! A task of the build resolves what stands against landing it.
 
+use std::collections::BTreeSet;
+
 use ropewalk_builder::Shape;
-use ropewalk_builder::land::{LandError, LandRequest, wish_to_resolve};
+use ropewalk_builder::land::LandRequest;
+use ropewalk_desk::builds::landing::{self, Landing, LandingError};
+use ropewalk_desk::people::Person;
+use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::json;
 
@@ -132,14 +138,23 @@ async fn a_verb_that_meets_a_conflict_offers_the_same() {
     let refused = lander.land(&open.context, &request).await.unwrap_err();
     let offer = format!("`ropewalk build land {} --resolve`", build.id);
     assert!(refused.to_string().contains(&offer), "{refused}");
-    wish_to_resolve(&open.context, build.id, "ada")
+    let ada = Person {
+        name: UserSlug::parse("ada").unwrap(),
+        roles: BTreeSet::new(),
+        rights: BTreeSet::from([Right::Land]),
+    };
+    landing::land(&open.context, &build, Landing::Resolve, &ada)
         .await
         .unwrap();
     let (build, _) = resolved(&open, &build, TaskState::Complete).await;
     lander.land(&open.context, &request).await.unwrap();
     assert_eq!(open.git(&["show", "main:a.txt"]), "good\nmine");
-    let late = wish_to_resolve(&open.context, build.id, "ada").await;
-    assert!(matches!(late, Err(LandError::Already { .. })), "{late:?}");
+    let build = open.build(build.spec).await.unwrap();
+    let late = landing::land(&open.context, &build, Landing::Resolve, &ada).await;
+    assert!(
+        matches!(late, Err(LandingError::Already { .. })),
+        "{late:?}"
+    );
     open.close().await;
 }
 

@@ -1,13 +1,16 @@
 //! A revision that is approved while an earlier one is built.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use ropewalk_schemas::SpecId;
+use ropewalk_desk::builds::{self, SteerError, Wish};
+use ropewalk_desk::people::Person;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::payload::IdeaAbandoned;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{Payload, Subject};
+use ropewalk_schemas::{Payload, SpecId, Subject, UserSlug};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
@@ -175,6 +178,43 @@ async fn what_goes_on_for_a_revision_ends_when_its_idea_is_given_up() {
         let tasks = open.tasks(ended.id).await;
         assert!(tasks.iter().all(|task| task.commit.is_none()));
     }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_on_for_a_revision_is_stopped_with_its_work_kept_and_the_revision_begins() {
+    let place = tempfile::tempdir().unwrap();
+    let (begun, never) = (place.path().join("begun"), place.path().join("never"));
+    let rules = [
+        steps("T-1", &[append_and_meet("first", "a.txt", &begun, &never)]),
+        writes("T-2", "b.txt", "changed\n", None),
+    ];
+    let house = House::new(&rules.concat()).with(|options| options.loops = 1);
+    let open = house.open().await;
+    let spec = open.approve(plan("second")).await;
+    exists(&begun).await;
+    amend_as(&open, spec, 2, plan("changed")).await;
+    let first = of_revision(&open, spec, 1, Build::gives_way).await;
+    let ada = Person {
+        name: UserSlug::parse("ada").unwrap(),
+        roles: BTreeSet::new(),
+        rights: BTreeSet::from([Right::Stop]),
+    };
+    builds::steer(&open.context, &first, Wish::Stop, &ada, None)
+        .await
+        .unwrap();
+    let ended = of_revision(&open, spec, 1, |build| build.completed_at.is_some()).await;
+    assert_eq!(ended.stop, Some(StopCause::Person));
+    assert!(ended.continued_by.is_some());
+    let kept = &open.attempts(first.id, "T-1").await[0];
+    assert!(kept.preserve_ref.is_some(), "its work is kept");
+    // Nothing of the first runs any more, so the revision does what that had begun.
+    std::fs::write(&never, "").unwrap();
+    let second = of_revision(&open, spec, 2, |build| build.completed_at.is_some()).await;
+    assert_eq!(second.state, BuildState::Succeeded, "{:?}", second.reason);
+    assert_eq!(open.attempts(second.id, "T-1").await.len(), 1);
+    let again = builds::steer(&open.context, &ended, Wish::Stop, &ada, None).await;
+    assert!(matches!(again, Err(SteerError::Continued { .. })));
     open.close().await;
 }
 

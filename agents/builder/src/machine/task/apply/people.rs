@@ -1,8 +1,8 @@
 //! What people, PM and earlier builds say about a task.
 
-use ropewalk_schemas::QuestionId;
+use ropewalk_schemas::{QuestionId, illegal};
 
-use super::{Arm, Blocker, On, State, Transition};
+use super::{Arm, On, State, Transition};
 use crate::machine::Effect;
 use crate::machine::task::Input;
 
@@ -71,12 +71,14 @@ impl Transition {
                 },
                 Input::Leave { told },
             ) => self.go(State::Failed { question: None }, Some(told)),
-            (State::Running { .. } | State::Complete { .. }, input @ Input::Assign(_))
-            | (State::Complete { .. } | State::Skipped { .. }, input @ Input::Advise(_)) => {
+            (State::Running { .. } | State::Complete { .. }, input @ Input::Assign(_)) => {
                 return self.refuse(&input);
             }
             (_, Input::Assign(to)) => self.task.assigned_to = Some(to),
-            (_, Input::Advise(advice)) => self.advise(&advice),
+            (_, Input::Advise(advice)) => {
+                illegal::advise(&self.task)?;
+                self.advise(&advice);
+            }
             (_, Input::Ask(asked)) => return self.asked(asked),
             (_, input) => return self.refuse(&input),
         }
@@ -119,24 +121,8 @@ impl Transition {
     /// Begins another round: fresh tries, with what failed before and the advice in its prompt. A task that needs others
     /// still waits for them.
     fn retry(&mut self, guidance: Option<String>) -> Arm {
-        let wish = "be tried again";
+        illegal::retry(&self.task)?;
         match self.from.clone() {
-            State::Complete { .. } => return Err(self.illegal(wish, None)),
-            // It would be left out again at once.
-            State::Skipped { with } if !with.is_empty() => {
-                let first = with.last().map(|task| {
-                    format!("it was left out with `{task}`, which it needs: try that one again")
-                });
-                return Err(self.illegal(wish, first));
-            }
-            State::Blocked {
-                by: Blocker::Failed(chain),
-            } => {
-                let first = chain
-                    .last()
-                    .map(|task| format!("it needs `{task}`, which failed: try that one again"));
-                return Err(self.illegal(wish, first));
-            }
             State::Pending => {}
             State::Running { attempt, .. } => {
                 self.ready("ready again: tried again on request");

@@ -1,0 +1,85 @@
+//! That the branch of a finished build is brought into the one that it began from: noted here, done by the build agent.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_schemas::{BuildId, CommitId};
+use ropewalk_store::{ChangeSet, CommitError};
+
+use crate::people::{Forbidden, Person};
+
+/// Says why a build is not landed on a wish.
+#[derive(Debug, thiserror::Error)]
+pub enum LandingError {
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// It was landed before.
+    #[error("build `{build}` was landed already, as `{commit}`")]
+    Already {
+        /// The build.
+        build: BuildId,
+        /// The head that had it.
+        commit: CommitId,
+    },
+    /// The build has not reached its goal.
+    #[error("build `{build}` is {state}")]
+    Unfinished {
+        /// The build.
+        build: BuildId,
+        /// Its state.
+        state: BuildState,
+    },
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// What a person wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landing {
+    /// It is landed, as the configuration shapes it; what stands against that is asked about.
+    Land,
+    /// A task of the build resolves the conflicts with the branch that it began from, and then it is asked again.
+    Resolve,
+}
+
+/// Returns whether `build` can be landed.
+pub fn admits(build: &Build) -> Result<(), LandingError> {
+    match (&build.merged, build.state) {
+        (Some(commit), _) => Err(LandingError::Already {
+            build: build.id,
+            commit: commit.clone(),
+        }),
+        (None, BuildState::Succeeded) => Ok(()),
+        (None, state) => Err(LandingError::Unfinished {
+            build: build.id,
+            state,
+        }),
+    }
+}
+
+/// Notes what `person` wants; `build.merged` or a question follows. Whoever builds has to be woken.
+pub async fn land(
+    context: &Context,
+    build: &Build,
+    landing: Landing,
+    person: &Person,
+) -> Result<(), LandingError> {
+    person.demand(Right::Land)?;
+    admits(build)?;
+    let mut changes = ChangeSet::new();
+    changes.put(&Wish {
+        build: build.id,
+        what: match landing {
+            Landing::Land => BranchWish::Merge,
+            Landing::Resolve => BranchWish::Resolve,
+        },
+        by: person.name.to_string(),
+        cause: context.cause(),
+        at: context.now(),
+    });
+    context.store.commit(changes).await?;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! What people want of the tasks of a build: another try, and that they hear something.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::illegal::{self, Illegal};
+use ropewalk_schemas::payload::{BuildTell, TaskRetry};
+use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned, task_key};
+
+use crate::people::Person;
+
+/// The most bytes of what is said at once.
+const MOST_SAID_BYTES: usize = 8 * 1024;
+
+/// Says why nothing became of a wish about tasks.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The build has no such task.
+    #[error("no task is called `{task}`")]
+    Unknown {
+        /// The build.
+        build: BuildId,
+        /// What was named.
+        task: String,
+    },
+    /// The task or its build has no use for it.
+    #[error("{}", .0.what())]
+    State(#[from] Illegal),
+    /// Nobody would hear it.
+    #[error("no task of build {0} is open")]
+    NoneOpen(BuildId),
+    /// Nothing was said, or too much.
+    #[error("say something of at most {MOST_SAID_BYTES} bytes, after the build and perhaps a task")]
+    Words,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Lists the tasks of a build in the order of its plan.
+pub async fn of_build(store: &Store, build: BuildId) -> Result<Vec<Versioned<Task>>, ReadError> {
+    let of_build = Query::new()
+        .equal("build", build.to_string())
+        .order_by("number");
+    store.list::<Task>(of_build).await
+}
+
+/// Asks for another round of tries of a task; a build that has ended without it runs again.
+pub async fn retry(
+    context: &Context,
+    build: &Build,
+    task: &TaskId,
+    person: &Person,
+    guidance: Option<String>,
+) -> Result<(), TaskError> {
+    let row = context.store.get::<Task>(&task_key(build.id, task)).await?;
+    let row = row.ok_or_else(|| unknown(build, task.as_str()))?;
+    illegal::retry(&row)?;
+    illegal::run_again(build, "be resumed")?;
+    let context = context.for_claim(build.correlation_id, Priority::URGENT);
+    let mut changes = ChangeSet::new();
+    changes.emit(context.event(
+        Subject::task(build.id, task),
+        Payload::TaskRetry(TaskRetry {
+            build_id: build.id,
+            task_id: task.clone(),
+            requested_by: person.name.to_string(),
+            guidance,
+        }),
+    ));
+    context.store.commit(changes).await?;
+    Ok(())
+}
+
+/// Says something to the models that work on a build, or on one task of it; each hears it with its next turn. Answers
+/// which tasks hear it.
+pub async fn tell(
+    context: &Context,
+    build: &Build,
+    named: Option<&str>,
+    person: &Person,
+    text: &str,
+) -> Result<Vec<TaskId>, TaskError> {
+    if text.trim().is_empty() || text.len() > MOST_SAID_BYTES {
+        return Err(TaskError::Words);
+    }
+    let hears = |task: &Task| match named {
+        Some(named) => task.id.as_str() == named,
+        None => !matches!(task.state, TaskState::Complete | TaskState::Skipped),
+    };
+    let mut hearing = of_build(&context.store, build.id).await?;
+    hearing.retain(|task| hears(task));
+    if hearing.is_empty() {
+        return Err(named.map_or(TaskError::NoneOpen(build.id), |task| unknown(build, task)));
+    }
+    let context = context.for_claim(build.correlation_id, Priority::URGENT);
+    let mut changes = ChangeSet::new();
+    for task in &hearing {
+        illegal::advise(task)?;
+        changes.emit(context.event(
+            Subject::task(build.id, &task.id),
+            Payload::BuildTell(BuildTell {
+                build_id: build.id,
+                task_id: task.id.clone(),
+                said_by: person.name.to_string(),
+                text: text.to_owned(),
+            }),
+        ));
+    }
+    context.store.commit(changes).await?;
+    Ok(hearing.into_iter().map(|task| task.record.id).collect())
+}
+
+fn unknown(build: &Build, task: &str) -> TaskError {
+    TaskError::Unknown {
+        build: build.id,
+        task: task.chars().take(80).collect(),
+    }
+}

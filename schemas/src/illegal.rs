@@ -1,0 +1,119 @@
+//! Says what cannot be asked of builds and tasks as they stand: the verbs of people and the machines of the build agent
+//! hold to the same, so that a refusal reaches who asks before anything is recorded.
+
+use crate::build::{Build, BuildState, StopCause};
+use crate::task::{Task, TaskState};
+
+/// Says that a state has no use for what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}", self.what(), advice(.instead.as_deref()))]
+pub struct Illegal {
+    /// The task or the build.
+    pub of: String,
+    /// The state it is in.
+    pub state: &'static str,
+    /// What was wanted of it.
+    pub wish: &'static str,
+    /// What can be done instead.
+    pub instead: Option<String>,
+}
+
+impl Illegal {
+    /// Says what a task cannot do.
+    pub fn of_task(task: &Task, wish: &'static str, instead: Option<String>) -> Self {
+        Self {
+            of: format!("task `{}`", task.id),
+            state: task.state.as_str(),
+            wish,
+            instead,
+        }
+    }
+
+    /// Says what a build cannot do.
+    pub fn of_build(build: &Build, wish: &'static str, instead: Option<String>) -> Self {
+        Self {
+            of: format!("build `{}`", build.id),
+            state: build.state.as_str(),
+            wish,
+            instead,
+        }
+    }
+
+    /// Says what is wrong, without what can be done instead.
+    pub fn what(&self) -> String {
+        let Self {
+            of, state, wish, ..
+        } = self;
+        format!("{of} is {state}, so it cannot {wish}")
+    }
+}
+
+fn advice(instead: Option<&str>) -> String {
+    instead.map_or_else(String::new, |instead| format!("; {instead}"))
+}
+
+/// Returns whether another round of tries can be asked for.
+pub fn retry(task: &Task) -> Result<(), Illegal> {
+    let instead = match (task.state, task.blocked_by.last()) {
+        (TaskState::Complete, _) => None,
+        // It would be left out again at once.
+        (TaskState::Skipped, Some(first)) => Some(format!(
+            "it was left out with `{first}`, which it needs: try that one again"
+        )),
+        (TaskState::Blocked, Some(first)) => Some(format!(
+            "it needs `{first}`, which failed: try that one again"
+        )),
+        _ => return Ok(()),
+    };
+    Err(Illegal::of_task(task, "be tried again", instead))
+}
+
+/// Returns whether something can be said to whoever works on a task.
+pub fn advise(task: &Task) -> Result<(), Illegal> {
+    match task.state {
+        TaskState::Complete | TaskState::Skipped => Err(Illegal::of_task(task, "be advised", None)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether a build can go on, so that a task of it is tried again.
+pub fn revive(build: &Build, wish: &'static str) -> Result<(), Illegal> {
+    // Its branch belongs to the build that goes on from it.
+    let instead = if let Some(next) = build.continued_by {
+        format!("build `{next}` goes on with its work")
+    } else if is_abandoned(build) {
+        format!("the idea `{}` was abandoned", build.idea)
+    } else {
+        return Ok(());
+    };
+    Err(Illegal::of_build(build, wish, Some(instead)))
+}
+
+/// Returns whether tasks of a build can run again, where it may have been landed.
+pub fn run_again(build: &Build, wish: &'static str) -> Result<(), Illegal> {
+    revive(build, wish)?;
+    if build.state == BuildState::Succeeded && build.merged.is_some() {
+        let spec = build.spec;
+        let instead =
+            format!("it is landed: ask for a revision with `ropewalk spec revise {spec}`");
+        return Err(Illegal::of_build(build, wish, Some(instead)));
+    }
+    Ok(())
+}
+
+/// Returns whether a build can be given a priority.
+pub fn rank(build: &Build) -> Result<(), Illegal> {
+    if is_over_for_good(build) {
+        return Err(Illegal::of_build(build, "be given a priority", None));
+    }
+    Ok(())
+}
+
+/// Returns whether nothing that a person wishes makes a build move again.
+pub fn is_over_for_good(build: &Build) -> bool {
+    is_abandoned(build) || build.merged.is_some() || build.continued_by.is_some()
+}
+
+fn is_abandoned(build: &Build) -> bool {
+    build.state == BuildState::Stopped && build.stop == Some(StopCause::Abandoned)
+}

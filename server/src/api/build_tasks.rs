@@ -1,0 +1,145 @@
+//! What people want of the tasks of a build, of its rank and of its branch: recorded, and done by the build agent.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::{self, tasks};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::{BuildId, Priority, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Here;
+use super::builds::{Wished, found};
+use crate::problem::Problem;
+use crate::take::{Asker, Json as Taking};
+
+/// What the next try is to do differently.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Retry {
+    /// Advice for whoever tries it.
+    guidance: Option<String>,
+}
+
+/// What is said to the models that work on a build.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tell {
+    /// The task whose model hears it; all open tasks where none is named.
+    task: Option<String>,
+    /// The words.
+    text: String,
+}
+
+/// Who hears it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Told {
+    build: BuildId,
+    /// The tasks whose models hear it with their next turn.
+    tasks: Vec<TaskId>,
+}
+
+/// How urgent a build is to be.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rank {
+    /// 1 (highest) to 10.
+    priority: Priority,
+}
+
+/// How a build is to be landed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Land {
+    /// Lands nothing yet: a task of the build resolves the conflicts with the branch that it began from, and then it is
+    /// asked again.
+    #[serde(default)]
+    resolve: bool,
+}
+
+/// Tries a task again; a build that has ended without it runs again.
+#[utoipa::path(post, path = "/api/builds/{id}/tasks/{task}/retry", operation_id = "retry_task",
+    params(("id" = String, Path, description = "The id of the build."),
+        ("task" = String, Path, description = "The name of the task.")),
+    request_body(content = ref("#/components/schemas/Retry"), content_type = "application/json"), responses(
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Wished"))
+))]
+pub(crate) async fn retry(
+    State(shared): Here,
+    Path((id, task)): Path<(String, String)>,
+    Asker(person): Asker,
+    Taking(retry): Taking<Retry>,
+) -> Result<(StatusCode, Json<Wished>), Problem> {
+    let build = found(&shared, &id).await?;
+    let list = format!("/api/builds/{id}");
+    let task = TaskId::parse(&task).map_err(|_| Problem::unknown("task", &task, &list))?;
+    tasks::retry(&shared.context(), &build, &task, &person, retry.guidance).await?;
+    Ok(recorded(&build))
+}
+
+/// Says something to the models that work on a build; each hears it with its next turn.
+#[utoipa::path(post, path = "/api/builds/{id}/tell", operation_id = "tell_build",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Tell"), content_type = "application/json"), responses(
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Told"))
+))]
+pub(crate) async fn tell(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(tell): Taking<Tell>,
+) -> Result<(StatusCode, Json<Told>), Problem> {
+    let build = found(&shared, &id).await?;
+    let (context, named) = (shared.context(), tell.task.as_deref());
+    let tasks = tasks::tell(&context, &build, named, &person, &tell.text).await?;
+    let told = Told {
+        build: build.id,
+        tasks,
+    };
+    Ok((StatusCode::ACCEPTED, Json(told)))
+}
+
+/// Says how urgent a build is; what it waits for is ruled on anew.
+#[utoipa::path(post, path = "/api/builds/{id}/priority", operation_id = "rank_build",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Rank"), content_type = "application/json"), responses(
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Wished"))
+))]
+pub(crate) async fn rank(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(rank): Taking<Rank>,
+) -> Result<(StatusCode, Json<Wished>), Problem> {
+    let build = found(&shared, &id).await?;
+    builds::rank(&shared.context(), &build, rank.priority, &person).await?;
+    Ok(recorded(&build))
+}
+
+/// Brings the branch of a finished build into the one that it began from.
+#[utoipa::path(post, path = "/api/builds/{id}/land", operation_id = "land_build",
+    params(("id" = String, Path, description = "Its id.")),
+    request_body(content = ref("#/components/schemas/Land"), content_type = "application/json"), responses(
+    (status = 202, description = "It is recorded; `build.merged` or a question follows.", body = ref("#/components/schemas/Wished"))
+))]
+pub(crate) async fn land(
+    State(shared): Here,
+    Path(id): Path<String>,
+    Asker(person): Asker,
+    Taking(land): Taking<Land>,
+) -> Result<(StatusCode, Json<Wished>), Problem> {
+    let build = found(&shared, &id).await?;
+    let landing = if land.resolve {
+        Landing::Resolve
+    } else {
+        Landing::Land
+    };
+    landing::land(&shared.context(), &build, landing, &person).await?;
+    Ok(recorded(&build))
+}
+
+fn recorded(build: &Build) -> (StatusCode, Json<Wished>) {
+    (StatusCode::ACCEPTED, Json(Wished::of(build)))
+}
