@@ -3,7 +3,6 @@
 mod asking;
 mod candidate;
 pub(crate) mod ending;
-mod following;
 mod gating;
 mod grants;
 mod hearing;
@@ -12,7 +11,6 @@ mod joining;
 mod keeper;
 mod landing;
 mod lessons;
-mod links;
 mod mending;
 mod packages;
 mod prompt;
@@ -277,8 +275,9 @@ async fn in_slot(
     if let Some(kept) = &work.claim.task.resume_from {
         lay_out(work, slot, kept).await?;
     }
-    let (grants, mut followers) = following::grants(work);
-    if let Some(ending) = links::lock_behind(work, slot, &grants).await? {
+    let (follow, mut followers) = grants::following::way();
+    let grants = Grants::new(work, follow);
+    if let Some(ending) = grants::links::lock_behind(work, slot, &grants).await? {
         return Ok(Made::Ended(ending));
     }
     let bench = bench(work, slot, &packages, grants).await?;

@@ -1,5 +1,8 @@
 //! Grants more files to a running attempt: at once if they are free, else it waits for them with its locks in hand.
 
+pub(super) mod following;
+pub(super) mod links;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,7 +14,6 @@ use ropewalk_schemas::lease::{Holder, Lease};
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
-use super::following::{self, Follow};
 use super::rows::Rows;
 use super::work::{Base, Locks, Work, based_on, guard, held_now};
 use crate::Shared;
@@ -21,6 +23,7 @@ use crate::context::{self, CONFLICTS, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
+use following::Follow;
 use ropewalk_gate::protected::is_test;
 
 /// So much of what a model says of its request is kept.

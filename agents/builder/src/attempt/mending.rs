@@ -13,7 +13,7 @@ use tracing::info;
 
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
-use super::following::Followers;
+use super::grants::following::Followers;
 use super::hearing::Hearing;
 use super::prompt;
 use super::prompt::background::Background;

@@ -5,15 +5,15 @@ use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_workspace::{PathError, Slot};
 
-use super::Ending;
-use super::ending::Fault;
+use super::Grants;
 use super::following::go_on;
-use super::grants::Grants;
-use super::work::{Work, held_now};
+use crate::attempt::Ending;
+use crate::attempt::ending::Fault;
+use crate::attempt::work::{Work, held_now};
 use crate::error::BuilderError;
 
 /// Takes what the locked files lead to, and waits for it where others hold it; else says how the attempt ends.
-pub(super) async fn lock_behind(
+pub(in crate::attempt) async fn lock_behind(
     work: &Work<'_>,
     slot: &mut Slot,
     grants: &Grants,

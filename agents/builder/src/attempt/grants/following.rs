@@ -4,26 +4,24 @@ use ropewalk_schemas::CommitId;
 use ropewalk_workspace::Slot;
 use tokio::sync::{mpsc, oneshot};
 
-use super::grants::Grants;
-use super::work::Work;
+use crate::attempt::work::Work;
 use crate::error::BuilderError;
 
 /// Brings the tree of an attempt to another commit, for the tool that waits for it.
-pub(super) struct Follower {
+pub(in crate::attempt) struct Follower {
     head: CommitId,
     done: oneshot::Sender<()>,
 }
 
 /// Where the tools of an attempt say that they need a later head: whoever has the slot serves them.
-pub(super) type Followers = mpsc::Receiver<Follower>;
+pub(in crate::attempt) type Followers = mpsc::Receiver<Follower>;
 
 /// Asks for a later head.
-pub(super) type Follow = mpsc::Sender<Follower>;
+pub(in crate::attempt) type Follow = mpsc::Sender<Follower>;
 
-/// Makes the grants of an attempt, and the way by which they get a later head.
-pub(super) fn grants(work: &Work<'_>) -> (Grants, Followers) {
-    let (follow, followers) = mpsc::channel(1);
-    (Grants::new(work, follow), followers)
+/// Makes the way from the tools to whoever has the slot.
+pub(in crate::attempt) fn way() -> (Follow, Followers) {
+    mpsc::channel(1)
 }
 
 /// Asks for `head`, and waits until the tree stands on it; false when nobody serves any more.
@@ -34,7 +32,11 @@ pub(super) async fn ask(follow: &Follow, head: CommitId) -> bool {
 
 impl Follower {
     /// Moves the tree on, and says so.
-    pub(super) async fn serve(self, work: &Work<'_>, slot: &mut Slot) -> Result<(), BuilderError> {
+    pub(in crate::attempt) async fn serve(
+        self,
+        work: &Work<'_>,
+        slot: &mut Slot,
+    ) -> Result<(), BuilderError> {
         go_on(work, slot, self.head).await?;
         // A tool that was ended meanwhile needs it no more.
         self.done.send(()).ok();
