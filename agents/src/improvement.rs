@@ -28,6 +28,7 @@ const TAKES: &[&str] = &[
     "build.completed",
     "ideation.completed",
     "spec.generated",
+    "spec.rejected",
     "task.failed",
     "task.skipped",
     "task.completed",

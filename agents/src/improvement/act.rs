@@ -4,6 +4,7 @@ mod failure;
 mod ledger;
 mod lessons;
 mod other;
+mod rejection;
 mod review;
 mod weekly;
 
@@ -25,6 +26,9 @@ pub(super) async fn handle(
         Payload::BuildCompleted(ended) => review::build(options, ended.build_id, context).await,
         Payload::IdeationCompleted(ended) => other::ideation(ended, context).await,
         Payload::SpecGenerated(made) => other::specification(made, context).await,
+        Payload::SpecRejected(rejected) => {
+            rejection::rejected(rejected, &event.source, context).await
+        }
         Payload::TaskFailed(failed) => {
             let about = (failed.build_id, &failed.task_id);
             failure::ended(about, failed.will_retry, context).await

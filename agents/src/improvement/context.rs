@@ -15,10 +15,8 @@ use ropewalk_schemas::{BuildId, CommitId, KnowledgeId, Slug, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key};
 use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
-use super::decide::{Planned, TaskFacts};
+use super::decide::{IDEAS, Planned, TaskFacts};
 
-/// Where the folders of ideas lie, which travel with every build.
-const IDEAS: &str = "ideas/";
 /// So many files are named to git at a time.
 const NAMED: usize = 500;
 /// How many earlier reviews are looked at.

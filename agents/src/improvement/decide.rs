@@ -5,7 +5,7 @@ mod effect;
 mod failure;
 mod metrics;
 
-pub use divergence::{Planned, divergences, interpreted};
+pub use divergence::{IDEAS, Planned, divergences, interpreted};
 pub use effect::{Use, effect, uses};
 pub use failure::{FailureFacts, lesson_of, should_record_gotcha};
 pub use metrics::{TaskFacts, metrics};

@@ -14,7 +14,6 @@ use ropewalk_schemas::{Payload, RequirementId};
 
 use crate::house::{attempt_at, build, build_id, noon, types};
 
-/// A model that finds what a list of files cannot show.
 use crate::workshop::{FINDINGS, Workshop, completed, landed, migration, near};
 
 #[tokio::test]

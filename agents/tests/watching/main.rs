@@ -11,4 +11,6 @@ mod pm;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod rejection;
+#[cfg(test)]
 mod workshop;

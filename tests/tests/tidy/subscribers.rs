@@ -28,14 +28,16 @@ const NOTIFIER: (&str, &str) = ("orchestrator", "src/notices/subscriber.rs");
 /// Passes an event on and nothing else, to be measured.
 const MEASURED: (&str, &str) = ("benches", "src/pipeline.rs");
 
-/// The events that agents take. All others are for people alone: they are shown, and nothing follows from them.
-const TAKEN: [(&str, &[&str]); 38] = [
+/// The events that agents take. All others are for people alone: they are shown, and nothing follows from them. Why PM takes
+/// neither `task.failed` nor `budget.exceeded`, says ADR 15.
+const TAKEN: [(&str, &[&str]); 39] = [
     ("ideation.message", &["ideation"]),
     ("ideation.completed", &["improvement", "specification"]),
     ("idea.abandoned", &["build"]),
     ("spec.requested", &["specification"]),
     ("spec.revision_requested", &["specification"]),
     ("spec.generated", &["improvement"]),
+    ("spec.rejected", &["improvement"]),
     ("spec.approved", &["build"]),
     ("build.merged", &["build"]),
     ("build.completed", &["improvement", "pm"]),

@@ -7,6 +7,9 @@ use ropewalk_schemas::review::{Divergence, DivergenceClass};
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_workspace::{ChangeKind, ChangedFile};
 
+/// Where the folders of ideas lie, which are no work.
+pub const IDEAS: &str = "ideas/";
+
 /// What is said of the plan where there is none.
 const UNPLANNED: &str = "no task names the file";
 
@@ -147,7 +150,7 @@ fn is_product(path: &str) -> bool {
         "Gemfile.lock",
     ];
     let name = path.rsplit('/').next().unwrap_or(path);
-    path.starts_with("ideas/") || LOCKS.contains(&name)
+    path.starts_with(IDEAS) || LOCKS.contains(&name)
 }
 
 fn is_test_or_document(path: &str) -> bool {
