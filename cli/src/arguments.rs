@@ -87,6 +87,10 @@ pub enum Command {
     People(People),
     /// Shows who you are here, and what you may do.
     Whoami(commands::whoami::Whoami),
+    /// Stops everything: no model is asked and no command begins until `resume`.
+    Stop(commands::up::stop::Stop),
+    /// Lets everything go on that `stop` stopped.
+    Resume(commands::up::resume::Resume),
     /// Shows what models used and cost.
     Usage(commands::usage::Usage),
     /// Shows and checks the configuration.

@@ -51,6 +51,8 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Wait(noun) => commands::wait::run(noun, app).await,
         Command::People(noun) => commands::people::run(noun, app).await,
         Command::Whoami(verb) => verb.run(app),
+        Command::Stop(verb) => verb.run(app).await,
+        Command::Resume(verb) => verb.run(app).await,
         Command::Usage(verb) => verb.run(app).await,
         Command::Config(noun) => commands::config::run(noun, app),
     }

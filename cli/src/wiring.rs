@@ -3,6 +3,7 @@
 mod agents;
 mod backups;
 mod desk;
+mod halt;
 mod host;
 mod models;
 mod notices;

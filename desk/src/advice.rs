@@ -13,6 +13,7 @@ use crate::builds::SteerError;
 use crate::builds::landing::LandingError;
 use crate::builds::tasks::TaskError;
 use crate::dead_letters::DeadLetterError;
+use crate::halt::HaltError;
 use crate::ideas::{AbandonError, ChatError};
 use crate::people::{Forbidden, Stranger};
 use crate::phones::LinkError;
@@ -208,6 +209,16 @@ impl Advice for LandingError {
             }
             Self::Unfinished { .. } => Some("only one that succeeded is landed".to_owned()),
             Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for HaltError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Forbidden(error) => error.next(),
+            Self::Already(_) => Some("`ropewalk resume` lets it go on".to_owned()),
+            Self::NotStopped | Self::Read(_) | Self::Commit(_) => None,
         }
     }
 }

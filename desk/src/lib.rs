@@ -12,6 +12,7 @@ pub mod advice;
 pub mod alerts;
 pub mod builds;
 pub mod dead_letters;
+pub mod halt;
 pub mod ideas;
 pub mod knowledge;
 pub mod people;

@@ -12,7 +12,7 @@ mod tool_calls;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ropewalk_llm::StopReason;
-use ropewalk_runtime::{Clock, Ids};
+use ropewalk_runtime::{Brake, Clock, Ids};
 use ropewalk_store::{ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -35,6 +35,7 @@ pub struct Engine {
     clock: Clock,
     ids: Ids,
     budgets: Budgets,
+    brake: Brake,
 }
 
 impl Engine {
@@ -46,7 +47,15 @@ impl Engine {
             ids: Ids::system(clock.clone()),
             clock,
             budgets: Budgets::default(),
+            brake: Brake::default(),
         }
+    }
+
+    /// Asks no model while `brake` is on.
+    #[must_use]
+    pub fn held_by(mut self, brake: Brake) -> Self {
+        self.brake = brake;
+        self
     }
 
     /// Sets the budgets that every job has to keep to.
@@ -72,6 +81,7 @@ impl Engine {
             clock: &self.clock,
             ids: &self.ids,
             models: &self.models,
+            brake: &self.brake,
         }
     }
 

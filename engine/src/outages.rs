@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_llm::{Message, ModelError, ModelRequest, Usage};
-use ropewalk_runtime::{Clock, Ids};
+use ropewalk_runtime::{Brake, Clock, Ids};
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::outage::Outage;
@@ -98,6 +98,7 @@ pub(crate) struct Outages<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) ids: &'a Ids,
     pub(crate) models: &'a Models,
+    pub(crate) brake: &'a Brake,
 }
 
 impl Outages<'_> {
@@ -241,6 +242,7 @@ impl Outages<'_> {
         entry: &ModelEntry,
         cancel: &CancellationToken,
     ) -> Result<(), OutageError> {
+        self.brake.pass(cancel).await;
         let taken = Outage {
             probes: row.probes.saturating_add(1),
             probe_at: Some(self.clock.now() + PROBE_TAKES + next_probe(row.probes)),

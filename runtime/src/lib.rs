@@ -7,6 +7,7 @@
 //! To add one more service: write a module with one public type that is cheap to clone, take the [`Clock`]
 //! as an argument if it needs time, and name its task kind in [`supervisor`].
 
+pub mod brake;
 pub mod clock;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
@@ -21,6 +22,7 @@ pub mod telemetry;
 pub mod terminal;
 pub mod token;
 
+pub use brake::Brake;
 pub use clock::Clock;
 pub use ids::Ids;
 pub use in_hand::InHand;

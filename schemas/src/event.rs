@@ -116,6 +116,11 @@ impl Subject {
         Self(format!("knowledge/{item}"))
     }
 
+    /// Names the whole project.
+    pub fn project() -> Self {
+        Self("project".to_owned())
+    }
+
     /// Names a component, such as an agent or a loop.
     pub fn component(component: &ComponentName) -> Self {
         Self(format!("component/{component}"))

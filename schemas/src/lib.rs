@@ -18,6 +18,7 @@ pub mod document;
 pub mod event;
 pub mod fulfilment;
 pub mod glob_pattern;
+pub mod halt;
 pub mod host_pattern;
 pub mod idea;
 pub mod ids;

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod builds;
+mod halts;
 mod ideation;
 mod knowledge;
 mod questions;
@@ -20,6 +21,7 @@ pub use builds::{
     BuildCompleted, BuildMerged, BuildPaused, BuildPriority, BuildRequest, BuildStarted, BuildTell,
     ChangeDecided, ChangeRequested, LockReleased, LockRevoked, WorkAssigned,
 };
+pub use halts::{HaltBegun, HaltLifted};
 pub use ideation::{
     ArtifactSaved, CandidateCreated, IdeaAbandoned, IdeationCompleted, IdeationMessage,
     IdeationStarted, PhaseChanged,
@@ -225,6 +227,10 @@ payloads! {
     KnowledgeDeprecated(KnowledgeDeprecated) = "knowledge.deprecated",
     /// A review is written.
     ReviewCompleted(ReviewCompleted) = "review.completed",
+    /// Somebody stopped everything.
+    HaltBegun(HaltBegun) = "halt.begun",
+    /// Somebody let everything go on.
+    HaltLifted(HaltLifted) = "halt.lifted",
     /// A timer or a schedule came due.
     ScheduleDue(ScheduleDue) = "schedule.due",
 }

@@ -4,6 +4,7 @@ pub(crate) mod build_tasks;
 pub(crate) mod builds;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
+pub(crate) mod halt;
 pub(crate) mod ideas;
 pub(crate) mod knowledge;
 pub(crate) mod profile;
@@ -96,6 +97,7 @@ fn resources() -> OpenApiRouter<Shared> {
         .routes(routes!(running::agents))
         .routes(routes!(running::alerts))
         .routes(routes!(running::acknowledge))
+        .routes(routes!(halt::show, halt::stop, halt::lift))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::show))
         .routes(routes!(dead_letters::replay))

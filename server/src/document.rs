@@ -14,6 +14,7 @@ use ropewalk_desk::views::usage::UsageRow;
 use ropewalk_desk::views::wait::WaitRow;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Lease;
@@ -24,7 +25,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::api::{build_tasks, builds, ideas, profile, questions, running, specifications};
+use crate::api::{build_tasks, builds, halt, ideas, profile, questions, running, specifications};
 use crate::page::Page;
 use crate::problem;
 
@@ -100,7 +101,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 44] = [
+    let adds: [fn(&mut SchemaGenerator); 47] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -127,6 +128,9 @@ fn schemas() -> Value {
         add::<build_tasks::Told>,
         add::<build_tasks::Rank>,
         add::<build_tasks::Land>,
+        add::<Halt>,
+        add::<halt::Halted>,
+        add::<halt::StopAll>,
         add::<builds::Why>,
         add::<builds::Wished>,
         add::<Page<Passage>>,

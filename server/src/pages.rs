@@ -67,6 +67,8 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
         .route("/builds/{id}/tasks/{task}/retry", post(task::retry))
         .route("/builds/{id}/tasks/{task}/tell", post(task::tell))
         .route("/running", get(running::show))
+        .route("/halt", post(running::stop))
+        .route("/halt/lift", post(running::lift))
         .route("/dead-letters/{position}/{subscriber}", get(letter::show))
         .route(
             "/dead-letters/{position}/{subscriber}/replay",

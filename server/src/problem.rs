@@ -9,6 +9,7 @@ use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::dead_letters::DeadLetterError;
+use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
 use ropewalk_desk::people::Forbidden;
 use ropewalk_desk::questions::RefusedAnswer;
@@ -180,6 +181,17 @@ impl From<SteerError> for Problem {
             SteerError::Commit(error) => error.into(),
             SteerError::Forbidden(error) => error.into(),
             error => Self::of(StatusCode::CONFLICT, "build-state", &error),
+        }
+    }
+}
+
+impl From<HaltError> for Problem {
+    fn from(error: HaltError) -> Self {
+        match error {
+            HaltError::Read(error) => error.into(),
+            HaltError::Commit(error) => error.into(),
+            HaltError::Forbidden(error) => error.into(),
+            error => Self::of(StatusCode::CONFLICT, "halt", &error),
         }
     }
 }

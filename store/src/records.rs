@@ -41,6 +41,7 @@ pub const TABLES: &[&Table] = &[
     schemas::timer::Timer::TABLE,
     schemas::deaths::Deaths::TABLE,
     schemas::outage::Outage::TABLE,
+    schemas::halt::Halt::TABLE,
     schemas::wish::Wish::TABLE,
     schemas::keyed_request::KeyedRequest::TABLE,
     schemas::notice::Notice::TABLE,

@@ -15,10 +15,12 @@ pub(crate) enum Command {
     Pause,
     Resume,
     Stop,
+    StopAll,
+    ResumeAll,
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 12] = [
+const COMMANDS: [(&str, &str, Command); 14] = [
     ("help", "what can be said here", Command::Help),
     ("status", "where the builds stand", Command::Status),
     (
@@ -59,6 +61,12 @@ const COMMANDS: [(&str, &str, Command); 12] = [
         Command::Resume,
     ),
     ("stop", "ends a build: /stop its idea", Command::Stop),
+    (
+        "stopall",
+        "stops everything, for everybody: no model is asked, no command begins",
+        Command::StopAll,
+    ),
+    ("resumeall", "lets everything go on", Command::ResumeAll),
 ];
 
 /// What `/start` is typed as, which links a phone.

@@ -3,7 +3,7 @@
 use ropewalk_desk::advice::Words;
 use ropewalk_desk::builds::{self, Wish};
 use ropewalk_desk::views::{build, idea};
-use ropewalk_desk::{ideas, phones, specifications};
+use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::questions::rank;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::agent::Component;
@@ -32,7 +32,11 @@ pub(crate) async fn carry_out(
         Command::Help => Ok(help()),
         Command::Status => {
             let rows = build::list(store, None, &surface.builds_with).await?;
-            Ok(words::standing(&rows, open(surface).await?.len()))
+            let standing = words::standing(&rows, open(surface).await?.len());
+            Ok(match halt::standing(store).await? {
+                Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
+                None => standing,
+            })
         }
         Command::Questions => questions(surface, whom).await,
         Command::Ideas => {
@@ -58,6 +62,21 @@ pub(crate) async fn carry_out(
         Command::Pause => steer(surface, whom, rest, Wish::Pause).await,
         Command::Resume => steer(surface, whom, rest, Wish::Resume).await,
         Command::Stop => steer(surface, whom, rest, Wish::Stop).await,
+        Command::StopAll => {
+            let reason = (!rest.is_empty()).then(|| rest.to_owned());
+            let stopped = halt::stop(&surface.context(), &whom.person, reason).await;
+            Ok(match stopped {
+                Ok(_) => "Everything is stopped. /resumeall lets it go on.".to_owned(),
+                Err(error) => Words::of(&error).to_string(),
+            })
+        }
+        Command::ResumeAll => {
+            let lifted = halt::lift(&surface.context(), &whom.person).await;
+            Ok(match lifted {
+                Ok(_) => "Everything goes on where it stood.".to_owned(),
+                Err(error) => Words::of(&error).to_string(),
+            })
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ropewalk_runtime::secrets;
+use ropewalk_runtime::{Brake, secrets};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::orphans::OWNER;
@@ -158,6 +158,7 @@ pub struct CommandRunner {
     environment: Environment,
     owner: Option<String>,
     sandbox: Option<Sandbox>,
+    brake: Brake,
 }
 
 impl CommandRunner {
@@ -167,7 +168,14 @@ impl CommandRunner {
             environment,
             owner: None,
             sandbox: None,
+            brake: Brake::default(),
         }
+    }
+
+    /// Begins no command while `brake` is on.
+    pub fn held_by(mut self, brake: Brake) -> Self {
+        self.brake = brake;
+        self
     }
 
     /// Confines each command by `sandbox`; none lets them do what the user may.
@@ -182,12 +190,13 @@ impl CommandRunner {
         self
     }
 
-    /// Runs `spec` to its end; then, when `cancel` fires or when the future is dropped, all that it started dies.
+    /// Runs `spec` to its end, as soon as nothing holds it; then, when `cancel` fires or when the future is dropped, all that it started dies.
     pub async fn run(
         &self,
         spec: &CommandSpec,
         cancel: &CancellationToken,
     ) -> Result<CommandOutput, CommandError> {
+        self.brake.pass(cancel).await;
         let door = self
             .sandbox
             .as_ref()

@@ -1,6 +1,8 @@
 //! Verb `up`: runs every agent until it is stopped.
 
 mod notices;
+pub mod resume;
+pub mod stop;
 
 use std::net::SocketAddr;
 

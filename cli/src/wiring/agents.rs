@@ -19,6 +19,7 @@ use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
+use ropewalk_runtime::Brake;
 use ropewalk_workspace::{
     CleanPool, CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
 };
@@ -107,6 +108,7 @@ pub(super) struct Parts<'a> {
     pub(super) environment: &'a Environment,
     pub(super) git: Git,
     pub(super) engine: Engine,
+    pub(crate) brake: Brake,
     /// The number of this process, where others run on the same state.
     pub(super) process: Option<u32>,
     /// What confines commands.
@@ -161,12 +163,13 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
 pub(crate) async fn lander(
     project: &Project,
     environment: &Environment,
+    brake: Brake,
 ) -> Result<Lander, CliError> {
     let git = super::git(environment).await?;
     let clone = open_clone(project, git).await?;
     let confinement = super::confinement(project, environment).await?;
     let runner = CommandRunner::new(super::command_environment(project, environment));
-    let runner = runner.confined(confinement.sandbox);
+    let runner = runner.confined(confinement.sandbox).held_by(brake);
     let config = project.config();
     let options = BuildOptions::from_config(config, deadlines(config));
     Ok(Lander::new(clone, runner, &options))
@@ -228,12 +231,19 @@ impl<'a> Toolkit<'a> {
         Ok(Some(clone))
     }
 
+    /// Makes what runs commands: confined, and none while everything is stopped.
+    fn runner(&self, environment: ropewalk_workspace::Environment) -> CommandRunner {
+        CommandRunner::new(environment)
+            .confined(self.parts.sandbox.clone())
+            .held_by(self.parts.brake.clone())
+    }
+
     /// Says what plans are made for: stacks, tools, who may install.
     fn machine(&self) -> Result<Machine, CliError> {
         let environment = super::child_environment(self.parts.environment);
         Ok(Machine {
             stacks: StackProfiles::shipped()?,
-            runner: CommandRunner::new(environment).confined(self.parts.sandbox.clone()),
+            runner: self.runner(environment),
             package_managers: self.config().build.package_managers.clone(),
         })
     }
@@ -254,7 +264,7 @@ impl<'a> Toolkit<'a> {
     fn specification(&self, repository: Repository) -> Result<SpecificationWriter, CliError> {
         let knowledge = &self.config().knowledge;
         let environment = super::command_environment(self.parts.project, self.parts.environment);
-        let runner = CommandRunner::new(environment).confined(self.parts.sandbox.clone());
+        let runner = self.runner(environment);
         let clone = repository.local_clone();
         let building = BuildOptions::from_config(self.config(), self.deadlines);
         let options = SpecificationOptions {
@@ -293,9 +303,7 @@ impl<'a> Toolkit<'a> {
         let parts = BuildParts {
             engine: self.parts.engine.clone(),
             clone: repository.clone(),
-            runner: CommandRunner::new(environment)
-                .owned_by(owner)
-                .confined(self.parts.sandbox.clone()),
+            runner: self.runner(environment).owned_by(owner),
             prompts: self.prompts.clone(),
             stacks: StackProfiles::shipped()?,
             questions: self.templates.clone(),

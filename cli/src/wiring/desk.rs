@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use ropewalk_bus::{Poker, Services as BusServices};
+use ropewalk_desk::halt::{self, HaltError};
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::{Context, Registry, Services};
-use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
+use ropewalk_runtime::{Brake, Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::ComponentName;
 use ropewalk_store::{Location, Store};
 
@@ -67,6 +68,14 @@ impl Desk {
     /// Returns a context in which a person begins a chain of events.
     pub fn context(&self) -> Context {
         Context::new(&self.services, self.source.clone())
+    }
+
+    /// Returns what holds the commands of this verb while everything is stopped; refused where that is so already.
+    pub async fn brake(&self) -> Result<Brake, CliError> {
+        if let Some(standing) = halt::standing(&self.store).await? {
+            return Err(HaltError::Already(Box::new(standing)).into());
+        }
+        Ok(super::halt::brake(&self.store, &self.clock, &self.supervisor).await?)
     }
 
     /// Returns who sits at the keyboard.

@@ -153,9 +153,9 @@ async fn begin(
     let sharing =
         place.map(|place| Sharing::new(processes::name(project.state(), Some(place.number))));
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
-    let engine = Engine::new(store.clone(), models, clock.clone())
-        .with_budgets(ropewalk_builder::budgets(&project.config().budget));
-    look_after_outages(&engine, supervisor);
+    let brake = super::halt::brake(&store, &clock, supervisor).await?;
+    let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
+    let engine = looked_after(project, engine, supervisor);
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
@@ -178,6 +178,7 @@ async fn begin(
             environment,
             git,
             engine,
+            brake,
             process,
             sandbox: confinement.sandbox,
         },
@@ -242,10 +243,13 @@ fn watch_store(store: &Store, supervisor: &Supervisor) {
     });
 }
 
-/// Looks after providers that are away.
-fn look_after_outages(engine: &Engine, supervisor: &Supervisor) {
-    let (engine, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
-    supervisor.spawn("outages", async move { engine.watch_outages(stop).await });
+/// Keeps an engine to the budgets of the project, and looks after its providers while they are away.
+fn looked_after(project: &Project, engine: Engine, supervisor: &Supervisor) -> Engine {
+    let budgets = ropewalk_builder::budgets(&project.config().budget);
+    let engine = engine.with_budgets(budgets);
+    let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
+    supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
+    engine
 }
 
 /// Begins to back up and to forget.

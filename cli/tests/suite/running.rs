@@ -70,6 +70,38 @@ fn a_message_that_came_before_the_first_start_is_answered() {
 }
 
 #[test]
+fn what_is_stopped_stays_so_over_a_restart_until_somebody_lets_it_go_on() {
+    let world = World::scripted();
+    let text = "I walk every day and always forget where I have been; I want a list of my walks.";
+    let messages = || {
+        let idea = world.json("idea show walks");
+        idea["messages"].as_array().unwrap().len()
+    };
+    assert!(world.refused("resume", 1).contains("nothing is stopped"));
+    world.run("stop --reason dear");
+    let up = world.up();
+    world
+        .ropewalk(["idea", "new", "Walks", "--text", text])
+        .assert()
+        .success();
+    // A model that may be asked answers within a second.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(messages(), 1, "a model was asked");
+    let said = world.refused("stop", 1);
+    assert!(said.contains("stopped everything at"), "{said}");
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+    let up = world.up();
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(messages(), 1, "a model was asked after a restart");
+    world.run("resume");
+    let began = Instant::now();
+    while messages() == 1 {
+        assert!(began.elapsed() < Duration::from_secs(30), "nobody answers");
+    }
+    drop(up);
+}
+
+#[test]
 fn a_verb_that_waits_is_stopped_by_ctrl_c() {
     let world = World::scripted();
     world.run("idea new Walks");

@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, Usage};
+use ropewalk_runtime::Brake;
 use ropewalk_runtime::secrets::Spoken;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +25,7 @@ pub(super) struct Broken {
 
 /// Asks, and shows `observer` the words of the message `item` as they come.
 pub(super) async fn ask(
-    entry: &ModelEntry,
+    (entry, brake): (&ModelEntry, &Brake),
     request: &ModelRequest,
     cancel: &CancellationToken,
     (item, observer): (&str, &dyn Observer),
@@ -35,7 +36,7 @@ pub(super) async fn ask(
     let answered = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(ModelError::Cancelled),
-        reply = listen(entry, request, cancel, &told, &mut heard) => reply,
+        reply = listen((entry, brake), request, cancel, &told, &mut heard) => reply,
     };
     answered.map_err(|error| {
         let usage = heard.usage(request, &error);
@@ -48,13 +49,21 @@ pub(super) async fn ask(
 }
 
 async fn listen(
-    entry: &ModelEntry,
+    (entry, brake): (&ModelEntry, &Brake),
     request: &ModelRequest,
     cancel: &CancellationToken,
     told: &Told<'_>,
     heard: &mut Heard,
 ) -> Result<Reply, ModelError> {
-    let mut stream = entry.model.stream(request, cancel).await?;
+    // Where nothing answers it asks again and again: that ends while everything is stopped, and begins anew then.
+    let mut stream = loop {
+        brake.pass(cancel).await;
+        tokio::select! {
+            biased;
+            () = brake.pulled() => {}
+            stream = entry.model.stream(request, cancel) => break stream?,
+        }
+    };
     let mut spoken = Spoken::default();
     while let Some(delta) = stream.next().await {
         match delta? {

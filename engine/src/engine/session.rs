@@ -213,8 +213,10 @@ impl<'a> Session<'a> {
             effort: self.engine.models.efforts.get(&self.job.role).copied(),
             ..request(self.job, entry, &self.conversation, place)
         };
+        in_hand::aside(self.engine.brake.pass(cancel)).await;
         let began = self.engine.clock.now();
-        let answer = ask(entry, &request, cancel, (item, observer));
+        let brake = &self.engine.brake;
+        let answer = ask((entry, brake), &request, cancel, (item, observer));
         match in_hand::aside(answer).await {
             Ok(reply) => {
                 let took = self.engine.clock.now() - began;

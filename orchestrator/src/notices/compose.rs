@@ -13,7 +13,9 @@ use super::decide::Urgency;
 use super::text;
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
-pub(super) const TAKES: [&str; 26] = [
+pub(super) const TAKES: [&str; 28] = [
+    "halt.begun",
+    "halt.lifted",
     "ideation.completed",
     "spec.generated",
     "spec.rejected",
@@ -113,6 +115,22 @@ fn alert(payload: &Payload) -> Option<(Role, Told)> {
                 "Tasks wait for each other".to_owned(),
                 found.cycle.join(" → "),
                 Some("stop one of their builds"),
+            ),
+        ),
+        Payload::HaltBegun(halt) => (
+            Role::Operations,
+            (
+                format!("{} stopped everything", halt.by),
+                text::quoted(halt.reason.as_deref().unwrap_or_default()),
+                Some("no model is asked and no command begins until somebody lets it go on"),
+            ),
+        ),
+        Payload::HaltLifted(lifted) => (
+            Role::Operations,
+            (
+                format!("{} let everything go on", lifted.by),
+                "It goes on where it stood.".to_owned(),
+                None,
             ),
         ),
         Payload::ComponentDown(down) => (

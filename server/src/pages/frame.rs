@@ -5,7 +5,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use ropewalk_desk::halt;
 use ropewalk_desk::people::Person;
+use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::Query;
@@ -29,6 +31,8 @@ pub(super) struct Frame {
     pub(super) person: Person,
     /// What forms prove themselves by.
     pub(super) csrf: String,
+    /// Who stopped everything, while that stands.
+    pub(super) halt: Option<Halt>,
     /// How many questions wait for people.
     pub(super) waiting: u64,
     /// The position up to which this page knows what happened; what comes later makes it fresh.
@@ -63,6 +67,7 @@ impl FromRequestParts<Shared> for Frame {
         Ok(Self {
             person: person.ok_or_else(unknown)?,
             csrf: csrf.and_then(|Csrf(csrf)| csrf).unwrap_or_default(),
+            halt: halt::standing(&shared.services.store).await?,
             waiting: shared.services.store.count::<Question>(pending).await?,
             position,
         })

@@ -3,19 +3,23 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use ropewalk_desk::halt;
 use ropewalk_desk::views::dead_letter::{self, DeadLetterRow};
 use ropewalk_desk::views::wait::{self, WaitRow};
 use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 
-use super::frame::{Frame, page};
+use super::form::Fields;
+use super::frame::{Frame, go, page};
 use super::shown;
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::take::Asker;
 
 /// How many dead letters are shown.
 const LETTERS: u32 = 50;
@@ -30,6 +34,7 @@ struct Shown {
     /// Every part, with its state in a word.
     parts: Vec<(Component, &'static str)>,
     letters: Vec<DeadLetterRow>,
+    may_stop: Option<String>,
 }
 
 /// Somebody who waits, with the pages of both sides.
@@ -58,8 +63,28 @@ pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<R
         locks: lock::list(store, false).await?,
         parts: parts.into_iter().map(told).collect(),
         letters: dead_letter::list(store, LETTERS).await?,
+        may_stop: frame.refusal(Right::Stop),
         frame,
     })
+}
+
+/// Stops everything.
+pub(super) async fn stop(
+    State(shared): State<Shared>,
+    Asker(person): Asker,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    halt::stop(&shared.context(), &person, fields.filled("reason")).await?;
+    Ok(go("/running"))
+}
+
+/// Lets everything go on.
+pub(super) async fn lift(
+    State(shared): State<Shared>,
+    Asker(person): Asker,
+) -> Result<Response, Problem> {
+    halt::lift(&shared.context(), &person).await?;
+    Ok(go("/running"))
 }
 
 fn waiting(row: WaitRow) -> Waiting {

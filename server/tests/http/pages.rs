@@ -385,3 +385,24 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
     assert_eq!(wish.unwrap().unwrap().what, BranchWish::Merge);
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn that_everything_is_stopped_stands_on_every_page_until_it_is_lifted() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    assert!(!browser.read("/").await.text.contains("stopped everything"));
+    let stopped = browser
+        .send("/halt", &[("reason", "too dear")], Some(&proof))
+        .await;
+    assert_eq!(stopped.status, 303, "{}", stopped.text);
+    for path in ["/", "/builds", "/running"] {
+        let page = browser.read(path).await.text;
+        assert!(page.contains("ada stopped everything"), "{path}: {page}");
+        assert!(page.contains("too dear"), "{path}: {page}");
+    }
+    let lifted = browser.send("/halt/lift", &[], Some(&proof)).await;
+    assert_eq!(lifted.status, 303, "{}", lifted.text);
+    assert!(!browser.read("/").await.text.contains("stopped everything"));
+    house.stop().await;
+}

@@ -232,6 +232,17 @@ async fn tasks_are_tried_again_and_told_and_builds_ranked_as_they_stand() {
         .await;
     assert_eq!(ranked.status, 202, "{}", ranked.text);
     assert_eq!(house.events("build.priority").await.len(), 1);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tasks_and_builds_have_no_use_for_is_refused_and_changes_nothing() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Failed).await;
+    house.task(build, "T-2", TaskState::Complete).await;
+    let path = format!("/api/builds/{build}");
+    let retry = |task: &str| format!("{path}/tasks/{task}/retry");
     let before = house.rows().await;
     let tell = format!("{path}/tell");
     for (place, body, status, code) in [
@@ -295,6 +306,32 @@ async fn a_build_that_succeeded_is_landed_on_the_word_of_who_may() {
         assert_eq!(ada.status, 202, "{}", ada.text);
         assert_eq!(wished().await, Some((what, "ada".to_owned())));
     }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_stopped_by_who_may_and_shown_until_it_is_lifted() {
+    let house = House::new().await;
+    let before = house.rows().await;
+    let bob = answered(house.ask("POST", "/api/halt", BOB).json(&json!({}))).await;
+    assert_eq!((bob.status, &bob.body["code"]), (403, &json!("forbidden")));
+    assert_eq!(house.rows().await, before);
+    assert_eq!(house.read("/api/halt").await["halt"], json!(null));
+    let none = answered(house.ask("DELETE", "/api/halt", ADA)).await;
+    assert_eq!((none.status, &none.body["code"]), (409, &json!("halt")));
+    let why = json!({ "reason": "too dear" });
+    let stopped = house.send("/api/halt", &why).await;
+    assert_eq!((stopped.status, &stopped.body["by"]), (200, &json!("ada")));
+    let again = house.send("/api/halt", &why).await;
+    assert_eq!(again.status, 409, "{}", again.text);
+    assert_eq!(house.read("/api/halt").await["halt"]["reason"], "too dear");
+    let bob = answered(house.ask("DELETE", "/api/halt", BOB)).await;
+    assert_eq!(bob.status, 403);
+    let lifted = answered(house.ask("DELETE", "/api/halt", ADA)).await;
+    assert_eq!(lifted.status, 200, "{}", lifted.text);
+    assert_eq!(house.read("/api/halt").await["halt"], json!(null));
+    assert_eq!(house.events("halt.begun").await.len(), 1);
+    assert_eq!(house.events("halt.lifted").await.len(), 1);
     house.stop().await;
 }
 

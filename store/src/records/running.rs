@@ -1,8 +1,10 @@
-//! Rows of what runs: components, alerts, model calls, timers, what the program died of, and providers that are away.
+//! Rows of what runs: components, alerts, model calls, timers, what the program died of, providers that are away, and
+//! that everything is stopped.
 
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::deaths::Deaths;
+use ropewalk_schemas::halt::Halt;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::timer::Timer;
@@ -42,4 +44,8 @@ record!(Deaths, "deaths", |deaths| deaths.entity.clone(), {
 record!(Outage, "outages", |outage| outage.provider.clone(), {
     "open": integer = outage.stands(),
     "since": integer = outage.since,
+});
+
+record!(Halt, "halts", |halt| halt.scope.clone(), {
+    "since": integer = halt.since,
 });

@@ -116,6 +116,6 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     let offered = phones.did("setmycommands").await?;
     let offered = offered.first().context("no menu")?;
     let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
-    assert_eq!(menu, Some(12));
+    assert_eq!(menu, Some(14));
     house.close().await
 }

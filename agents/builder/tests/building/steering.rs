@@ -4,6 +4,7 @@ mod amending;
 mod consent;
 mod control;
 mod giving_up;
+mod halting;
 mod meanwhile;
 mod milestones;
 mod people;

@@ -84,7 +84,7 @@ impl Land {
             },
             by: person.name.to_string(),
         };
-        let worker = wiring::lander(&desk.project, &app.environment).await?;
+        let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
         let landed = worker.land(&context, &request).await;
         // Others may wait for the files that the build owned, also when what was landed could not be sent on; whoever
         // starts next finds that too.

@@ -13,7 +13,7 @@ use ropewalk_engine::llm::{Model, ModelRequest, PriceTable, Script, Scripted};
 use ropewalk_engine::{Engine, ModelEntry, ModelRole, Models};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, Context, Frame, Services};
-use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_runtime::{Brake, Clock, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::lease::Lease;
@@ -48,6 +48,8 @@ pub(crate) struct House {
     clock: Clock,
     pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
     pub(crate) pace: Option<Arc<dyn Pace>>,
+    /// What holds models and commands.
+    pub(crate) brake: Brake,
     falls_back: bool,
     programs: Option<PathBuf>,
     watched: bool,
@@ -80,6 +82,7 @@ impl House {
             clock: Clock::system(),
             told: Arc::default(),
             pace: None,
+            brake: Brake::default(),
             falls_back: false,
             programs: None,
             watched: false,
@@ -267,7 +270,9 @@ impl House {
         if self.falls_back {
             models = models.falling_back_to(ModelRole::Build, vec![entry(Arc::new(second))]);
         }
-        Engine::new(store.clone(), models, clock.clone()).with_budgets(self.options.budgets)
+        Engine::new(store.clone(), models, clock.clone())
+            .with_budgets(self.options.budgets)
+            .held_by(self.brake.clone())
     }
 
     async fn agent(&self, engine: Engine) -> Arc<dyn Agent> {
@@ -284,7 +289,7 @@ impl House {
         let parts = BuildParts {
             engine,
             clone,
-            runner: CommandRunner::new(environment),
+            runner: CommandRunner::new(environment).held_by(self.brake.clone()),
             questions: templates(),
             prompts: Prompts::shipped().unwrap(),
             stacks: StackProfiles::shipped().unwrap(),

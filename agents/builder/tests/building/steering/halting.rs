@@ -1,0 +1,54 @@
+//! People stop everything while a build runs.
+
+use std::time::Duration;
+
+use ropewalk_schemas::build::BuildState;
+use serde_json::json;
+
+use crate::world::house::House;
+use crate::world::script::{append_and_meet, steps};
+
+/// Long enough for a loop that is not held to ask its model or to run its check.
+const WHILE: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_everything_is_stopped_no_model_is_asked_and_no_command_begins() {
+    let signals = tempfile::tempdir().unwrap();
+    let place = |name: &str| signals.path().join(name);
+    let (begun, go, checked) = (place("begun"), place("go"), place("checked"));
+    let script = steps("ONE", &[append_and_meet("ONE", "a.txt", &begun, &go)]);
+    let house = House::new(&script);
+    let open = house.open().await;
+    let spec = open
+        .approve(json!([{
+            "id": "ONE", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "validation": { "command": format!("touch {}; grep -q ONE a.txt", checked.display()), "expected": "exit 0" },
+        }]))
+        .await;
+    while !begun.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let asked = || house.told.lock().unwrap().len();
+    let before = asked();
+    // The command that runs ends; what would follow it does not begin.
+    house.brake.set(true);
+    std::fs::write(&go, "").unwrap();
+    tokio::time::sleep(WHILE).await;
+    assert_eq!(asked(), before, "a model was asked");
+    house.brake.set(false);
+    while asked() == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    house.brake.set(true);
+    // Whatever had begun by then ends; the last command of the build cannot have been among it.
+    tokio::time::sleep(WHILE).await;
+    let held = open.build(spec).await.unwrap();
+    assert_eq!(held.state, BuildState::Running, "{:?}", held.reason);
+    house.brake.set(false);
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let attempts = open.attempts(build.id, "ONE").await;
+    assert_eq!(attempts.len(), 1, "nothing was begun anew");
+    assert!(checked.exists());
+    open.close().await;
+}

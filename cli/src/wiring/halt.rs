@@ -1,0 +1,49 @@
+//! Puts the brake of this process on while people have stopped everything, whoever told the store so.
+
+use std::time::Duration;
+
+use ropewalk_desk::halt;
+use ropewalk_runtime::{Brake, Clock, Supervisor};
+use ropewalk_store::{ReadError, Store};
+use tracing::{info, warn};
+
+/// How often the store is asked: no model call and no command begins later than that after everything was stopped.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Returns a brake that follows the store; it is right before anything begins.
+pub(crate) async fn brake(
+    store: &Store,
+    clock: &Clock,
+    supervisor: &Supervisor,
+) -> Result<Brake, ReadError> {
+    let brake = Brake::default();
+    follow(&brake, store).await?;
+    let (followed, store, clock) = (brake.clone(), store.clone(), clock.clone());
+    let stop = supervisor.shutdown().soft().clone();
+    supervisor.spawn("halt", async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(LOOK) => {}
+            }
+            // As it was, as long as nobody can say.
+            if let Err(error) = follow(&followed, &store).await {
+                warn!("whether everything is stopped is not known: {error}");
+            }
+        }
+    });
+    Ok(brake)
+}
+
+async fn follow(brake: &Brake, store: &Store) -> Result<(), ReadError> {
+    let standing = halt::standing(store).await?;
+    if standing.is_some() != brake.is_on() {
+        if let Some(halt) = &standing {
+            warn!("{}; `ropewalk resume` lets it go on", halt.told());
+        } else {
+            info!("everything goes on");
+        }
+    }
+    brake.set(standing.is_some());
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! That people stop everything, and let it go on: no model is asked and no command begins in between.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::halt::Halt;
+use ropewalk_schemas::payload::{HaltBegun, HaltLifted};
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::{Payload, Subject};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
+
+use crate::people::{Forbidden, Person};
+
+/// Says why nothing became of it.
+#[derive(Debug, thiserror::Error)]
+pub enum HaltError {
+    /// The person may not do this.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// Somebody was first.
+    #[error("{}", .0.told())]
+    Already(Box<Halt>),
+    /// Nothing is stopped.
+    #[error("nothing is stopped")]
+    NotStopped,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Returns what stops everything, if anybody has.
+pub async fn standing(store: &Store) -> Result<Option<Halt>, ReadError> {
+    let row = store.get::<Halt>(Halt::EVERYTHING).await?;
+    Ok(row.map(Versioned::into_inner).filter(Halt::stands))
+}
+
+/// Stops everything, on the word of `person`, until somebody lets it go on.
+pub async fn stop(
+    context: &Context,
+    person: &Person,
+    reason: Option<String>,
+) -> Result<Halt, HaltError> {
+    person.demand(Right::Stop)?;
+    let row = context.store.get::<Halt>(Halt::EVERYTHING).await?;
+    let halt = Halt {
+        scope: Halt::EVERYTHING.to_owned(),
+        by: person.name.clone(),
+        reason,
+        since: context.now(),
+        lifted_by: None,
+        lifted_at: None,
+    };
+    let mut changes = ChangeSet::new();
+    match row {
+        Some(row) if row.stands() => return Err(HaltError::Already(Box::new(row.record))),
+        Some(row) => changes.update(&row, &halt),
+        None => changes.insert(&halt),
+    };
+    changes.emit(context.event(
+        Subject::project(),
+        Payload::HaltBegun(HaltBegun {
+            by: halt.by.clone(),
+            reason: halt.reason.clone(),
+        }),
+    ));
+    context.store.commit(changes).await?;
+    Ok(halt)
+}
+
+/// Lets everything go on where it stands.
+pub async fn lift(context: &Context, person: &Person) -> Result<Halt, HaltError> {
+    person.demand(Right::Stop)?;
+    let row = context.store.get::<Halt>(Halt::EVERYTHING).await?;
+    let row = row.filter(|row| row.stands());
+    let row = row.ok_or(HaltError::NotStopped)?;
+    let halt = Halt {
+        lifted_by: Some(person.name.clone()),
+        lifted_at: Some(context.now()),
+        ..row.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&row, &halt);
+    changes.emit(context.event(
+        Subject::project(),
+        Payload::HaltLifted(HaltLifted {
+            by: person.name.clone(),
+        }),
+    ));
+    context.store.commit(changes).await?;
+    Ok(halt)
+}
