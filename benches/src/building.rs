@@ -143,6 +143,7 @@ async fn agent(
         model: Arc::new(Scripted::new(script, house.clock.clone())),
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
+        window_tokens: None,
     });
     let parts = BuildParts {
         engine: Engine::new(house.store.clone(), models, house.clock.clone()),

@@ -105,6 +105,7 @@ async fn agent(house: &House, places: Places) -> Result<Ideation> {
         model: Arc::new(Scripted::new(Script::parse(SCRIPT)?, house.clock.clone())),
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
+        window_tokens: None,
     });
     Ok(Ideation::new(IdeationOptions {
         engine: Engine::new(house.store.clone(), models, house.clock.clone()),

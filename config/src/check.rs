@@ -29,6 +29,11 @@ fn bounds(config: &Config) -> Option<(String, String)> {
         ("bus.tries", config.bus.tries, 100),
         ("store.events_days", config.store.events_days, 36_600),
         ("models.max_output_tokens", tokens, 10_000_000),
+        (
+            "compaction.threshold_tokens",
+            config.compaction.threshold_tokens,
+            100_000_000,
+        ),
         ("build.loops", build.loops, 1_000),
         (
             "build.time_limit_minutes",

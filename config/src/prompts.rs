@@ -7,7 +7,7 @@ use crate::error::ConfigError;
 use crate::language::{in_one_line, prompt_environment};
 
 /// The shipped files.
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 18] = [
     ("questioning.md", include_str!("../prompts/questioning.md")),
     ("repository.md", include_str!("../prompts/repository.md")),
     ("ideation.md", include_str!("../prompts/ideation.md")),
@@ -45,6 +45,15 @@ const FILES: [(&str, &str); 15] = [
     ),
     ("build.md", include_str!("../prompts/build.md")),
     ("build-task.md", include_str!("../prompts/build-task.md")),
+    ("compaction.md", include_str!("../prompts/compaction.md")),
+    (
+        "compaction-turn.md",
+        include_str!("../prompts/compaction-turn.md"),
+    ),
+    (
+        "compaction-memory.md",
+        include_str!("../prompts/compaction-memory.md"),
+    ),
     ("improvement.md", include_str!("../prompts/improvement.md")),
     (
         "improvement-build.md",
@@ -84,6 +93,13 @@ pub enum Prompt {
     /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `summary`,
     /// `failures`, `advice`), `diff`, `known` (`kind`, `text`).
     ImprovementBuild,
+    /// The system prompt of the model that sums up a conversation; takes no values.
+    Compaction,
+    /// What that model is told: `task`, `summary` (the one before), `steps` (`who`, `text`).
+    CompactionTurn,
+    /// What an agent is told in place of older messages: `summary`, `read` and `changed` (files), `said` (what people said and
+    /// answered), `verdict`.
+    CompactionMemory,
     /// The module on questions that is part of the system prompt of every role that may ask; takes no values.
     Questioning,
 }
@@ -99,6 +115,9 @@ impl Prompt {
         Self::BuildTask,
         Self::Improvement,
         Self::ImprovementBuild,
+        Self::Compaction,
+        Self::CompactionTurn,
+        Self::CompactionMemory,
         Self::Questioning,
     ];
 
@@ -113,6 +132,9 @@ impl Prompt {
             Self::BuildTask => "build-task.md",
             Self::Improvement => "improvement.md",
             Self::ImprovementBuild => "improvement-build.md",
+            Self::Compaction => "compaction.md",
+            Self::CompactionTurn => "compaction-turn.md",
+            Self::CompactionMemory => "compaction-memory.md",
             Self::Questioning => "questioning.md",
         }
     }
@@ -174,6 +196,18 @@ mod tests {
 
     use super::*;
     use crate::stack::StackProfiles;
+
+    fn compaction(prompt: Prompt) -> Value {
+        let summary = "## Goal";
+        if prompt == Prompt::CompactionTurn {
+            let steps = json!([{"who": "The agent said", "text": "Hm."}]);
+            return json!({"task": "Add two numbers.", "summary": summary, "steps": steps});
+        }
+        json!({
+            "summary": summary, "read": ["a.rs"], "changed": ["b.rs"], "said": ["A person says: go"],
+            "verdict": "exit code 1",
+        })
+    }
 
     fn context(prompt: Prompt) -> Value {
         let repository = json!({
@@ -250,7 +284,8 @@ mod tests {
                 }],
                 "known": [{"kind": "gotcha", "text": "mind the gap"}],
             }),
-            Prompt::Questioning => json!({}),
+            Prompt::CompactionTurn | Prompt::CompactionMemory => compaction(prompt),
+            Prompt::Compaction | Prompt::Questioning => json!({}),
         }
     }
 

@@ -20,8 +20,8 @@ pub use agents::{
     SpecificationSettings, StuckMinutes, ValidationSettings,
 };
 pub use models::{
-    Effort, EffortSettings, FallbackSettings, InvalidModel, ModelChoice, ModelPolicy,
-    ModelSettings, ProviderKind, ProviderSettings,
+    CompactionSettings, Effort, EffortSettings, FallbackSettings, InvalidModel, ModelChoice,
+    ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
 };
 pub use notices::{InvalidQuietHours, NoticeSettings, QuietHours};
 pub use people::PersonRecord;
@@ -56,6 +56,8 @@ pub struct Config {
     pub server: Box<ServerSettings>,
     /// The models by role.
     pub models: ModelSettings,
+    /// Conversations that grow too long.
+    pub compaction: CompactionSettings,
     /// Changed or added providers by name.
     #[serde(default)]
     pub providers: BTreeMap<String, ProviderSettings>,

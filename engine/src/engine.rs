@@ -2,12 +2,16 @@
 
 mod asking;
 mod conversation;
+mod memory;
 mod progress;
 mod repair;
 mod repetition;
+mod room;
 mod secrets;
 mod session;
 mod tool_calls;
+
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -18,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::budget::{self, Budgets};
+use crate::compaction::CompactionPolicy;
 use crate::error::EngineError;
 use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
@@ -26,6 +31,9 @@ use crate::outages;
 use asking::Broken;
 
 pub use session::Session;
+
+/// Begins what a person says into a conversation.
+const SAYS: &str = "A person says: ";
 
 /// Runs jobs on the models of the house. Cheap to clone.
 #[derive(Clone)]
@@ -36,6 +44,7 @@ pub struct Engine {
     ids: Ids,
     budgets: Budgets,
     brake: Brake,
+    compaction: Option<Arc<CompactionPolicy>>,
 }
 
 impl Engine {
@@ -48,6 +57,7 @@ impl Engine {
             clock,
             budgets: Budgets::default(),
             brake: Brake::default(),
+            compaction: None,
         }
     }
 
@@ -62,6 +72,13 @@ impl Engine {
     #[must_use]
     pub fn with_budgets(mut self, budgets: Budgets) -> Self {
         self.budgets = budgets;
+        self
+    }
+
+    /// Makes room in conversations that grow too long; without it they end where the window of their model does.
+    #[must_use]
+    pub fn with_compaction(mut self, policy: CompactionPolicy) -> Self {
+        self.compaction = Some(Arc::new(policy));
         self
     }
 

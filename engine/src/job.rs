@@ -44,6 +44,8 @@ pub struct ModelEntry {
     pub name: String,
     /// What the models of its provider cost; a model that is not in it has an unknown price.
     pub prices: PriceTable,
+    /// How many tokens a conversation with it may have; none where that is unknown.
+    pub window_tokens: Option<u64>,
 }
 
 impl ModelEntry {

@@ -3,12 +3,12 @@
 use chrono::TimeDelta;
 use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_schemas::model_call::{Compaction, ModelCall};
 use ropewalk_store::{ChangeSet, CommitError, Store};
 use serde_json::Value;
 
 use crate::error::EngineError;
-use crate::job::{Job, ModelEntry};
+use crate::job::{Job, ModelEntry, ModelRole};
 
 /// Reads and writes the journal of one job.
 pub(crate) struct Journal<'a> {
@@ -23,6 +23,18 @@ pub(crate) struct Asked<'a> {
     pub(crate) entry: &'a ModelEntry,
     /// How long.
     pub(crate) took: TimeDelta,
+    /// What was done to the conversation before.
+    pub(crate) compaction: Option<Compaction>,
+}
+
+/// An answer that is known.
+pub(crate) struct Known {
+    /// What was answered.
+    pub(crate) reply: Reply,
+    /// The provider that gave it.
+    pub(crate) provider: Option<String>,
+    /// What was done to the conversation before.
+    pub(crate) compaction: Option<Compaction>,
 }
 
 impl<'a> Journal<'a> {
@@ -31,24 +43,28 @@ impl<'a> Journal<'a> {
         Self { store, clock, job }
     }
 
-    /// Returns the reply that was stored for `turn`, and the provider that gave it.
-    pub(crate) async fn replay(
-        &self,
-        turn: u32,
-    ) -> Result<Option<(Reply, Option<String>)>, EngineError> {
-        let key = self.key(turn);
+    /// Returns what was answered at `turn`.
+    pub(crate) async fn replay(&self, turn: u32) -> Result<Option<Known>, EngineError> {
+        self.known(self.key(turn)).await
+    }
+
+    /// Returns the summary that was made before the call of `turn`.
+    pub(crate) async fn summary(&self, turn: u32) -> Result<Option<Reply>, EngineError> {
+        let key = ModelCall::summary_key(&self.key(turn));
+        Ok(self.known(key).await?.map(|known| known.reply))
+    }
+
+    async fn known(&self, key: String) -> Result<Option<Known>, EngineError> {
         let Some(call) = self.store.get::<ModelCall>(&key).await? else {
             return Ok(None);
         };
-        let ModelCall {
-            reply, provider, ..
-        } = call.record;
-        serde_json::from_value(reply)
-            .map(|reply| Some((reply, provider)))
-            .map_err(|error| EngineError::JournalEntry {
-                key,
-                reason: error.to_string(),
-            })
+        let call = call.record;
+        let reply = serde_json::from_value(call.reply).map_err(|error| unreadable(&key, &error))?;
+        Ok(Some(Known {
+            reply,
+            provider: call.provider,
+            compaction: call.compaction,
+        }))
     }
 
     /// Stores a reply and returns the one that counts: another run of the same work may have been faster.
@@ -58,21 +74,42 @@ impl<'a> Journal<'a> {
         reply: Reply,
         asked: &Asked<'_>,
     ) -> Result<Reply, EngineError> {
-        let key = self.key(turn);
-        let body = serde_json::to_value(&reply).map_err(|error| EngineError::JournalEntry {
-            key: key.clone(),
-            reason: error.to_string(),
-        })?;
+        self.store_reply(turn, (self.key(turn), self.job.role), reply, asked)
+            .await
+    }
+
+    /// Stores a summary as [`Journal::record`] stores a reply.
+    pub(crate) async fn record_summary(
+        &self,
+        turn: u32,
+        reply: Reply,
+        asked: &Asked<'_>,
+    ) -> Result<Reply, EngineError> {
+        let key = ModelCall::summary_key(&self.key(turn));
+        self.store_reply(turn, (key, ModelRole::Small), reply, asked)
+            .await
+    }
+
+    async fn store_reply(
+        &self,
+        turn: u32,
+        (key, role): (String, ModelRole),
+        reply: Reply,
+        asked: &Asked<'_>,
+    ) -> Result<Reply, EngineError> {
+        let body = serde_json::to_value(&reply).map_err(|error| unreadable(&key, &error))?;
         let call = ModelCall {
+            role: role.as_str().to_owned(),
             reply: body,
+            compaction: asked.compaction,
             duration_ms: u64::try_from(asked.took.num_milliseconds()).ok(),
-            ..self.call(key, asked.entry, &reply.model, &reply.usage)
+            ..self.call(key.clone(), asked.entry, &reply.model, &reply.usage)
         };
         match self.insert(&call).await {
             Ok(()) => Ok(reply),
             Err(CommitError::Conflict { .. }) => {
-                let known = self.replay(turn).await?;
-                Ok(known.map_or(reply, |(known, _)| known))
+                let known = self.known(key).await?;
+                Ok(known.map_or(reply, |known| known.reply))
             }
             Err(CommitError::Oversized { limit_bytes, .. }) => {
                 let limit_bytes = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
@@ -121,6 +158,7 @@ impl<'a> Journal<'a> {
             build: scope.build,
             task: scope.task.clone(),
             reply: Value::Null,
+            compaction: None,
             refusal: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,
@@ -135,5 +173,12 @@ impl<'a> Journal<'a> {
     /// Names a turn.
     pub(crate) fn key(&self, turn: u32) -> String {
         format!("{}/{turn}", self.job.journal_key)
+    }
+}
+
+fn unreadable(key: &str, error: &serde_json::Error) -> EngineError {
+    EngineError::JournalEntry {
+        key: key.to_owned(),
+        reason: error.to_string(),
     }
 }

@@ -9,6 +9,7 @@
 //! `tests/tables/tools.json` shows all that they are told. To add a language to outlines: see [`mod@outline`]. To add a section of context: give [`SectionKind`] a variant and its priority.
 
 pub mod budget;
+mod compaction;
 pub mod context;
 pub mod engine;
 pub mod error;
@@ -26,6 +27,7 @@ pub mod tools;
 pub use ropewalk_llm as llm;
 
 pub use budget::{Allowance, Budgets, Exceeded};
+pub use compaction::CompactionPolicy;
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
 pub use engine::{Engine, Session};
 pub use error::EngineError;

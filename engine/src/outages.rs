@@ -294,6 +294,7 @@ impl Outages<'_> {
             build: None,
             task: None,
             reply: Value::Null,
+            compaction: None,
             refusal: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,

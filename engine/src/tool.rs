@@ -39,6 +39,14 @@ pub trait Tool: Send + Sync {
         Keep::Head
     }
 
+    /// Says whether its results stay word for word however long the conversation grows: what a person said or allowed.
+    fn outlasts(&self) -> bool {
+        false
+    }
+
+    /// Hears of files whose text the model can read no more.
+    fn forget(&self, _: &[String]) {}
+
     /// Runs it; the arguments fit the schema.
     async fn execute(
         &self,

@@ -66,6 +66,8 @@ pub struct ProviderConfig {
     /// The field of chat completions that bounds the output.
     #[serde(default = "default_max_tokens_field")]
     pub max_tokens_field: String,
+    /// How many tokens a conversation with its models may have, of the model that takes the fewest; none where that is unknown.
+    pub window_tokens: Option<u64>,
     /// Bounds on time that differ from the usual ones.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -203,6 +205,7 @@ impl ProviderConfig {
             key_variable: None,
             key_optional: false,
             max_tokens_field: default_max_tokens_field(),
+            window_tokens: None,
             timeouts: Timeouts::default(),
             prices: PriceTable::default(),
             priced: None,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{AttemptId, TaskId};
-use crate::model_call::ModelCall;
+use crate::model_call::{Compaction, ModelCall};
 
 /// Is one step of a job. Every turn begins with [`JobEvent::TurnStarted`] and ends with [`JobEvent::TurnEnded`]; what
 /// belongs to one message or one call has one `item`.
@@ -142,6 +142,18 @@ pub enum JobEvent {
         /// Why.
         reason: String,
     },
+    /// The conversation had grown too long, and something was done about it.
+    Compacted {
+        /// What.
+        how: Compaction,
+        /// About how many tokens it had.
+        before: u64,
+        /// About how many it has.
+        after: u64,
+        /// Why there is no summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
+    },
     /// The gate looked at the work.
     Judged {
         /// Whether it took it.
@@ -182,7 +194,12 @@ impl JobEvent {
     /// stands in no row.
     pub fn of_call(call: &ModelCall) -> Vec<Self> {
         let turn: Option<u32> = call.key.rsplit('/').find_map(|part| part.parse().ok());
-        let item = format!("message-{}", turn.unwrap_or_default());
+        let what = if call.is_summary() {
+            "summary"
+        } else {
+            "message"
+        };
+        let item = format!("{what}-{}", turn.unwrap_or_default());
         let blocks = call.reply["blocks"].as_array();
         let blocks = blocks.map_or(&[][..], Vec::as_slice);
         let tools: Vec<&Value> = blocks
@@ -278,6 +295,12 @@ mod tests {
                 from: text(),
                 to: text(),
                 reason: text(),
+            },
+            JobEvent::Compacted {
+                how: Compaction::Cut,
+                before: 9,
+                after: 3,
+                warning: Some(text()),
             },
             JobEvent::TurnEnded {
                 turn: 1,

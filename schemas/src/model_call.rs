@@ -7,6 +7,21 @@ use serde_json::Value;
 
 use crate::ids::{BuildId, Slug, TaskId};
 
+/// Ends the key of a call that sums up a conversation.
+const SUMMARY: &str = "/summary";
+
+/// What was done to a conversation, before a call, since it had grown too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compaction {
+    /// Long results of tools were cut, but for the newest.
+    Trimmed,
+    /// A summary took the place of all but the newest messages; it is a call of its own.
+    Summarised,
+    /// All but the newest messages were left out, since nobody could sum them up.
+    Cut,
+}
+
 /// One paid call. It is stored before it is acted on, so that a crash does not ask twice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCall {
@@ -30,6 +45,9 @@ pub struct ModelCall {
     pub task: Option<TaskId>,
     /// The reply as the `llm` crate defines it; null for one that was not kept.
     pub reply: Value,
+    /// What was done to the conversation before it was asked; a replay does the same there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction>,
     /// Why the reply was not kept. It was paid all the same, so its use counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
@@ -51,6 +69,18 @@ pub struct ModelCall {
     pub micro_usd: Option<u64>,
     /// When.
     pub at: DateTime<Utc>,
+}
+
+impl ModelCall {
+    /// Names the call that sums up a conversation before the call `key` of it is asked.
+    pub fn summary_key(key: &str) -> String {
+        format!("{key}{SUMMARY}")
+    }
+
+    /// Says whether it sums up a conversation.
+    pub fn is_summary(&self) -> bool {
+        self.key.ends_with(SUMMARY)
+    }
 }
 
 /// Says what calls are summed by.

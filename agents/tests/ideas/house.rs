@@ -239,6 +239,7 @@ impl House {
             }),
             name: "script".to_owned(),
             prices: PriceTable::default(),
+            window_tokens: None,
         };
         Engine::new(self.store().clone(), Models::all(entry), self.clock.clone())
     }

@@ -13,7 +13,6 @@ use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{Payload, RequirementId};
 
 use crate::house::{attempt_at, build, build_id, noon, types};
-
 use crate::workshop::{FINDINGS, Workshop, completed, landed, migration, near};
 
 #[tokio::test]

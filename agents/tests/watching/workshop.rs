@@ -108,6 +108,7 @@ impl Workshop {
             )),
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
+            window_tokens: None,
         });
         let improvement = Improvement::new(ImprovementOptions {
             engine: Engine::new(house.store.clone(), models, house.clock.clone()),

@@ -155,6 +155,7 @@ async fn begin(
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
+    let engine = models::compacting(engine, project)?;
     let engine = looked_after(project, engine, supervisor);
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;

@@ -7,8 +7,8 @@ use ropewalk_config::settings::{
     Effort as SettingsEffort, EffortSettings, ModelChoice, ProviderKind as SettingsKind,
     ProviderSettings,
 };
-use ropewalk_config::{ConfigError, Environment};
-use ropewalk_engine::{ModelEntry, ModelRole, Models};
+use ropewalk_config::{ConfigError, Environment, Prompts};
+use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_llm::{
     Bounded, BuildError, Effort, Model, PriceTable, ProviderConfig, ProviderKind, Script,
 };
@@ -63,6 +63,18 @@ pub(crate) fn models(
         models = models.falling_back_to(role, entries.collect::<Result<_, _>>()?);
     }
     Ok(models)
+}
+
+/// Lets `engine` make room in conversations that grow too long, where that is wanted.
+pub(crate) fn compacting(engine: Engine, project: &Project) -> Result<Engine, CliError> {
+    let settings = &project.config().compaction;
+    if !settings.enabled {
+        return Ok(engine);
+    }
+    Ok(engine.with_compaction(CompactionPolicy {
+        threshold_tokens: u64::from(settings.threshold_tokens),
+        prompts: Prompts::shipped()?,
+    }))
 }
 
 /// Checks every provider that a role uses, without asking it anything.
@@ -121,7 +133,7 @@ fn price_told(choice: &ModelChoice, project: &Project) -> Option<String> {
     config.price_told(&choice.model)
 }
 
-type Built = (Arc<dyn Model>, PriceTable);
+type Built = (Arc<dyn Model>, PriceTable, Option<u64>);
 
 fn entry(
     choice: &ModelChoice,
@@ -130,7 +142,7 @@ fn entry(
     environment: &Environment,
     clock: &Clock,
 ) -> Result<ModelEntry, CliError> {
-    let (model, prices) = if let Some(known) = built.get(&choice.provider) {
+    let (model, prices, window_tokens) = if let Some(known) = built.get(&choice.provider) {
         known.clone()
     } else {
         let fresh = build(&choice.provider, project, environment, clock)?;
@@ -141,6 +153,7 @@ fn entry(
         model,
         name: choice.model.clone(),
         prices,
+        window_tokens,
     })
 }
 
@@ -155,7 +168,7 @@ fn build(
         .key_variable
         .as_deref()
         .and_then(|variable| environment.secret(variable));
-    let prices = config.prices.clone();
+    let (prices, window_tokens) = (config.prices.clone(), config.window_tokens);
     let model = ropewalk_llm::build(&config, key, script, clock).map_err(|error| match error {
         BuildError::MissingKey { provider, variable } => {
             CliError::from(ConfigError::MissingKey { provider, variable })
@@ -163,7 +176,11 @@ fn build(
         other => CliError::from(other),
     })?;
     let longest = project.config().models.max_output_tokens;
-    Ok((Arc::new(Bounded::new(model, longest)), prices))
+    Ok((
+        Arc::new(Bounded::new(model, longest)),
+        prices,
+        window_tokens,
+    ))
 }
 
 fn provider(name: &str, project: &Project) -> Result<Provider, CliError> {
@@ -216,6 +233,8 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
     if let Some(url) = &settings.base_url {
         config.base_url.clone_from(url);
     }
+    let window = settings.window_tokens.map(u64::from);
+    config.window_tokens = window.or(config.window_tokens);
     if let Some(variable) = &settings.key_variable {
         config.key_variable = Some(variable.clone());
         config.key_optional = false;

@@ -60,6 +60,16 @@ pub enum Effort {
     High,
 }
 
+/// When a conversation that has grown too long is summed up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompactionSettings {
+    /// Whether that is done at all.
+    pub enabled: bool,
+    /// The most tokens that a conversation may have, as estimated.
+    pub threshold_tokens: u32,
+}
+
 /// The models that take over, by role and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -175,6 +185,9 @@ pub struct ProviderSettings {
     /// The environment variable that holds the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_variable: Option<String>,
+    /// How many tokens a conversation with its models may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_tokens: Option<u32>,
     /// The replies of a scripted provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,

@@ -78,9 +78,8 @@ fn rule(key: &str) -> Rule {
         _ if HARMLESS.contains(&key) => Rule::Never,
         _ => match section {
             "build" | "budget" => Rule::WhenMore,
-            "gate" | "validation" | "questions" | "knowledge" | "monitor" | "pm" | "log" => {
-                Rule::Never
-            }
+            "compaction" | "gate" | "validation" | "questions" | "knowledge" | "monitor" | "pm"
+            | "log" => Rule::Never,
             _ => Rule::Always,
         },
     }

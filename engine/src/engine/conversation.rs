@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use ropewalk_llm::{Block, Message, Reply, Role, StopReason, ToolUse, Usage};
+use ropewalk_llm::{Block, Message, ModelRequest, Reply, Role, StopReason, ToolUse, Usage};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::is_whole;
+use super::memory::{Memory, newest};
 use super::progress::Progress;
 use super::repair::repair;
 use super::repetition::Repetition;
 use super::tool_calls::{self, Ran};
+use super::{SAYS, is_whole};
+use crate::compaction::{message_tokens, request_tokens};
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer};
 use crate::job::{Job, Outcome};
@@ -21,6 +23,8 @@ use crate::tool::malformed;
 const ONLY_TEXT: u32 = 3;
 /// The tool of a role that may put questions.
 const ASK: &str = "ask";
+/// So many of the newest messages stay beside a summary.
+pub(super) const KEPT: usize = 6;
 
 /// Says what follows a reply.
 #[derive(Debug)]
@@ -36,6 +40,14 @@ pub(super) struct Conversation<'a> {
     job: &'a Job,
     intake: Option<Arc<Intake<'a>>>,
     messages: Vec<Message>,
+    /// So many of the first messages always stay.
+    first: usize,
+    /// Where the question stands that a long talk comes to, until it is told in the memory.
+    question: Option<usize>,
+    /// What stays of messages that are gone.
+    memory: Memory,
+    /// What the last reply was counted for, and how many messages there were with it.
+    counted: (u64, usize),
     /// The calls that handed in the last result, after the results of the others of that reply.
     handed_in: Option<(Vec<Block>, Vec<ToolUse>)>,
     repetition: Repetition,
@@ -58,7 +70,11 @@ impl<'a> Conversation<'a> {
         Self {
             job,
             intake,
+            first: first(messages.len()),
+            question: (messages.len() > KEPT).then(|| messages.len() - 1),
             messages,
+            memory: Memory::default(),
+            counted: (0, 0),
             handed_in: None,
             repetition: Repetition::default(),
             progress: Progress::default(),
@@ -77,6 +93,75 @@ impl<'a> Conversation<'a> {
         &self.messages
     }
 
+    /// Estimates the tokens of `request`, which tells all messages. What a provider counted is nearer to the truth, as far
+    /// as it goes.
+    pub(super) fn size(&self, request: &ModelRequest) -> u64 {
+        let (counted, until) = self.counted;
+        let since = self.messages.get(until..).unwrap_or_default();
+        request_tokens(request).max(counted + message_tokens(since))
+    }
+
+    /// Cuts long results that are old; says how many, and forgets that their files were read.
+    pub(super) fn trim(&mut self) -> usize {
+        let first = self.first.min(self.messages.len());
+        let (cut, gone) = self.memory.trim(&mut self.messages[first..]);
+        self.forget(cut > 0, &gone);
+        cut
+    }
+
+    /// Returns the messages that a summary would take the place of.
+    pub(super) fn older(&self, keep: usize) -> &[Message] {
+        &self.messages[self.first..newest(&self.messages, self.first, keep)]
+    }
+
+    /// Returns what those who sum up are told.
+    pub(super) fn summary(&self) -> Option<&str> {
+        self.memory.summary()
+    }
+
+    /// Lets the messages go that are older than the newest `keep`, and tells in their place what `told` makes of what stays.
+    pub(super) fn let_go(
+        &mut self,
+        keep: usize,
+        summary: Option<String>,
+        told: impl FnOnce(&Value) -> Result<String, EngineError>,
+    ) -> Result<(), EngineError> {
+        let begin = newest(&self.messages, self.first, keep);
+        let kept = self.messages.split_off(begin);
+        let dropped = self.messages.split_off(self.first);
+        if dropped.is_empty() {
+            self.messages.extend(kept);
+            return Ok(());
+        }
+        if let Some(at) = self.question.take() {
+            match at.checked_sub(begin) {
+                Some(in_kept) => self.question = Some(in_kept),
+                None => self.memory.asked(&dropped[at - self.first]),
+            }
+        }
+        let gone = self.memory.outlast(&dropped, summary, &self.job.tools);
+        let text = told(&self.memory.values(&kept))?;
+        self.memory.recall(&mut self.messages, text);
+        self.first = self.messages.len();
+        self.question = self.question.map(|in_kept| self.first + in_kept);
+        self.messages.extend(kept);
+        self.forget(true, &gone);
+        Ok(())
+    }
+
+    /// What was counted is true no more, and files whose text is gone are unread.
+    fn forget(&mut self, changed: bool, gone: &[String]) {
+        if changed {
+            self.counted = (0, 0);
+        }
+        self.job.tools.forget(gone);
+    }
+
+    /// Counts what a summary has used.
+    pub(super) fn pay(&mut self, usage: Usage) {
+        self.usage += usage;
+    }
+
     /// Refuses to go on when the tokens of the job are used up.
     pub(super) fn check_tokens(&self) -> Result<(), EngineError> {
         let used = self.used() - self.spent;
@@ -93,6 +178,7 @@ impl<'a> Conversation<'a> {
     /// Answers the calls that handed in the last result, so that the model can mend it; another try begins.
     pub(super) fn reopen(&mut self, told: &str) {
         if let Some((mut blocks, calls)) = self.handed_in.take() {
+            self.memory.judged(told);
             blocks.extend(refusals(&calls, told));
             self.messages.push(Message::results(blocks));
         }
@@ -105,7 +191,7 @@ impl<'a> Conversation<'a> {
 
     /// Adds what a person says to what the model reads next.
     pub(super) fn say(&mut self, words: &str) {
-        let told = Block::Text(format!("A person says: {words}"));
+        let told = Block::Text(format!("{SAYS}{words}"));
         match self.messages.last_mut() {
             Some(last) if last.role == Role::User => last.blocks.push(told),
             _ => self.messages.push(Message {
@@ -128,12 +214,14 @@ impl<'a> Conversation<'a> {
         if !is_whole(&reply.stop) {
             return self.stop_early(said, reply.stop);
         }
+        let counted = reply.usage.total_input_tokens() + reply.usage.output_tokens;
         let calls: Vec<ToolUse> = reply.tool_uses().cloned().collect();
         let stop = reply.stop;
         // A provider refuses an empty message.
         if !reply.blocks.is_empty() {
             self.messages.push(Message::assistant(reply.blocks));
         }
+        self.counted = (counted, self.messages.len());
         if calls.is_empty() {
             self.hear_text(said, stop, observer)
         } else {
@@ -201,6 +289,9 @@ impl<'a> Conversation<'a> {
         let ran =
             tool_calls::run(self.job, &ordinary, &mut self.progress, cancel, observer).await?;
         self.tool_calls += ran.count;
+        for (call, output) in &ran.told {
+            self.memory.note(call, output);
+        }
         if !ordinary.is_empty() && submitted.is_empty() {
             self.texts.clear();
         }
@@ -298,6 +389,11 @@ impl<'a> Conversation<'a> {
             .collect();
         said.join("\n\n")
     }
+}
+
+/// Says how many of the messages that a job begins with always stay: all, where it does not bring a long talk along.
+fn first(messages: usize) -> usize {
+    if messages <= KEPT { messages } else { 1 }
 }
 
 /// Tells whether a result was taken.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ropewalk_llm::{ModelRequest, Reply, ToolChoice};
+use ropewalk_llm::{ModelError, ModelRequest, Reply, ToolChoice};
 use ropewalk_runtime::in_hand;
+use ropewalk_schemas::model_call::Compaction;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -16,22 +17,22 @@ use super::secrets::strike_request;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
-use crate::journal::{Asked, Journal};
+use crate::journal::{Asked, Journal, Known};
 use crate::steering::{Steering, Unsteered};
 use crate::submission::{Intake, Submission};
 
 /// A job on its way, whose results its owner judges.
 pub struct Session<'a> {
-    engine: &'a Engine,
-    job: &'a Job,
-    journal: Journal<'a>,
-    conversation: Conversation<'a>,
+    pub(super) engine: &'a Engine,
+    pub(super) job: &'a Job,
+    pub(super) journal: Journal<'a>,
+    pub(super) conversation: Conversation<'a>,
     /// Who hears what people say meanwhile.
     steering: Arc<dyn Steering>,
     /// Which of the models of its role is asked; one that took over is kept.
     rung: usize,
     /// How often the model was asked.
-    turn: u32,
+    pub(super) turn: u32,
     /// How often a result was sent back.
     tries: u32,
     /// The turn after which the present try began.
@@ -96,14 +97,14 @@ impl<'a> Session<'a> {
             self.conversation.check_tokens()?;
             self.turn += 1;
             let known = self.journal.replay(self.turn).await?;
-            let known = known.map(|(reply, provider)| {
-                self.goes_on_with(provider.as_deref(), &reply.model);
-                reply
-            });
             observer.see(JobEvent::TurnStarted {
                 turn: self.turn,
                 replayed: known.is_some(),
             });
+            let known = match known {
+                Some(known) => Some(self.know(known, observer).await?),
+                None => None,
+            };
             let mut stop = None;
             let next = self.one(known, &mut stop, cancel, observer).await;
             observer.see(JobEvent::TurnEnded {
@@ -119,6 +120,15 @@ impl<'a> Session<'a> {
         Err(EngineError::TurnLimit {
             turns: self.job.limits.turns,
         })
+    }
+
+    /// Comes to where the conversation stood when this was answered.
+    async fn know(&mut self, known: Known, observer: &dyn Observer) -> Result<Reply, EngineError> {
+        self.goes_on_with(known.provider.as_deref(), &known.reply.model);
+        if let Some(how) = known.compaction {
+            self.make_room_again(how, observer).await?;
+        }
+        Ok(known.reply)
     }
 
     /// One turn: the answer that is known, or a new one, and what follows from it.
@@ -158,11 +168,24 @@ impl<'a> Session<'a> {
             self.conversation.say(&text);
             observer.see(JobEvent::PersonSaid { text });
         }
+        let mut room = self.make_room(false, cancel, observer).await?;
+        let mut refused = false;
         loop {
-            match self.ask_once(item, cancel, observer).await {
+            let error = match self.ask_once(room, item, cancel, observer).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => self.fall_back(error, observer)?,
+                Err(error) => error,
+            };
+            // Once: a conversation that is too long after a summary stays too long.
+            let may_help = !refused && matches!(room, None | Some(Compaction::Trimmed));
+            if is_overflow(&error) && may_help {
+                refused = true;
+                let made = self.make_room(true, cancel, observer).await?;
+                if made.is_some() {
+                    room = made;
+                    continue;
+                }
             }
+            self.fall_back(error, observer)?;
             self.reach(observer).await?;
         }
     }
@@ -203,16 +226,13 @@ impl<'a> Session<'a> {
 
     async fn ask_once(
         &self,
+        compaction: Option<Compaction>,
         item: &str,
         cancel: &CancellationToken,
         observer: &dyn Observer,
     ) -> Result<Reply, EngineError> {
         let entry = self.asked();
-        let place = (self.tries, self.turn - self.since);
-        let request = ModelRequest {
-            effort: self.engine.models.efforts.get(&self.job.role).copied(),
-            ..request(self.job, entry, &self.conversation, place)
-        };
+        let request = self.request(entry);
         in_hand::aside(self.engine.brake.pass(cancel)).await;
         let began = self.engine.clock.now();
         let brake = &self.engine.brake;
@@ -220,7 +240,11 @@ impl<'a> Session<'a> {
         match in_hand::aside(answer).await {
             Ok(reply) => {
                 let took = self.engine.clock.now() - began;
-                let asked = Asked { entry, took };
+                let asked = Asked {
+                    entry,
+                    took,
+                    compaction,
+                };
                 self.journal.record(self.turn, reply, &asked).await
             }
             Err(broken) => {
@@ -230,8 +254,17 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Returns what `entry` would be asked now.
+    pub(super) fn request(&self, entry: &ModelEntry) -> ModelRequest {
+        let place = (self.tries, self.turn - self.since);
+        ModelRequest {
+            effort: self.engine.models.efforts.get(&self.job.role).copied(),
+            ..request(self.job, entry, &self.conversation, place)
+        }
+    }
+
     /// Returns the model that is asked now.
-    fn asked(&self) -> &'a ModelEntry {
+    pub(super) fn asked(&self) -> &'a ModelEntry {
         let ladder = self.engine.models.ladder(self.job.role);
         let entry = ladder.get(self.rung).copied();
         entry.unwrap_or_else(|| self.engine.models.of(self.job.role))
@@ -248,6 +281,13 @@ impl<'a> Session<'a> {
         let known = exact.or_else(|| ladder.iter().position(is_its));
         self.rung = known.unwrap_or(self.rung).max(self.rung);
     }
+}
+
+fn is_overflow(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Model(ModelError::ContextOverflow { .. })
+    )
 }
 
 fn open_intake(job: &Job) -> Result<Option<Arc<Intake<'_>>>, EngineError> {

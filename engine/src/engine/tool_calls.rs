@@ -18,6 +18,8 @@ const SIDE_BY_SIDE: usize = 8;
 pub(super) struct Ran {
     /// A result for every call, in their order.
     pub(super) blocks: Vec<Block>,
+    /// What each call that ran came to.
+    pub(super) told: Vec<(String, ToolOutput)>,
     /// Whether one of them failed.
     pub(super) failed: bool,
     /// How many ran.
@@ -51,7 +53,8 @@ pub(super) async fn run(
                 observer.see(JobEvent::Progressed);
             }
             ran.count += 1;
-            ran.push(&id, output);
+            ran.push(&id, output.text.clone(), output.is_error);
+            ran.told.push((id, output));
         }
     }
     for call in excess {
@@ -64,18 +67,18 @@ pub(super) async fn run(
             name: call.name.clone(),
             reason: reason.clone(),
         });
-        ran.push(&call.id, ToolOutput::error(reason));
+        ran.push(&call.id, reason, true);
     }
     Ok(ran)
 }
 
 impl Ran {
-    fn push(&mut self, id: &str, output: ToolOutput) {
-        self.failed |= output.is_error;
+    fn push(&mut self, id: &str, content: String, is_error: bool) {
+        self.failed |= is_error;
         self.blocks.push(Block::ToolResult {
             tool_use_id: id.to_owned(),
-            content: output.text,
-            is_error: output.is_error,
+            content,
+            is_error,
         });
     }
 }

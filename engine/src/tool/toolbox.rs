@@ -106,6 +106,19 @@ impl Toolbox {
             .is_none_or(|entry| entry.tool.concurrency_safe())
     }
 
+    /// Says whether the result of a call stays word for word.
+    pub(crate) fn outlasts(&self, call: &ToolUse) -> bool {
+        self.entry(&call.name)
+            .is_some_and(|entry| entry.tool.outlasts())
+    }
+
+    /// Tells every tool of files whose text the model can read no more.
+    pub(crate) fn forget(&self, files: &[String]) {
+        for entry in self.tools.values() {
+            entry.tool.forget(files);
+        }
+    }
+
     /// Runs a call. Whatever the model did wrong is an error output; an error says why the work must stop.
     pub(crate) async fn run(
         &self,

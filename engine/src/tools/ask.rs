@@ -46,6 +46,10 @@ impl Tool for Ask {
         false
     }
 
+    fn outlasts(&self) -> bool {
+        true
+    }
+
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let question: TaskQuestion = arguments(value)?;
         let options = question.options.iter();

@@ -79,6 +79,10 @@ impl Tool for Read {
         Keep::Everything
     }
 
+    fn forget(&self, files: &[String]) {
+        self.workbench.forget_files(files);
+    }
+
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let path = path(&wanted.path)?;

@@ -90,6 +90,10 @@ impl Tool for RequestFile {
         false
     }
 
+    fn outlasts(&self) -> bool {
+        true
+    }
+
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let mut files = Vec::new();

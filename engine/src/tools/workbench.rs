@@ -128,6 +128,15 @@ impl Workbench {
         state.seen_order.clear();
     }
 
+    /// Takes these files for read no more.
+    pub(super) fn forget_files(&self, files: &[String]) {
+        let mut state = self.state();
+        for file in files {
+            state.seen.remove(file);
+            state.seen_order.retain(|seen| seen != file);
+        }
+    }
+
     /// Returns where the full text of cut outputs goes.
     pub(super) fn spill_directory(&self) -> PathBuf {
         self.0.options.spill_directory.clone()

@@ -1,5 +1,6 @@
 //! Runs whole jobs on a scripted model and a real store, and looks at what the model was told.
 
+mod compaction;
 mod fallback;
 mod journal;
 mod paid;

@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use ropewalk_config::Prompts;
 use ropewalk_engine::{
-    Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome, Silent, Submission,
-    Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope, Workbench, WorkbenchOptions,
+    CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome,
+    Silent, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope, Workbench,
+    WorkbenchOptions,
 };
 use ropewalk_llm::{
     Block, Message, Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey,
@@ -79,8 +81,17 @@ impl House {
             model: self.model.clone(),
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
+            window_tokens: None,
         });
         Engine::new(self.store.clone(), models, self.clock.clone())
+    }
+
+    /// Returns an engine on the script that makes room above so many tokens.
+    pub(crate) fn compacting(&self, threshold_tokens: u64) -> anyhow::Result<Engine> {
+        Ok(self.engine().with_compaction(CompactionPolicy {
+            threshold_tokens,
+            prompts: Prompts::shipped()?,
+        }))
     }
 
     /// Returns an engine on another model, whose clock does not make a test wait.
@@ -123,6 +134,7 @@ pub(crate) fn entry(model: Arc<dyn Model>, name: &str) -> ModelEntry {
         model,
         name: name.to_owned(),
         prices: PriceTable::default(),
+        window_tokens: None,
     }
 }
 

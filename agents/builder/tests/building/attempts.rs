@@ -2,6 +2,7 @@
 
 mod asking;
 mod budget;
+mod compaction;
 mod crash;
 mod evidence;
 mod failures;

@@ -10,7 +10,7 @@ use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::{Config, Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_engine::llm::{Model, ModelRequest, PriceTable, Script, Scripted};
-use ropewalk_engine::{Engine, ModelEntry, ModelRole, Models};
+use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, Context, Frame, Services};
 use ropewalk_runtime::{Brake, Clock, Supervisor};
@@ -53,6 +53,7 @@ pub(crate) struct House {
     falls_back: bool,
     programs: Option<PathBuf>,
     watched: bool,
+    threshold_tokens: Option<u64>,
 }
 
 /// A project with its build agent at work.
@@ -86,6 +87,7 @@ impl House {
             falls_back: false,
             programs: None,
             watched: false,
+            threshold_tokens: None,
         };
         let repo = house.repo();
         std::fs::create_dir_all(&repo).unwrap();
@@ -134,6 +136,12 @@ impl House {
         self
     }
 
+    /// Makes room in conversations above so many tokens.
+    pub(crate) fn compacting(mut self, threshold_tokens: u64) -> Self {
+        self.threshold_tokens = Some(threshold_tokens);
+        self
+    }
+
     /// Adds monitor and PM to the agents.
     pub(crate) fn watched(mut self) -> Self {
         self.watched = true;
@@ -167,6 +175,11 @@ impl House {
             })
             .map(ModelRequest::text)
             .collect()
+    }
+
+    /// Counts how often the model was asked something, whether it could answer or not.
+    pub(crate) fn calls(&self) -> usize {
+        self.told.lock().unwrap().len()
     }
 
     pub(crate) fn repo(&self) -> PathBuf {
@@ -259,6 +272,7 @@ impl House {
             model,
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
+            window_tokens: None,
         };
         let second = Scripted::new(script.clone(), clock.clone()).named("second".to_owned());
         let first = Listener {
@@ -270,9 +284,16 @@ impl House {
         if self.falls_back {
             models = models.falling_back_to(ModelRole::Build, vec![entry(Arc::new(second))]);
         }
-        Engine::new(store.clone(), models, clock.clone())
+        let engine = Engine::new(store.clone(), models, clock.clone())
             .with_budgets(self.options.budgets)
-            .held_by(self.brake.clone())
+            .held_by(self.brake.clone());
+        match self.threshold_tokens {
+            None => engine,
+            Some(threshold_tokens) => engine.with_compaction(CompactionPolicy {
+                threshold_tokens,
+                prompts: Prompts::shipped().unwrap(),
+            }),
+        }
     }
 
     async fn agent(&self, engine: Engine) -> Arc<dyn Agent> {

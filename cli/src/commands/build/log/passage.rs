@@ -1,6 +1,7 @@
 //! Shows one step of a model as lines for people.
 
 use ropewalk_schemas::job_event::{CallUsage, JobEvent, Passage};
+use ropewalk_schemas::model_call::Compaction;
 use serde_json::Value;
 
 use crate::output::short;
@@ -65,6 +66,7 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
             let why = short(reason, WIDTH);
             vec![head(&format!("{to} takes over from {from}: {why}"))]
         }
+        JobEvent::Compacted { .. } => vec![head(&compacted(&passage.event))],
         JobEvent::PersonSaid { text } => {
             vec![head(&format!("a person says: {}", short(text, WIDTH)))]
         }
@@ -89,6 +91,29 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         } => vec![head(&format!("ended: {}", short(error, WIDTH)))],
         _ => Vec::new(),
     }
+}
+
+/// Tells what was done about a conversation that had grown too long.
+fn compacted(event: &JobEvent) -> String {
+    let JobEvent::Compacted {
+        how,
+        before,
+        after,
+        warning,
+    } = event
+    else {
+        return String::new();
+    };
+    let what = match how {
+        Compaction::Trimmed => "old results were cut",
+        Compaction::Summarised => "older messages were summed up",
+        Compaction::Cut => "older messages were left out",
+    };
+    let why = warning
+        .as_deref()
+        .map(|why| format!("; {}", short(why, WIDTH)));
+    let why = why.unwrap_or_default();
+    format!("{what}: {before} tokens became {after}{why}")
 }
 
 fn cost(usage: &CallUsage) -> String {

@@ -1,0 +1,89 @@
+//! An attempt whose conversation grows too long twice, and the end of the program at each of its calls.
+
+use std::fmt::Write as _;
+
+use ropewalk_schemas::SpecId;
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_store::Query;
+use serde_json::json;
+
+use crate::world::house::{House, Open};
+use crate::world::listener::Hold;
+
+/// The steps of the agent before it says that it is done.
+const STEPS: usize = 10;
+
+/// An agent that thinks aloud for four thousand tokens before each line that it writes.
+fn house(hold: &Hold) -> House {
+    let mut script = "- { agent: compaction, reply: { text: Lines were written. } }\n".to_owned();
+    let thought = "x".repeat(16_000);
+    for step in 1..=STEPS {
+        let input = json!({ "command": format!("echo line-{step} >> lines.txt") });
+        let tools = json!([{ "name": "bash", "input": input }]);
+        let reply = format!("{{ text: {thought}, tools: {tools} }}");
+        writeln!(script, "- {{ agent: build, turn: {step}, reply: {reply} }}").unwrap();
+    }
+    script +=
+        "- { agent: build, reply: { tools: [{ name: finish, input: { summary: Done. } }] } }\n";
+    House::new(&script)
+        .held_by(hold)
+        .compacting(25_000)
+        .with(|options| options.loops = 1)
+}
+
+async fn approve(open: &Open) -> SpecId {
+    let plan = json!([{
+        "id": "T-1", "phase": "api", "action": "CREATE", "file": "lines.txt",
+        "validation": { "command": format!("grep -q line-{STEPS} lines.txt"), "expected": "exit 0" },
+    }]);
+    open.approve(plan).await
+}
+
+/// Runs the build, and ends the program while it waits for the call `ended_at`, if that is one. Returns the tree that
+/// the build came to, the keys of the calls that were paid, and how often the model was asked.
+async fn play(ended_at: Option<usize>) -> (String, Vec<String>, usize) {
+    let hold = Hold::new();
+    let house = house(&hold);
+    let mut open = house.open().await;
+    let spec = approve(&open).await;
+    if let Some(ended_at) = ended_at {
+        for _ in 1..ended_at {
+            hold.called().await;
+            hold.let_go();
+        }
+        hold.called().await;
+        open.crash().await;
+        open = house.open().await;
+    }
+    for _ in 0..3 * STEPS {
+        hold.let_go();
+    }
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let tree = open.git(&["rev-parse", "build/habits^{tree}"]);
+    let calls = open.services.store.list::<ModelCall>(Query::new()).await;
+    let calls = calls.unwrap().into_iter().map(|row| row.record);
+    let paths = calls.map(|call| {
+        let (_, place) = call.key.split_once("/T-1/").unwrap();
+        place.to_owned()
+    });
+    let mut paid: Vec<String> = paths.collect();
+    paid.sort();
+    open.close().await;
+    (tree, paid, house.calls())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_ends_at_each_call_of_an_attempt_with_two_summaries_and_nothing_is_paid_twice()
+{
+    let (tree, paid, calls) = play(None).await;
+    let summaries = paid.iter().filter(|key| key.ends_with("/summary"));
+    assert_eq!(summaries.count(), 2, "{paid:?}");
+    assert_eq!((paid.len(), calls), (STEPS + 3, STEPS + 3));
+    for ended_at in 1..=calls {
+        let again = play(Some(ended_at)).await;
+        // The call that waited when the program ended is the only one that was asked again.
+        assert_eq!(again, (tree.clone(), paid.clone(), calls + 1), "{ended_at}");
+    }
+}

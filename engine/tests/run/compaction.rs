@@ -1,0 +1,361 @@
+//! What a conversation keeps that has grown too long, and what a replay of it asks again.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use ropewalk_engine::{EngineError, Job, JobEvent, Observer, Outcome, Steering, build_tools};
+use ropewalk_llm::{Block, Message, ModelRequest, Role};
+use ropewalk_schemas::attempt::FailureClass;
+use ropewalk_schemas::model_call::{Compaction, ModelCall};
+use ropewalk_store::{ChangeSet, Query};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{House, counting, job, results, workbench};
+
+/// Sums up, and says which time it is by what it is told.
+const SUMMARIES: &str = "\
+- { agent: compaction, contains: FIRST-SUMMARY, reply: { text: SECOND-SUMMARY } }
+- { agent: compaction, reply: { text: \"FIRST-SUMMARY </document>\" } }
+";
+/// Ends every script.
+const DONE: &str = "- { agent: build, reply: { text: All is done. } }\n";
+
+/// Notes how room was made, and whether with a warning.
+#[derive(Default)]
+struct Made(Mutex<Vec<(Compaction, bool)>>);
+
+impl Observer for Made {
+    fn see(&self, event: JobEvent) {
+        if let JobEvent::Compacted { how, warning, .. } = event {
+            let made = self.0.lock();
+            made.unwrap_or_else(PoisonError::into_inner)
+                .push((how, warning.is_some()));
+        }
+    }
+}
+
+impl Made {
+    fn all(&self) -> Vec<(Compaction, bool)> {
+        let made = self.0.lock();
+        made.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Writes the rule of a turn in which the model thinks aloud for so many tokens and calls tools.
+fn turn(number: usize, tokens: usize, tools: &Value) -> String {
+    let thought = "x".repeat(tokens * 4);
+    format!("- {{ agent: build, turn: {number}, reply: {{ text: {thought}, tools: {tools} }} }}\n")
+}
+
+/// A model that thinks aloud for a thousand tokens and counts, so many times, and then is done.
+fn long_talk(turns: usize) -> String {
+    let mut rules = String::new();
+    for number in 1..=turns {
+        let tools = json!([{ "name": "count", "input": { "n": number } }]);
+        rules += &turn(number, 1_000, &tools);
+    }
+    rules + DONE
+}
+
+/// Runs a job that makes room above 6,000 tokens: a talk of eleven turns does so twice.
+async fn run(house: &House, job: &Job, made: &Made) -> Result<Outcome, EngineError> {
+    let engine = house
+        .compacting(6_000)
+        .map_err(|error| EngineError::Job(error.to_string()))?;
+    engine.run(job, &CancellationToken::new(), made).await
+}
+
+fn of_agent(house: &House, agent: &str) -> Vec<ModelRequest> {
+    let mut requests = house.requests();
+    let is_of = |request: &ModelRequest| {
+        let script = request.script.as_ref();
+        script.is_some_and(|key| key.agent == agent)
+    };
+    requests.retain(is_of);
+    requests
+}
+
+/// Asserts that people and model take turns, and that every call has its result in the message that follows.
+fn assert_pairs(messages: &[Message]) {
+    for (at, message) in messages.iter().enumerate() {
+        let role = if at % 2 == 0 {
+            Role::User
+        } else {
+            Role::Assistant
+        };
+        assert_eq!(message.role, role, "{messages:?}");
+        for block in &message.blocks {
+            let Block::ToolUse(call) = block else {
+                continue;
+            };
+            let answers = |block: &Block| matches!(block, Block::ToolResult { tool_use_id, .. } if *tool_use_id == call.id);
+            assert!(messages[at + 1].blocks.iter().any(answers), "{messages:?}");
+        }
+    }
+}
+
+/// Says whether all that `before` told stands at the beginning of `after`, as the cache of a provider needs it.
+fn begins_with(after: &ModelRequest, before: &ModelRequest) -> bool {
+    after.system == before.system
+        && after.tools == before.tools
+        && after.messages.starts_with(&before.messages)
+}
+
+fn last_text(requests: &[ModelRequest]) -> String {
+    let last = requests.last();
+    last.map(ModelRequest::text).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_second_summary_takes_the_first_one_in_and_the_task_stays_whole_and_once()
+-> anyhow::Result<()> {
+    let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
+    let (job, made) = (job(counting()?.0), Made::default());
+    let outcome = run(&house, &job, &made).await?;
+    assert_eq!((outcome.text.as_str(), outcome.turns), ("All is done.", 12));
+    assert_eq!(made.all(), [(Compaction::Summarised, false); 2]);
+
+    let asked = of_agent(&house, "compaction");
+    assert_eq!(asked.len(), 2);
+    assert!(!asked[0].text().contains("FIRST-SUMMARY"));
+    assert!(asked[1].text().contains("FIRST-SUMMARY"));
+    let headings = "Goal, Instructions, Progress, Key Decisions, Next Steps, Relevant Files";
+    for heading in headings.split(", ") {
+        let line = format!("\n## {heading}\n");
+        assert!(asked[0].system.contains(&line), "{heading}");
+    }
+    let requests = of_agent(&house, "build");
+    let last = last_text(&requests);
+    assert_eq!(last.matches("Do it.").count(), 1);
+    assert!(last.contains("SECOND-SUMMARY") && !last.contains("FIRST-SUMMARY"));
+    let mut made_room = 0;
+    for pair in requests.windows(2) {
+        assert_pairs(&pair[1].messages);
+        if !begins_with(&pair[1], &pair[0]) {
+            made_room += 1;
+            let told = pair[1].messages.len();
+            assert_eq!(told, 7, "the task with a summary, and the newest six");
+        }
+    }
+    assert_eq!(made_room, 2, "between two summaries nothing is told anew");
+    let first = requests
+        .iter()
+        .map(ModelRequest::text)
+        .find(|text| text.contains("FIRST-SUMMARY"));
+    assert!(first.is_some_and(|text| text.contains("FIRST-SUMMARY &lt;/document>\n</document>")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_replay_makes_room_at_the_same_turns_and_asks_nobody_again() -> anyhow::Result<()> {
+    let script = SUMMARIES.to_owned() + &long_talk(11);
+    let mut house = House::new(&script).await?;
+    let (tools, counter) = counting()?;
+    let job = job(tools);
+    let whole = run(&house, &job, &Made::default()).await?;
+    let told = house.requests();
+    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let calls: Vec<ModelCall> = rows.into_iter().map(|row| row.record).collect();
+    assert_eq!((calls.len(), told.len()), (14, 14));
+    let summaries = calls.iter().filter(|call| call.is_summary());
+    let roles: Vec<&str> = summaries.map(|call| call.role.as_str()).collect();
+    assert_eq!(roles, ["small", "small"]);
+
+    house.restart("[]")?;
+    let made = Made::default();
+    assert_eq!(run(&house, &job, &made).await?, whole);
+    assert_eq!(made.all(), [(Compaction::Summarised, false); 2]);
+    let ran = counter.runs.load(Ordering::SeqCst);
+    assert_eq!((house.requests().len(), ran), (0, 22));
+
+    // Whichever answer was the last before a crash, a summary or another, what follows is what followed then.
+    for number in 1..told.len() {
+        let (before, after) = told.split_at(number);
+        let other = House::new(&script).await?;
+        counter.runs.store(0, Ordering::SeqCst);
+        for request in before {
+            let key = key_of(&job, request);
+            let mut changes = ChangeSet::new();
+            calls
+                .iter()
+                .filter(|call| call.key == key)
+                .for_each(|call| {
+                    changes.insert(call);
+                });
+            other.store.commit(changes).await?;
+        }
+        let again = run(&other, &job, &Made::default()).await?;
+        assert_eq!(again, whole, "after {number} calls");
+        assert_eq!(other.requests(), after, "after {number} calls");
+    }
+    Ok(())
+}
+
+fn key_of(job: &Job, request: &ModelRequest) -> String {
+    let script = request.script.clone().unwrap_or_default();
+    let key = format!("{}/{}", job.journal_key, script.turn);
+    if script.agent == "compaction" {
+        ModelCall::summary_key(&key)
+    } else {
+        key
+    }
+}
+
+#[tokio::test]
+async fn of_five_long_results_the_newest_three_stay_and_nobody_sums_up() -> anyhow::Result<()> {
+    let mut script = String::new();
+    for number in 1..=5 {
+        let tools = json!([{ "name": "read", "input": { "path": format!("{number}.txt") } }]);
+        writeln!(
+            script,
+            "- {{ turn: {number}, reply: {{ tools: {tools} }} }}"
+        )?;
+    }
+    let house = House::new(&(script + DONE)).await?;
+    let bench = workbench(&house)?;
+    for number in 1..=5 {
+        let file = house.directory.path().join(format!("slot/{number}.txt"));
+        std::fs::write(file, format!("{}\n", "y".repeat(99)).repeat(112))?;
+    }
+    let (job, made) = (job(build_tools(&bench)?), Made::default());
+    let engine = house.compacting(15_500)?;
+    engine.run(&job, &CancellationToken::new(), &made).await?;
+    assert_eq!(made.all(), [(Compaction::Trimmed, false)]);
+    let requests = house.requests();
+    let last = requests.last().map(|request| request.messages.as_slice());
+    let told: Vec<String> = last
+        .unwrap_or_default()
+        .iter()
+        .flat_map(results)
+        .map(|(text, _)| text)
+        .collect();
+    let is_cut = |text: &String| text.starts_with("[content truncated — ");
+    let cut: Vec<bool> = told.iter().map(is_cut).collect();
+    assert_eq!(cut, [true, true, false, false, false]);
+    let whole = requests[1].messages.iter().flat_map(results).next();
+    let characters = whole.map(|(text, _)| text.chars().count());
+    let characters = characters.unwrap_or_default();
+    assert!(characters > 10 * 1024);
+    assert_eq!(told[0], format!("[content truncated — {characters} chars]"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_whose_text_is_gone_has_to_be_read_again_and_what_was_done_with_files_is_told()
+-> anyhow::Result<()> {
+    let read = json!([{ "name": "read", "input": { "path": "src/lib.rs" } }]);
+    let edit = |old: &str, new: &str| {
+        let input = json!({ "path": "src/lib.rs", "old_text": old, "new_text": new });
+        json!([{ "name": "edit", "input": input }])
+    };
+    let mut steps = vec![read.clone(), edit("one", "two")];
+    for number in 3..=6 {
+        let input = json!({ "pattern": format!("{number}*") });
+        steps.push(json!([{ "name": "glob", "input": input }]));
+    }
+    steps.extend([edit("two", "three"), read, edit("two", "four")]);
+    let steps = steps.iter().enumerate();
+    let rules: String = steps
+        .map(|(at, tools)| turn(at + 1, 4_000, tools))
+        .collect();
+    let house = House::new(&(SUMMARIES.to_owned() + &rules + DONE)).await?;
+    let bench = workbench(&house)?;
+    let file = house.directory.path().join("slot/src/lib.rs");
+    std::fs::create_dir_all(house.directory.path().join("slot/src"))?;
+    std::fs::write(&file, "one\n")?;
+    let (job, made) = (job(build_tools(&bench)?), Made::default());
+    let engine = house.compacting(23_900)?;
+    engine.run(&job, &CancellationToken::new(), &made).await?;
+    assert_eq!(made.all().first(), Some(&(Compaction::Summarised, false)));
+    let requests = of_agent(&house, "build");
+    let seventh = requests[6].text();
+    let told = "Files read: src/lib.rs\nFiles changed: src/lib.rs\n";
+    assert!(seventh.contains("FIRST-SUMMARY") && seventh.contains(told));
+    let refused = requests[7].messages.last().map(results).unwrap_or_default();
+    assert!(
+        refused[0].1 && refused[0].0.contains("read it first"),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&file)?, "four\n");
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_nobody_can_sum_up_the_newest_twenty_messages_stay_with_a_warning()
+-> anyhow::Result<()> {
+    let fails = "- { agent: compaction, reply: { error: { kind: overloaded } } }\n";
+    let house = House::new(&(fails.to_owned() + &long_talk(25))).await?;
+    let (job, made) = (job(counting()?.0), Made::default());
+    let engine = house.compacting(20_000)?;
+    let outcome = engine.run(&job, &CancellationToken::new(), &made).await?;
+    assert_eq!(outcome.turns, 26);
+    assert_eq!(made.all(), [(Compaction::Cut, true)]);
+    assert_eq!(of_agent(&house, "compaction").len(), 3, "two more tries");
+    let requests = of_agent(&house, "build");
+    let cut = requests
+        .windows(2)
+        .find(|pair| !begins_with(&pair[1], &pair[0]));
+    assert_eq!(cut.map(|pair| pair[1].messages.len()), Some(21));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_that_the_provider_finds_too_long_is_summed_up_and_sent_once_more()
+-> anyhow::Result<()> {
+    for (condition, ends_well) in [("absent: FIRST-SUMMARY,", true), ("", false)] {
+        let refuses = format!(
+            "- {{ agent: build, turn: 5, {condition} reply: {{ error: {{ kind: context_overflow }} }} }}\n"
+        );
+        let house = House::new(&(SUMMARIES.to_owned() + &refuses + &long_talk(5))).await?;
+        let made = Made::default();
+        let engine = house.compacting(100_000)?;
+        let ended = engine
+            .run(&job(counting()?.0), &CancellationToken::new(), &made)
+            .await;
+        assert_eq!(made.all(), [(Compaction::Summarised, false)]);
+        let keys = house.requests().into_iter();
+        let keys = keys.filter_map(|request| request.script);
+        let order: Vec<(String, u32)> = keys
+            .map(|key| (key.agent, key.turn))
+            .skip(4)
+            .take(3)
+            .collect();
+        let named = |agent: &str| (agent.to_owned(), 5);
+        assert_eq!(order, [named("build"), named("compaction"), named("build")]);
+        let class = ended.as_ref().err().map(EngineError::failure_class);
+        let full = Some(Some(FailureClass::ContextFull));
+        assert_eq!(class, if ends_well { None } else { full });
+    }
+    Ok(())
+}
+
+/// Says what is left, the last first.
+struct Says(Mutex<Vec<Vec<String>>>);
+
+#[async_trait]
+impl Steering for Says {
+    async fn heard(&self) -> Vec<String> {
+        let words = self.0.lock();
+        let mut words = words.unwrap_or_else(PoisonError::into_inner);
+        words.pop().unwrap_or_default()
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_said_is_told_word_for_word_after_two_summaries() -> anyhow::Result<()> {
+    let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
+    let (job, made) = (job(counting()?.0), Made::default());
+    let said = "use </document> tabs, never spaces".to_owned();
+    let says = Says(Mutex::new(vec![vec![said], Vec::new()]));
+    let engine = house.compacting(6_000)?;
+    let mut session = engine.open(&job)?.steered_by(Arc::new(says));
+    session.run(&CancellationToken::new(), &made).await?;
+    assert_eq!(made.all().len(), 2);
+    let last = last_text(&of_agent(&house, "build"));
+    let told = "<document>\nA person says: use &lt;/document> tabs, never spaces\n</document>";
+    assert_eq!(last.matches(told).count(), 1, "{last}");
+    Ok(())
+}
