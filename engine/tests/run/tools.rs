@@ -37,6 +37,30 @@ async fn safe_calls_run_side_by_side_and_others_alone_in_their_order() -> anyhow
 }
 
 #[tokio::test]
+async fn of_twelve_safe_calls_eight_run_at_a_time() -> anyhow::Result<()> {
+    let calls: Vec<String> = (1..=12)
+        .map(|number| format!("{{ name: look, input: {{ n: {number} }} }}"))
+        .collect();
+    let calls = calls.join(", ");
+    let script = format!(
+        "- {{ turn: 1, reply: {{ tools: [{calls}] }} }}\n- {{ turn: 2, reply: {{ text: done }} }}"
+    );
+    let house = House::new(&script).await?;
+    let look = Counter::safe("look", &Arc::default());
+    house
+        .run(&job(Toolbox::new([look.clone() as Arc<dyn Tool>])?))
+        .await?;
+    assert_eq!(look.peak.load(Ordering::SeqCst), 8);
+    let told = house.last_results().into_iter().enumerate();
+    for (at, (text, _)) in told {
+        let begins = format!("look {} ", at + 1);
+        assert!(text.starts_with(&begins), "{text}");
+    }
+    assert_eq!(house.last_results().len(), 12);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_tool_that_ends_the_work_ends_it_at_once() -> anyhow::Result<()> {
     let house = House::new("- reply: { tools: [{ name: end }, { name: look }] }").await?;
     let running: Arc<AtomicUsize> = Arc::default();
