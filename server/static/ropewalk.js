@@ -5,36 +5,53 @@
 (() => {
   const LOCK = "ropewalk-stream";
   const channel = new BroadcastChannel(LOCK);
-  const KIND = { behind: "behind", event: "event", live: "live", on: "on", off: "off" };
+  const KIND = { behind: "behind", event: "event", live: "live", on: "on", off: "off", out: "out", here: "here" };
+  const SAID = {
+    [KIND.on]: "",
+    [KIND.off]: "Ropewalk does not answer; this page may be old",
+    [KIND.out]: "This login has ended and this page may be old; open the link that `ropewalk up` shows",
+  };
   let last = Number(document.getElementById("page")?.dataset.position ?? 0);
 
   // --- What happens -------------------------------------------------------------------------------------------------
+  let opened = () => {};
   function lead(release) {
     let source;
     const tell = (message) => { channel.postMessage(message); hear(message); };
     const open = () => {
       source = new EventSource(`/api/events?cursor=${last}`);
       source.onopen = () => tell({ kind: KIND.on });
-      source.onmessage = (message) => {
-        const event = JSON.parse(message.data);
-        // What came already is not told again.
-        if (event.sequence <= last) return;
-        tell({ kind: KIND.event, sequence: event.sequence, type: event.type, subject: event.subject });
-      };
+      source.onmessage = (message) => tell(told(JSON.parse(message.data)));
       source.addEventListener("live", (message) => tell({ kind: KIND.live, event: JSON.parse(message.data) }));
       source.addEventListener("reload", () => { source.close(); tell({ kind: KIND.behind }); open(); });
       source.onerror = () => {
         tell({ kind: KIND.off });
-        if (source.readyState === EventSource.CLOSED) setTimeout(open, 3000);
+        if (source.readyState === EventSource.CLOSED) planned = setTimeout(probe, 3000);
       };
     };
+    // A stream that was refused does not say why. Who asks often without a login is not listened to for a while, so that
+    // one which has ended is looked at seldom, and when another tab opens.
+    let planned = 0;
+    const probe = async () => {
+      clearTimeout(planned);
+      const answer = await fetch("/api/profile").catch(() => null);
+      if (answer?.ok) return open();
+      const isOut = answer?.status === 401;
+      tell({ kind: isOut ? KIND.out : KIND.off });
+      planned = setTimeout(probe, isOut ? 60_000 : 3000);
+    };
+    opened = () => { if (standing === KIND.out) probe(); };
     open();
     addEventListener("pagehide", () => { source.close(); release(); }, { once: true });
   }
 
+  const told = (event) => ({ kind: KIND.event, sequence: event.sequence, type: event.type, subject: event.subject });
+
   function hear(message) {
     if (message.kind === KIND.event) {
-      last = Math.max(last, message.sequence);
+      // What came already is not told again.
+      if (message.sequence <= last) return;
+      last = message.sequence;
       document.dispatchEvent(new CustomEvent("ropewalk:event", { detail: message }));
       stopWords(message);
       refreshSoon();
@@ -42,17 +59,30 @@
       showWords(message.event);
     } else if (message.kind === KIND.behind) {
       refreshSoon();
+    } else if (message.kind === KIND.here) {
+      opened();
     } else {
-      status(message.kind === KIND.off);
+      status(message.kind);
     }
   }
 
-  let wasAway = false;
-  function status(isAway) {
+  let standing = KIND.on;
+  function status(kind) {
     const place = document.getElementById("live");
-    if (place) place.textContent = isAway ? "Ropewalk does not answer; this page may be old" : "";
-    if (wasAway && !isAway) refreshSoon();
-    wasAway = isAway;
+    if (place) place.textContent = SAID[kind];
+    if (standing !== KIND.on && kind === KIND.on) refreshSoon();
+    standing = kind;
+  }
+
+  // What the other tab told after this page was made and before it listened is asked for; what it tells meanwhile waits.
+  let waiting = [];
+  async function catchUp() {
+    const answer = await fetch(`/api/events?cursor=${last}&limit=500`).catch(() => null);
+    const page = answer?.ok ? await answer.json() : { items: [] };
+    for (const event of page.items) hear(told(event));
+    const heard = waiting;
+    waiting = null;
+    heard.forEach(hear);
   }
 
   // --- Fresh pages --------------------------------------------------------------------------------------------------
@@ -191,7 +221,9 @@
   addEventListener("pageshow", (shown) => { if (shown.persisted) location.reload(); });
 
   dress();
-  channel.onmessage = (message) => hear(message.data);
+  channel.onmessage = (message) => { if (waiting) waiting.push(message.data); else hear(message.data); };
+  channel.postMessage({ kind: KIND.here });
+  catchUp();
   document.addEventListener("visibilitychange", () => { if (!document.hidden && isStale) refreshSoon(); });
   navigator.locks.request(LOCK, () => new Promise((release) => lead(release)));
 })();

@@ -1,10 +1,12 @@
-//! The whole way from an idea to its merge with the pages alone, in a real browser.
+//! The pages in a real browser: the whole way from an idea to its merge, and what goes wrong on the way.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
+use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
@@ -12,10 +14,20 @@ use ropewalk_store::Query;
 use ropewalk_tests::servers::node_modules;
 
 use crate::picture::{check_at_rest, git, store};
-use crate::project::{PATIENCE, Project, TASKS};
+use crate::project::{LINES, PATIENCE, Project, TASKS};
 use crate::running::{Running, start, until_ready};
 
-/// Waits until `up` has said where it is, and returns the link.
+/// Starts `up` there, waits until it takes requests, and returns it with the link that it shows.
+async fn serve(project: &Project, address: &str) -> anyhow::Result<(Running, String)> {
+    let log = project.runner.log();
+    // What an earlier one said leads nowhere.
+    std::fs::write(&log, "")?;
+    let mut up = start(&project.runner, &["up", "--bind", address])?;
+    until_ready(project.path(), &mut up).await?;
+    let link = link(&log, &mut up).await?;
+    Ok((up, link))
+}
+
 async fn link(log: &Path, up: &mut Running) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
@@ -32,21 +44,60 @@ async fn link(log: &Path, up: &mut Running) -> anyhow::Result<String> {
     }
 }
 
+/// A walk that a browser is led on.
+struct Walk {
+    child: Child,
+}
+
+impl Walk {
+    fn begin(script: &str, arguments: &[&str]) -> anyhow::Result<Self> {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/fixtures");
+        let child = Command::new("node")
+            .arg(fixtures.join(script))
+            .args(arguments)
+            .env("NODE_PATH", node_modules()?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("`node` does not run")?;
+        Ok(Self { child })
+    }
+
+    /// Waits until the walk asks for something, which has to be `wanted`.
+    fn asks(&mut self, wanted: &str) -> anyhow::Result<()> {
+        let output = self.child.stdout.as_mut().context("no output")?;
+        let mut line = String::new();
+        BufReader::with_capacity(1, output).read_line(&mut line)?;
+        if line.trim() != wanted {
+            let complaint = std::io::read_to_string(self.child.stderr.take().context("read")?)?;
+            bail!("it asks `{}`, not `{wanted}`: {complaint}", line.trim());
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, text: &str) -> anyhow::Result<()> {
+        let input = self.child.stdin.as_mut().context("no input")?;
+        Ok(writeln!(input, "{text}")?)
+    }
+
+    /// Waits for its end, which has to be a good one.
+    fn end(self) -> anyhow::Result<()> {
+        let walked = self.child.wait_with_output()?;
+        let told = String::from_utf8_lossy(&walked.stderr).into_owned();
+        ensure!(walked.status.success(), "{told}");
+        Ok(())
+    }
+}
+
 #[tokio::test]
 async fn an_idea_is_talked_about_approved_built_and_merged_with_the_pages_alone()
 -> anyhow::Result<()> {
-    let project = Project::new()?;
-    let mut up = start(&project.runner, &["up", "--bind", "127.0.0.1:0"])?;
-    until_ready(project.path(), &mut up).await?;
-    let link = link(&project.runner.log(), &mut up).await?;
-    let walked = Command::new("node")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/fixtures/journey.cjs"))
-        .arg(link)
-        .env("NODE_PATH", node_modules()?)
-        .output()
-        .context("`node` does not run")?;
-    let told = String::from_utf8_lossy(&walked.stderr).into_owned();
-    ensure!(walked.status.success(), "{told}");
+    let project = Project::saying(&format!(" {HOSTILE}"))?;
+    let lesson = format!("What was learned. {HOSTILE}");
+    project.verb(&["knowledge", "add", &lesson], "")?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("journey.cjs", &[&link])?.end()?;
     drop(up);
 
     let store = store(project.path()).await?;
@@ -73,8 +124,73 @@ async fn an_idea_is_talked_about_approved_built_and_merged_with_the_pages_alone(
         let file = format!("main:parts/{number:02}.txt");
         assert_eq!(
             git(&repository, &["show", &file])?.trim(),
-            format!("part {number} is ready")
+            format!("part {number} is ready {HOSTILE}")
         );
     }
     check_at_rest(&store).await
 }
+
+/// Talks about an idea and lets its specification be written, and returns the id of that.
+fn specified(project: &Project) -> anyhow::Result<String> {
+    let opening = "I want to build a habit tracking app";
+    project.verb(&["idea", "new", opening, "--slug", "habits"], "")?;
+    project
+        .runner
+        .run_with_input(&["idea", "chat", "habits"], LINES, PATIENCE)?;
+    let made = project.verb(&["spec", "generate", "habits"], "")?;
+    Ok(made["id"].as_str().context("an id")?.to_owned())
+}
+
+#[tokio::test]
+async fn every_tab_sees_each_event_once_and_in_order_through_reloads_and_a_killed_program()
+-> anyhow::Result<()> {
+    let project = Project::new()?;
+    let spec = specified(&project)?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    let address = link.split('/').nth(2).context("an address")?.to_owned();
+    let mut walk = Walk::begin("tabs.cjs", &[&link, &spec])?;
+    walk.asks("kill")?;
+    drop(up);
+    walk.answer("it is dead")?;
+    walk.asks("start")?;
+    let (up, link) = serve(&project, &address).await?;
+    walk.answer(&link)?;
+    walk.end()?;
+    drop(up);
+    let store = store(project.path()).await?;
+    assert_eq!(store.count::<Build>(Query::new()).await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_refused_is_said_in_words_on_a_page_and_changes_nothing() -> anyhow::Result<()> {
+    let project = Project::new()?;
+    let spec = specified(&project)?;
+    let settings = project.path().join("home/.config/ropewalk");
+    std::fs::create_dir_all(&settings)?;
+    let id = nix::unistd::getuid();
+    let user = nix::unistd::User::from_uid(id)?.map_or_else(|| id.to_string(), |user| user.name);
+    let hash = ContentHash::of(TOKEN_OF_BOB.as_bytes());
+    let people = format!(
+        "[people.pat]\nuser = \"{user}\"\nrights = [\"approve\", \"stop\"]\n\
+         [people.bob]\ntoken_sha256 = \"{hash}\"\n"
+    );
+    std::fs::write(settings.join("config.toml"), people)?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("refusals.cjs", &[&link, &spec, TOKEN_OF_BOB])?.end()?;
+    drop(up);
+    let store = store(project.path()).await?;
+    let specification = store.list::<Specification>(Query::new()).await?.remove(0);
+    assert_eq!(
+        (specification.revision, specification.approval.is_none()),
+        (2, true)
+    );
+    assert_eq!(store.count::<Build>(Query::new()).await?, 0);
+    Ok(())
+}
+
+const TOKEN_OF_BOB: &str = "the-token-that-only-bob-has";
+
+/// What a browser, a terminal or a model could obey, and letters that hide what they say. `browser.cjs` has it too.
+const HOSTILE: &str = "<script>alert(1)</script> <img src=x onerror=alert(2)> ![p](http://evil.example/p.png) \
+    [j](javascript:alert(3)) </document> \u{202e}\u{1b}[31m";

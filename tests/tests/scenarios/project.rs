@@ -31,11 +31,16 @@ pub(crate) struct Project {
 
 impl Project {
     pub(crate) fn new() -> anyhow::Result<Self> {
+        Self::saying("")
+    }
+
+    /// Returns a project whose model ends whatever it says and writes with `more`.
+    pub(crate) fn saying(more: &str) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let readme = [("README.md", "# Habits\n")];
         repository::begin(&directory.path().join("repo"), &readme)?;
         fs::write(directory.path().join("ropewalk.toml"), SETTINGS)?;
-        fs::write(directory.path().join("script.yaml"), script())?;
+        fs::write(directory.path().join("script.yaml"), script(more))?;
         Ok(Self::at(directory))
     }
 
@@ -68,6 +73,9 @@ impl Project {
     }
 }
 
+/// What asks for a revision with other words.
+const CHANGE: &str = "Leave the last part out.";
+
 const SETTINGS: &str = r#"
 [project]
 name = "habits"
@@ -94,12 +102,13 @@ fn rule(key: &Value, tool: &str, input: &Value) -> Value {
     rule
 }
 
-fn artifact(kind: &str) -> Value {
-    json!({ "kind": kind, "summary": format!("The {kind}."), "confidence": 0.7,
-        "content": format!("What is known of the {kind}, told in a sentence that is long enough to be kept.") })
+fn artifact(kind: &str, more: &str) -> Value {
+    json!({ "kind": kind, "summary": format!("The {kind}.{more}"), "confidence": 0.7,
+        "content": format!("What is known of the {kind}, told in a sentence that is long enough to be kept.{more}") })
 }
 
 fn chat(
+    more: &str,
     message: u32,
     artifacts: &[&str],
     decisions: usize,
@@ -107,46 +116,52 @@ fn chat(
     confidence: f64,
 ) -> Value {
     let key = json!({ "agent": "ideation", "task": format!("message-{message}") });
-    let artifacts: Vec<Value> = artifacts.iter().map(|kind| artifact(kind)).collect();
+    let artifacts: Vec<Value> = artifacts.iter().map(|kind| artifact(kind, more)).collect();
     let decisions: Vec<Value> = (0..decisions)
-        .map(|number| json!({ "kind": "validation", "summary": format!("Evidence {number}.") }))
+        .map(|number| json!({ "kind": "validation", "summary": format!("Evidence {number}.{more}") }))
         .collect();
     let risks: Vec<Value> = (0..risks)
-        .map(|_| json!({ "summary": "A badly edited file." }))
+        .map(|_| json!({ "summary": format!("A badly edited file.{more}") }))
         .collect();
-    let reply = json!({ "text": format!("Reply {message}."), "artifacts": artifacts,
+    let reply = json!({ "text": format!("Reply {message}.{more}"), "artifacts": artifacts,
         "decisions": decisions, "risks": risks, "confidence": confidence });
     rule(&key, "reply", &reply)
 }
 
 /// Returns what the model answers: a conversation, a plan of twelve tasks, and twelve files. JSON is YAML.
-fn script() -> String {
+fn script(more: &str) -> String {
     let mut rules = vec![
         chat(
+            more,
             2,
             &["target-user", "problem", "solution-concept"],
             0,
             0,
             0.5,
         ),
-        chat(3, &["mvp-features", "differentiator"], 0, 0, 0.65),
-        chat(4, &[], 3, 1, 0.7),
-        chat(5, &["brief"], 0, 0, 0.8),
+        chat(more, 3, &["mvp-features", "differentiator"], 0, 0, 0.65),
+        chat(more, 4, &[], 3, 1, 0.7),
+        chat(more, 5, &["brief"], 0, 0, 0.8),
+        rule(
+            &json!({ "agent": "specification", "contains": CHANGE }),
+            "specification",
+            &plan(&format!(" But the last.{more}")),
+        ),
         rule(
             &json!({ "agent": "specification" }),
             "specification",
-            &plan(),
+            &plan(more),
         ),
     ];
     for number in 1..=TASKS {
         let key =
             |turn: u32| json!({ "agent": "build", "task": format!("T-{number:03}"), "turn": turn });
-        let file = json!({ "path": format!("parts/{number:02}.txt"), "content": format!("part {number} is ready\n") });
+        let file = json!({ "path": format!("parts/{number:02}.txt"), "content": format!("part {number} is ready{more}\n") });
         rules.push(rule(&key(1), "write", &file));
         rules.push(rule(
             &key(2),
             "finish",
-            &json!({ "summary": format!("Wrote part {number}.") }),
+            &json!({ "summary": format!("Wrote part {number}.{more}") }),
         ));
     }
     let review = json!({ "patterns": [], "gotchas": [], "divergences": [], "notes": [] });
@@ -154,23 +169,23 @@ fn script() -> String {
     Value::Array(rules).to_string()
 }
 
-fn plan() -> Value {
+fn plan(more: &str) -> Value {
     let requirement = |number: usize| {
-        json!({ "id": format!("FR-{number}"), "text": format!("Part {number} is there."), "priority": "must",
-            "acceptance": format!("part {number} says that it is ready"), "source": "planning/brief.md" })
+        json!({ "id": format!("FR-{number}"), "text": format!("Part {number} is there.{more}"), "priority": "must",
+            "acceptance": format!("part {number} says that it is ready{more}"), "source": "planning/brief.md" })
     };
     let task = |number: usize| {
         // Three chains of four, so that loops run side by side.
         let before = (number > 3).then(|| format!("T-{:03}", number - 3));
         json!({ "id": format!("T-{number:03}"), "phase": "api", "action": "CREATE",
             "file": format!("parts/{number:02}.txt"),
-            "requirements": [{ "id": format!("FR-{number}"), "text": format!("Write part {number}.") }],
+            "requirements": [{ "id": format!("FR-{number}"), "text": format!("Write part {number}.{more}") }],
             "gotchas": [], "depends_on": before.into_iter().collect::<Vec<_>>(),
             "validation": { "command": format!("grep ready parts/{number:02}.txt"), "expected": "contains ready" } })
     };
     json!({
         "document": { "title": "Habit tracking", "context_read": [], "missing_inputs": [],
-            "objective": "Every part is there.", "success_criteria": ["twelve parts"], "out_of_scope": [],
+            "objective": format!("Every part is there.{more}"), "success_criteria": ["twelve parts"], "out_of_scope": [],
             "requirements": (1..=TASKS).map(requirement).collect::<Vec<_>>(), "quality": [],
             "new_files": [], "modified_files": [], "avoid_files": [], "interfaces": [], "data": [],
             "dependencies": [], "gotchas": [], "validation": ["grep -r ready parts"], "risks": [] },
