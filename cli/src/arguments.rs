@@ -1,9 +1,13 @@
 //! Reads the command line; what it cannot read is one line and exit code 3.
 
+pub mod completions;
+mod examples;
+pub mod man;
+
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ropewalk_desk::advice::Words;
 
 use crate::app::Global;
@@ -21,9 +25,7 @@ use crate::rehearse;
 #[command(
     name = "ropewalk",
     version,
-    after_help = "Exit codes: 0 ok, 1 error, 2 cancelled, 3 usage, 4 needs credentials.\n\
-                  Examples:\n  ropewalk rehearse\n  ropewalk init && ropewalk idea new \"Habit tracker\"\n  \
-                  ropewalk idea chat habit-tracker"
+    after_help = "Exit codes: 0 ok, 1 error, 2 cancelled, 3 usage, 4 needs credentials."
 )]
 pub struct Arguments {
     /// What holds for every verb.
@@ -96,6 +98,10 @@ pub enum Command {
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(Config),
+    /// Prints what lets a shell complete verbs and flags.
+    Completions(completions::Completions),
+    /// Prints the manual, or writes a page of it for each verb.
+    Man(man::Man),
 }
 
 impl Command {
@@ -114,7 +120,7 @@ impl Command {
 
 /// Reads `arguments`; `None` when the help or the version was asked for and shown.
 pub fn parse(arguments: &[OsString]) -> Result<Option<Arguments>, CliError> {
-    match Arguments::try_parse_from(arguments) {
+    match read(arguments) {
         Ok(arguments) => Ok(Some(arguments)),
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -132,6 +138,17 @@ pub fn parse(arguments: &[OsString]) -> Result<Option<Arguments>, CliError> {
             _ => Err(CliError::usage(one_line(&error, arguments))),
         },
     }
+}
+
+/// Returns the program with all its verbs, and examples in the help of each.
+pub fn program() -> clap::Command {
+    examples::add(Arguments::command(), "")
+}
+
+fn read(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut program = program();
+    let matches = program.try_get_matches_from_mut(arguments)?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }
 
 /// Says in one line what clap says in several.
@@ -213,13 +230,13 @@ mod tests {
 
     #[test]
     fn verbs_of_later_versions_are_unknown() {
-        for verb in ["code", "session", "export", "completions"] {
+        for verb in ["code", "session", "replay"] {
             refused(&format!("ropewalk {verb}"));
         }
     }
 
     #[test]
     fn the_arguments_are_sound() {
-        Arguments::command().debug_assert();
+        program().debug_assert();
     }
 }

@@ -55,5 +55,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Resume(verb) => verb.run(app).await,
         Command::Usage(verb) => verb.run(app).await,
         Command::Config(noun) => commands::config::run(noun, app),
+        Command::Completions(verb) => verb.run(app),
+        Command::Man(verb) => verb.run(app),
     }
 }

@@ -16,8 +16,7 @@ use crate::wiring::{Crew, Role};
     args_conflicts_with_subcommands = true,
     after_help = "Every process shares one PostgreSQL database, one NATS server and the state directory; any number of\n\
                   processes may run the same role. All roles have to run somewhere, but `server`, `notify` and\n\
-                  `telegram`, which need not.\n\
-                  Example:\n  ropewalk agent build --store postgres://host/habits --bus nats://host:4222"
+                  `telegram`, which need not."
 )]
 pub struct Agent {
     #[command(subcommand)]

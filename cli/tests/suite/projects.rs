@@ -1,5 +1,7 @@
 //! `init`, `doctor` and `config`: the beginning of a project.
 
+mod helping;
+
 use serde_json::Value;
 
 use crate::world::World;
