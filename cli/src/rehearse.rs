@@ -40,6 +40,9 @@ pub struct Arguments {
     /// The folder to rehearse in; by default a fresh one in the folder for temporary files.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Serve the pages meanwhile, go slowly enough to follow, and stay until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
 }
 
 /// How a rehearsal went.
@@ -72,14 +75,18 @@ pub async fn run(
     lay::lay(&directory, &git, &arguments.bus, &arguments.store)
         .await
         .map_err(CliError::failed)?;
-    let host = Host::start(own_project(&directory, environment)?, environment).await?;
+    let host = start(&arguments, &directory, environment, output).await?;
     let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let slugs = ideas(&directory)?;
     let ended = follow(&host, &slugs, &progress).await;
     let ideas = host_report(&host.services.store, &slugs).await?;
     let events = count_events(&host.services.store).await?;
-    let drained = host.drain().await;
     progress.finish();
+    if arguments.watch && ended.is_ok() {
+        output.note("the rehearsal has ended; its pages stay until Ctrl-C")?;
+        host.stopped().await;
+    }
+    let drained = host.drain().await;
     ended?;
     drained?;
     let report = Report {
@@ -95,9 +102,35 @@ pub async fn run(
     tell(&report, output)
 }
 
+/// Starts every agent; where somebody watches, with a model that takes its time, and pages.
+async fn start(
+    arguments: &Arguments,
+    directory: &Path,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Host, CliError> {
+    if !arguments.watch {
+        return Host::start(own_project(directory, environment, &[])?, environment).await;
+    }
+    lay::slow(directory).map_err(CliError::failed)?;
+    // Whatever else listens here is not in the way of a free port.
+    let address = ["server.address=127.0.0.1:0".to_owned()];
+    let project = own_project(directory, environment, &address)?;
+    let door = crate::wiring::door(&project).await?;
+    let host = Host::start(project, environment).await?;
+    if let Some(door) = door {
+        output.note(&host.serve(door)?)?;
+    }
+    Ok(host)
+}
+
 /// Loads what was just laid, and trusts it; who has no home for such a word has to give it again later.
-fn own_project(directory: &Path, environment: &Environment) -> Result<Project, CliError> {
-    let loaded = Config::load_whoever_wrote_it(directory, environment, &[])?;
+fn own_project(
+    directory: &Path,
+    environment: &Environment,
+    overrides: &[String],
+) -> Result<Project, CliError> {
+    let loaded = Config::load_whoever_wrote_it(directory, environment, overrides)?;
     if let Some(request) = &loaded.trust {
         drop(request.trust(environment, &Clock::system().now().to_rfc3339()));
     }

@@ -11,6 +11,7 @@ rehearse
 init
 idea new "Habit tracker"
 idea chat habit-tracker
+rehearse --watch
 rehearse --dir here --bus nats
 init --name habits
 trust

@@ -72,6 +72,18 @@ pub(super) async fn lay(
     laid
 }
 
+/// Lets each answer of the model in a laid folder take so long that people can follow.
+pub(super) fn slow(directory: &Path) -> Result<(), LayError> {
+    let path = directory.join(SCRIPTS[0]);
+    let failed = |source| LayError::Write {
+        path: path.clone(),
+        source,
+    };
+    let script = std::fs::read_to_string(&path).map_err(failed)?;
+    let slow = script.replace("\n  reply:\n", "\n  reply:\n    delay_ms: 1500\n");
+    std::fs::write(&path, slow).map_err(failed)
+}
+
 /// Returns `directory` without links, and without a slash at its end.
 fn resolved(directory: &Path) -> PathBuf {
     std::fs::canonicalize(directory).unwrap_or_else(|_| directory.components().collect())

@@ -11,6 +11,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
+use ropewalk_tests::program::Runner;
 use ropewalk_tests::servers::node_modules;
 
 use crate::picture::{check_at_rest, git, store};
@@ -28,6 +29,7 @@ async fn serve(project: &Project, address: &str) -> anyhow::Result<(Running, Str
     Ok((up, link))
 }
 
+/// Waits until a program has said where its pages are, and returns the link.
 async fn link(log: &Path, up: &mut Running) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
@@ -186,6 +188,18 @@ async fn what_is_refused_is_said_in_words_on_a_page_and_changes_nothing() -> any
         (2, true)
     );
     assert_eq!(store.count::<Build>(Query::new()).await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rehearsal_can_be_watched_in_a_browser() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let runner = Runner::new(directory.path());
+    let folder = directory.path().join("rehearsal").display().to_string();
+    let mut rehearsal = start(&runner, &["rehearse", "--watch", "--dir", &folder])?;
+    let link = link(&runner.log(), &mut rehearsal).await?;
+    Walk::begin("watch.cjs", &[&link])?.end()?;
+    ensure!(rehearsal.0.try_wait()?.is_none(), "it ended meanwhile");
     Ok(())
 }
 
