@@ -20,6 +20,7 @@ mod running;
 mod shown;
 mod specification;
 mod task;
+mod timeline;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};

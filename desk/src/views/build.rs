@@ -1,10 +1,12 @@
 //! Builds as people see them.
 
-use ropewalk_schemas::Slug;
+use chrono::{DateTime, Utc};
+use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{ComponentName, Slug, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,6 +37,8 @@ pub struct BuildView {
     pub build: Build,
     /// Its tasks.
     pub tasks: Vec<Task>,
+    /// When which loop tried which task, the earliest first.
+    pub timeline: Vec<Tried>,
     /// What it has used so far.
     pub spending: Spending,
     /// What it has to show for each requirement.
@@ -42,6 +46,42 @@ pub struct BuildView {
     /// The outage that it stands still for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+}
+
+impl BuildView {
+    /// Says in a few words how many tokens were used beside how many were quoted; nothing where nobody quoted.
+    pub fn against_quote(&self) -> Option<String> {
+        let quote = self.build.quote.as_ref()?;
+        let (low, high, used) = (quote.tokens_low, quote.tokens_high, self.spending.tokens);
+        Some(if used < low {
+            "less than was quoted".to_owned()
+        } else if used <= high {
+            "as was quoted".to_owned()
+        } else {
+            let percent = (u128::from(used - high) * 100).div_ceil(u128::from(high.max(1)));
+            format!("{percent} % more than was quoted at most")
+        })
+    }
+}
+
+/// An attempt on the time line of a build.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Tried {
+    /// The task.
+    pub task: TaskId,
+    /// The first try that it held, from 1.
+    pub number: u32,
+    /// The loop that ran it.
+    pub loop_name: ComponentName,
+    /// How far it has come.
+    pub state: AttemptState,
+    /// Tokens used.
+    pub tokens: u64,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 /// Lists the builds, of one idea or of all, the oldest first; `providers` are those who build.
@@ -79,12 +119,30 @@ pub async fn show(
     let calls = Query::new().equal("build", build.id.to_string());
     let outage = standing(store, providers).await?;
     Ok(BuildView {
+        timeline: timeline(store, &build).await?,
         spending: store.spending(calls).await?,
         requirements: trace.all(),
         outage: holding(&build, outage.as_ref()).cloned(),
         build,
         tasks,
     })
+}
+
+async fn timeline(store: &Store, build: &Build) -> Result<Vec<Tried>, ReadError> {
+    let of_build = Query::new().equal("build", build.id.to_string());
+    let attempts: Vec<Attempt> = records(store.list(of_build).await?);
+    let tried = attempts.into_iter().map(|attempt| Tried {
+        task: attempt.task,
+        number: attempt.number,
+        loop_name: attempt.loop_name,
+        state: attempt.state,
+        tokens: attempt.tokens,
+        started_at: attempt.started_at,
+        ended_at: attempt.ended_at,
+    });
+    let mut timeline: Vec<Tried> = tried.collect();
+    timeline.sort_by_key(|tried| tried.started_at);
+    Ok(timeline)
 }
 
 /// Loads the tasks of a build, and what it has to show.

@@ -20,6 +20,7 @@ use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node};
 use super::shown;
+use super::timeline::Timeline;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::take::Asker;
@@ -38,8 +39,11 @@ struct Shown {
     view: BuildView,
     why: Option<String>,
     graph: Option<Graph>,
+    timeline: Option<Timeline>,
     complete: usize,
     quote: String,
+    /// What it came to, beside what was quoted.
+    against: Option<String>,
     may_stop: Option<String>,
     may_land: Option<String>,
 }
@@ -137,6 +141,8 @@ pub(super) async fn show(
             .count(),
         why: why::build(&view.build, view.outage.as_ref()),
         quote: Price::told(view.build.quote.as_ref()),
+        against: view.against_quote(),
+        timeline: Timeline::of(&view.timeline, shared.services.clock.now()),
         may_stop: frame.refusal(Right::Stop),
         may_land: frame.refusal(Right::Land),
         frame,

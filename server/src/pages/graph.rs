@@ -1,15 +1,48 @@
 //! Draws tasks and what they need of each other, as a picture that is made here.
 //!
 //! Each task stands right of everything it needs. Within a column tasks are ordered by where what they need stands, so
-//! that few lines cross.
+//! that few lines cross; a long column is folded into several. Many tasks are drawn by their names alone.
 
 use std::collections::BTreeMap;
 
 /// The size of a task, and the room between two.
-const WIDTH: usize = 172;
-const HEIGHT: usize = 46;
-const ACROSS: usize = 52;
-const DOWN: usize = 14;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    across: usize,
+    down: usize,
+    /// Whether what a task comes to is drawn, not only its name.
+    pub(super) has_text: bool,
+}
+
+impl Size {
+    /// Returns how far down the name of a task stands in it.
+    pub(super) fn line(self) -> usize {
+        if self.has_text { 19 } else { 16 }
+    }
+}
+
+/// A few tasks, each in words.
+const WORDS: Size = Size {
+    width: 172,
+    height: 46,
+    across: 52,
+    down: 14,
+    has_text: true,
+};
+/// Many tasks, each a name.
+const NAMES: Size = Size {
+    width: 62,
+    height: 24,
+    across: 34,
+    down: 6,
+    has_text: false,
+};
+/// The most tasks that are drawn in words.
+const FEW: usize = 60;
+/// The most tasks that stand below each other.
+const LONGEST: usize = 24;
 const EDGE: usize = 6;
 
 /// A task to draw.
@@ -36,6 +69,7 @@ pub(super) struct Placed {
 pub(super) struct Graph {
     pub(super) width: usize,
     pub(super) height: usize,
+    pub(super) size: Size,
     pub(super) placed: Vec<Placed>,
     /// The paths of the lines between them.
     pub(super) lines: Vec<String>,
@@ -47,15 +81,16 @@ impl Graph {
         if nodes.len() < 2 {
             return None;
         }
+        let size = if nodes.len() > FEW { NAMES } else { WORDS };
         let columns = columns(&nodes);
-        let places = rows(&nodes, &columns);
+        let places = folded(&rows(&nodes, &columns));
         let most_across = places.iter().map(|(column, _)| *column).max()?;
         let most_down = places.iter().map(|(_, row)| *row).max()?;
         let at = |index: usize| {
             let (column, row) = places[index];
             (
-                EDGE + column * (WIDTH + ACROSS),
-                EDGE + row * (HEIGHT + DOWN),
+                EDGE + column * (size.width + size.across),
+                EDGE + row * (size.height + size.down),
             )
         };
         let index = index(&nodes);
@@ -66,12 +101,13 @@ impl Graph {
                 .iter()
                 .filter_map(|need| index.get(need.as_str()))
             {
-                lines.push(line(at(*from), at(to)));
+                lines.push(line(size, at(*from), at(to)));
             }
         }
         Some(Self {
-            width: 2 * EDGE + most_across * (WIDTH + ACROSS) + WIDTH,
-            height: 2 * EDGE + most_down * (HEIGHT + DOWN) + HEIGHT,
+            width: 2 * EDGE + most_across * (size.width + size.across) + size.width,
+            height: 2 * EDGE + most_down * (size.height + size.down) + size.height,
+            size,
             placed: nodes
                 .into_iter()
                 .enumerate()
@@ -138,11 +174,23 @@ fn rows(nodes: &[Node], columns: &[usize]) -> Vec<(usize, usize)> {
     places
 }
 
+/// Returns the places when long columns are folded into several that stand beside each other.
+fn folded(places: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let last = places.iter().map(|(column, _)| *column).max();
+    let mut begins = vec![0];
+    for column in 0..=last.unwrap_or(0) {
+        let here = places.iter().filter(|(other, _)| *other == column);
+        begins.push(begins[column] + here.count().div_ceil(LONGEST).max(1));
+    }
+    let fold = |(column, row): &(usize, usize)| (begins[*column] + row / LONGEST, row % LONGEST);
+    places.iter().map(fold).collect()
+}
+
 /// Returns the path from the right side of one task to the left side of another.
-fn line((from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> String {
-    let (x, y) = (from_x + WIDTH, from_y + HEIGHT / 2);
-    let (end_x, end_y) = (to_x, to_y + HEIGHT / 2);
-    let bend = ACROSS / 2;
+fn line(size: Size, (from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> String {
+    let (x, y) = (from_x + size.width, from_y + size.height / 2);
+    let (end_x, end_y) = (to_x, to_y + size.height / 2);
+    let bend = size.across / 2;
     let near = end_x.saturating_sub(bend);
     format!("M{x} {y}C{} {y} {near} {end_y} {end_x} {end_y}", x + bend)
 }
@@ -176,8 +224,45 @@ mod tests {
         );
         let graph = Graph::of(nodes).unwrap();
         assert_eq!(graph.lines.len(), 4);
-        assert_eq!(graph.width, 2 * EDGE + 2 * (WIDTH + ACROSS) + WIDTH);
-        assert_eq!(graph.height, 2 * EDGE + 2 * HEIGHT + DOWN);
+        let Size {
+            width,
+            height,
+            across,
+            down,
+            ..
+        } = WORDS;
+        assert_eq!(graph.width, 2 * EDGE + 2 * (width + across) + width);
+        assert_eq!(graph.height, 2 * EDGE + 2 * height + down);
+    }
+
+    #[test]
+    fn five_hundred_tasks_are_names_beside_each_other_and_none_hides_another() {
+        let id = |number: usize| format!("T-{number:03}");
+        let nodes = (0..500).map(|number| {
+            let needs = if number < 100 {
+                vec![]
+            } else {
+                vec![id(number % 100), id(number - 100)]
+            };
+            let needs: Vec<&str> = needs.iter().map(String::as_str).collect();
+            node(&id(number), &needs)
+        });
+        let graph = Graph::of(nodes.collect()).unwrap();
+        assert_eq!((graph.size, graph.placed.len()), (NAMES, 500));
+        let places: std::collections::BTreeSet<_> = graph
+            .placed
+            .iter()
+            .map(|placed| (placed.x, placed.y))
+            .collect();
+        assert_eq!(places.len(), 500);
+        assert_eq!(
+            graph.width,
+            2 * EDGE + 24 * (NAMES.width + NAMES.across) + NAMES.width
+        );
+        assert_eq!(
+            graph.height,
+            2 * EDGE + 23 * (NAMES.height + NAMES.down) + NAMES.height
+        );
     }
 
     #[test]

@@ -102,6 +102,9 @@ fn human(shown: &BuildView) -> String {
     )
     .ok();
     writeln!(text, "quoted     {}", Price::told(build.quote.as_ref())).ok();
+    if let Some(against) = shown.against_quote() {
+        writeln!(text, "came to    {against}").ok();
+    }
     if let Some(scope) = &build.exhausted {
         writeln!(text, "budget     {scope} is used up").ok();
     }
