@@ -23,6 +23,8 @@ pub(crate) struct House {
     pub(crate) scenarios: String,
     /// The text of `docs/capabilities.md`.
     pub(crate) capabilities: String,
+    /// The text of `docs/ux.md`.
+    pub(crate) expectations: String,
 }
 
 /// One package of the workspace.
@@ -47,6 +49,7 @@ impl House {
             deny: read(&root.join("deny.toml"))?,
             scenarios: read(&root.join("docs/scenarios.md"))?,
             capabilities: read(&root.join("docs/capabilities.md"))?,
+            expectations: read(&root.join("docs/ux.md"))?,
         })
     }
 }

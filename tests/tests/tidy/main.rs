@@ -140,10 +140,16 @@ fn every_scenario_line_names_tests_that_exist() -> Result<()> {
 }
 
 #[test]
-fn every_capability_names_its_tests_or_what_it_waits_for() -> Result<()> {
+fn every_capability_and_expectation_names_its_tests_or_what_it_waits_for() -> Result<()> {
     let house = House::load()?;
     let tests = scenarios::tests(&house.members)?;
-    let violations = capabilities::violations(&house.capabilities, &tests);
+    let (abilities, wishes) = (&house.capabilities, &house.expectations);
+    let mut violations = capabilities::violations(abilities, capabilities::CAPABILITIES, &tests);
+    violations.extend(capabilities::violations(
+        wishes,
+        capabilities::EXPECTATIONS,
+        &tests,
+    ));
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
 }
