@@ -88,6 +88,7 @@ mod tests {
                 include_str!("../migrations/sqlite/0007_keyed_requests.sql"),
                 include_str!("../migrations/sqlite/0008_notices.sql"),
                 include_str!("../migrations/sqlite/0009_phones.sql"),
+                include_str!("../migrations/sqlite/0010_halts.sql"),
             )
             .to_owned(),
             concat!(
@@ -98,6 +99,7 @@ mod tests {
                 include_str!("../migrations/postgres/0007_keyed_requests.sql"),
                 include_str!("../migrations/postgres/0008_notices.sql"),
                 include_str!("../migrations/postgres/0009_phones.sql"),
+                include_str!("../migrations/postgres/0010_halts.sql"),
             )
             .replace(" COLLATE \"C\"", ""),
         ];

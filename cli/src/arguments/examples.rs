@@ -76,6 +76,8 @@ people list
 people link ada
 people link ada --undo
 people token ada
+stop
+resume
 whoami
 usage --by day
 usage --by model --idea habits

@@ -95,11 +95,13 @@ mod tests {
         item
     }
 
+    /// What taught the lesson, whether the task passed at once, how it failed, and what that shows.
+    type Row<'a> = (&'a [&'a str], bool, &'a [&'a str], Option<Effect>);
+
     #[test]
     fn only_the_failure_that_taught_it_says_what_a_lesson_did() {
         let taught = "`validation` failed\n\nParse error near line 1: near \"DATEE\"";
         let other = "`validation` failed\n\nassertion failed: three columns expected";
-        type Row<'a> = (&'a [&'a str], bool, &'a [&'a str], Option<Effect>);
         let rows: [Row<'_>; 6] = [
             (&[taught], true, &[], Some(Effect::PreventedFailure)),
             (&[], true, &[], None),
