@@ -280,7 +280,7 @@ mod tests {
             Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",
                 "tasks": [{
-                    "id": "T-1", "state": "complete", "attempts": 2, "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
+                    "id": "T-1", "state": "complete", "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
                 }],
                 "known": [{"kind": "gotcha", "text": "mind the gap"}],
             }),

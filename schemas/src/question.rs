@@ -44,7 +44,7 @@ pub enum QuestionKind {
     Blocking,
     /// Takes its default after 4 hours.
     Clarifying,
-    /// Taken for yes after 24 hours.
+    /// Taken for yes after 24 hours where nothing is set in motion; one that a model puts waits for a person.
     Confirming,
     /// Dismissed after 7 days.
     Educational,
@@ -116,6 +116,20 @@ pub struct Question {
     /// When people were last reminded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminded_at: Option<DateTime<Utc>>,
+}
+
+impl Question {
+    /// Returns the answer with what the chosen option means; none while nobody answered.
+    pub fn answer_in_full(&self) -> Option<String> {
+        let answer = self.answer.as_ref()?;
+        let chosen = self.choices.iter();
+        let chosen = chosen.filter(|choice| answer.choice.as_ref() == Some(&choice.id));
+        let means = chosen.flat_map(|choice| [&choice.description, &choice.implications]);
+        let parts = [Some(answer.text.trim())];
+        let means = means.map(|text| text.as_deref().map(str::trim));
+        let said: Vec<&str> = parts.into_iter().chain(means).flatten().collect();
+        Some(said.join(" - "))
+    }
 }
 
 /// An answer: one of the choices, or words.

@@ -199,7 +199,7 @@ pub struct RequirementLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RequirementId>,
     /// What is to be done; with an id, left out where the requirement says it all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 

@@ -37,10 +37,10 @@ pub(super) struct Heard {
 
 impl Heard {
     /// Returns the questions that a person has answered, with their answers, oldest first.
-    pub(super) fn answers(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn answers(&self) -> impl Iterator<Item = (&str, String)> {
         self.questions.iter().filter_map(|question| {
-            let answer = question.answer.as_ref()?;
-            Some((question.text.as_str(), answer.text.as_str()))
+            let answer = question.answer_in_full()?;
+            Some((question.text.as_str(), answer))
         })
     }
 

@@ -8,6 +8,7 @@ use ropewalk_knowledge::decide::{Fared, effect};
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
+use ropewalk_schemas::question::Question;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::Revision;
 use ropewalk_schemas::task::{Task, TaskState};
@@ -35,6 +36,8 @@ pub(super) struct Reviewed {
     pub(super) tasks: Vec<Task>,
     pub(super) attempts: Vec<Attempt>,
     pub(super) evidence: Vec<Evidence>,
+    /// What people were asked about it.
+    pub(super) questions: Vec<Question>,
     pub(super) revision: Option<Revision>,
     pub(super) injections: Vec<Versioned<Injection>>,
     /// The lessons that this build recorded or saw again.
@@ -75,6 +78,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>
     let revision = store
         .get::<Revision>(&revision_key(build.spec, build.revision))
         .await?;
+    let questions = records(store.list::<Question>(of_build()).await?);
     let spec = Query::new().equal("spec", build.spec.to_string());
     let mut injections = store.list::<Injection>(spec).await?;
     injections.retain(|row| row.build.is_none_or(|of| of == id));
@@ -103,6 +107,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>
         tasks,
         attempts,
         evidence,
+        questions,
         revision: revision.map(|row| row.record),
         injections,
         lessons,

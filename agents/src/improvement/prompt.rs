@@ -10,7 +10,9 @@ use ropewalk_config::Prompts;
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_schemas::attempt::AttemptState;
+use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{RepoPath, RequirementId};
 use serde_json::{Value, json};
 
 use super::context::{Changed, Reviewed};
@@ -23,6 +25,8 @@ const SUBMIT: &str = "review";
 const REPAIRS: u32 = 2;
 /// So much of the change is shown.
 const DIFF_BYTES: usize = 48_000;
+/// So much of a question, and of its answer, is shown.
+const QUESTION_LETTERS: usize = 600;
 /// So much of one failure is shown.
 const FAILURE_LETTERS: usize = 1_500;
 
@@ -103,16 +107,34 @@ fn plan(reviewed: &Reviewed) -> String {
             }
         }
     }
-    for task in reviewed.plan() {
-        let files = task.files.join(", ");
-        writeln!(
-            plan,
-            "- {} {:?} {files}: {}",
-            task.task, task.action, task.text
-        )
-        .ok();
+    for task in &reviewed.tasks {
+        let files: Vec<&str> = task.block.files().map(RepoPath::as_str).collect();
+        let lines = task.block.requirements.iter();
+        // What a requirement says stands above.
+        let wanted: Vec<&str> = lines
+            .map(|line| {
+                line.id
+                    .as_ref()
+                    .map_or(line.text.as_str(), RequirementId::as_str)
+            })
+            .collect();
+        let (id, title) = (&task.id, task.block.in_words());
+        let (files, wanted) = (files.join(", "), wanted.join("; "));
+        writeln!(plan, "- {id}: {title} (in {files}; for {wanted})").ok();
     }
     plan
+}
+
+/// Tells what was asked about a task, and what a person answered.
+fn asked(reviewed: &Reviewed, task: &Task) -> Vec<Value> {
+    let about = |question: &&Question| matches!(&question.about, About::Task { task: of, .. } if *of == task.id);
+    let questions = reviewed.questions.iter().filter(about);
+    let told = questions.filter_map(|question| {
+        let answer = question.answer_in_full()?;
+        let question = cut(&question.text, QUESTION_LETTERS);
+        Some(json!({ "question": question, "answer": cut(&answer, QUESTION_LETTERS) }))
+    });
+    told.collect()
 }
 
 fn told(reviewed: &Reviewed, task: &Task) -> Value {
@@ -123,7 +145,7 @@ fn told(reviewed: &Reviewed, task: &Task) -> Value {
     json!({
         "id": task.id,
         "state": task.state,
-        "attempts": task.attempts,
+        "asked": asked(reviewed, task),
         "summary": summary(reviewed, task),
         "failures": failures,
         "advice": task.guidance,

@@ -193,11 +193,10 @@ fn is_waited_for(question: &Versioned<Question>) -> bool {
 }
 
 fn answered(question: &Question) -> Option<(String, String)> {
-    let answer = question
-        .answer
-        .as_ref()
-        .filter(|_| !question.consequential)?;
-    Some((question.text.clone(), answer.text.clone()))
+    if question.consequential {
+        return None;
+    }
+    Some((question.text.clone(), question.answer_in_full()?))
 }
 
 /// Reads the documents of the folder; what holds only placeholders counts as absent.

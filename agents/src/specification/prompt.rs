@@ -197,10 +197,16 @@ fn shown(document: &Text) -> String {
 
 /// Returns a revision as a model would hand it in.
 pub(super) fn stands(previous: &Revision) -> Value {
-    json!({
-        "document": submission::shown(&previous.document),
-        "tasks": submission::shown(&previous.tasks),
-    })
+    let document = &previous.document;
+    let mut tasks = previous.tasks.clone();
+    for line in tasks.iter_mut().flat_map(|task| &mut task.requirements) {
+        let mut whole = document.requirements.iter().chain(&document.quality);
+        // It need not be said again, and neither is it shown again.
+        if whole.any(|one| line.id.as_ref() == Some(&one.id) && line.text == one.text) {
+            line.text.clear();
+        }
+    }
+    json!({ "document": submission::shown(document), "tasks": submission::shown(&tasks) })
 }
 
 /// What the model is asked: the work, what people have answered, and what it had written before.

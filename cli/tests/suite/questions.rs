@@ -158,5 +158,5 @@ fn a_beginning_that_fits_several_ids_is_refused() {
     let world = World::scripted();
     asked(&world);
     let said = world.refused("question show 019700", 1);
-    assert!(said.contains("fits 7 ids"), "{said}");
+    assert!(said.contains("fits 7 of them"), "{said}");
 }

@@ -61,10 +61,14 @@ impl Questions {
             return Ok(AskReply::Ended(told));
         };
         let mut told = match &closed.answer {
-            Some(answer) => format!("{} answered: {}", answer.by, answer.text.trim()),
+            Some(answer) => {
+                let said = closed.answer_in_full().unwrap_or_default();
+                format!("{} answered: {said}", answer.by)
+            }
             None => "The question was closed without an answer. Decide yourself, and say in your summary what you took for granted.".to_owned(),
         };
         told.push_str(&self.changed_since().await?);
+        told.push_str("\n\nNothing counts as read any more: read a file again, or the part of it, before you change it.");
         Ok(AskReply::Answered(told))
     }
 
@@ -109,7 +113,7 @@ impl Questions {
             return Ok(String::new());
         }
         Ok(format!(
-            "\n\nSince you asked, others changed {}; your work stands on that now. Read again what you rely on.",
+            "\n\nSince you asked, others changed {}; your work stands on that now.",
             names.join(", ")
         ))
     }

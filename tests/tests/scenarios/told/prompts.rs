@@ -273,12 +273,14 @@ section that its request does not hold.
 ## What two ideas cost
 
 Played by hand: somebody who knew only the requests wrote each reply. In brackets the requests of builds before a failed gate
-became a turn and plans became slices. Tokens are bytes by four; for want of a provider nothing tells which were cached.
+became a turn and plans became slices. Tokens are bytes by four; `anew` is what is left of them without what an earlier request of
+the same role began with, which a provider need not read again.
 
-| idea | chat | specification | build | review | tokens read | written | of that in the build |
-|---|---|---|---|---|---|---|---|
-| a new program of 1,850 lines with 101 tests: five turns of chat, one revision, words to a running task | 6 | 4 | 12 (37) | 1 | 227,000 | 146 kB | 92 kB |
-| a feature in a library of others, 2,716 lines in one file | 5 | 2 | 7 (33) | 1 | 171,000 | 54 kB | 30 kB |
+| idea | chat | specification | build | review | tokens read | anew | written | of that in the build |
+|---|---|---|---|---|---|---|---|---|
+| a new program of 1,850 lines with 101 tests: five turns of chat, one revision, words to a running task | 6 | 4 | 12 (37) | 1 | 227,000 | not counted | 146 kB | 92 kB |
+| a feature in a library of others, 2,716 lines in one file | 5 | 2 | 7 (33) | 1 | 171,000 | not counted | 54 kB | 30 kB |
+| the same, more of it and disturbed: a question while building, a finish too early, a malformed call, a commit on `main`, the program killed, a change of mind after all had landed (a third task) | 8 | 6 | 15 (33) | 2 | 413,000 | 148,000 | 94 kB | 58 kB |
 ";
 
 #[test]

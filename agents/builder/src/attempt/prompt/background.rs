@@ -8,7 +8,7 @@ use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{CommitId, RepoPath, TaskId};
-use ropewalk_store::{Query, revision_key};
+use ropewalk_store::{Query, Versioned, revision_key};
 use serde::Serialize;
 
 use super::super::work::Work;
@@ -168,10 +168,7 @@ async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<Done>, BuilderErr
     if done.is_empty() {
         return Ok(Vec::new());
     }
-    let query = Query::new()
-        .equal("build", work.claim.build.id.to_string())
-        .equal("state", AttemptState::Landed.as_str());
-    let landed = work.context.store.list::<Attempt>(query).await?;
+    let landed = landed(work).await?;
     let mut summaries: BTreeMap<&TaskId, &str> = BTreeMap::new();
     for attempt in &landed {
         if let Some(summary) = &attempt.summary {
@@ -188,6 +185,18 @@ async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<Done>, BuilderErr
         });
     }
     Ok(told)
+}
+
+/// Lists the attempts that landed in any build of the specification, the newest last: a task may have been done before.
+async fn landed(work: &Work<'_>) -> Result<Vec<Versioned<Attempt>>, BuilderError> {
+    let store = &work.context.store;
+    let of_spec = Query::new().equal("spec", work.claim.build.spec.to_string());
+    let builds = store.list::<Build>(of_spec).await?;
+    let query = Query::new()
+        .one_of("build", builds.iter().map(|build| build.id.to_string()))
+        .equal("state", AttemptState::Landed.as_str())
+        .order_by("key");
+    Ok(store.list::<Attempt>(query).await?)
 }
 
 async fn changed(work: &Work<'_>, commit: Option<&CommitId>) -> Result<Vec<String>, BuilderError> {
