@@ -48,7 +48,7 @@ pub enum QuestionKind {
     Confirming,
     /// Dismissed after 7 days.
     Educational,
-    /// Shown; has no default.
+    /// Shown, and gone after 7 days; has no default.
     Celebratory,
     /// Dismissed after 7 days; teaches a preference.
     Preference,

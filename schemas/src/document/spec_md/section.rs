@@ -145,6 +145,34 @@ fn written_item(prefix: &str, text: &str) -> String {
     format!("{}\n", item.trim_end_matches(' '))
 }
 
+/// Returns `list` where it reads back as `items`, else the table of them.
+fn list_or_table<T: PartialEq>(
+    items: &[T],
+    list: String,
+    table: impl FnOnce() -> String,
+    read: fn(&[Line<'_>]) -> Result<Vec<T>, DocumentError>,
+) -> String {
+    match read(&lines_of(&list)) {
+        Ok(back) if back == items => list,
+        _ => table(),
+    }
+}
+
+/// Reads a list by its items or a table by its rows, as either was written.
+fn read_either<T, const COLUMNS: usize>(
+    lines: &[Line<'_>],
+    item: fn(usize, &str) -> Result<T, DocumentError>,
+    row: fn(usize, [String; COLUMNS]) -> Result<T, DocumentError>,
+) -> Result<Vec<T>, DocumentError> {
+    let first = lines.iter().find(|line| !line.text.trim().is_empty());
+    if first.is_some_and(|line| line.text.trim_start().starts_with('-')) {
+        let items = read_items(lines)?.into_iter();
+        return items.map(|(line, text)| item(line, &text)).collect();
+    }
+    let rows = read_rows(lines)?.into_iter();
+    rows.map(|(line, cells)| row(line, cells)).collect()
+}
+
 /// Returns the lines of a text that is written here.
 fn lines_of(text: &str) -> Vec<Line<'_>> {
     let lines = (1..).zip(text.lines());

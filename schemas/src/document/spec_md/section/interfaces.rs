@@ -3,7 +3,7 @@
 use super::super::super::DocumentError;
 use super::super::super::escape::{Place, unescaped};
 use super::super::super::front::Line;
-use super::{bare, cell, indented, lines_of, read_items, read_rows, table, value, written_item};
+use super::{bare, cell, indented, list_or_table, read_either, table, value, written_item};
 use crate::ids::TaskId;
 use crate::specification::Interface;
 
@@ -16,10 +16,7 @@ const FENCE: usize = 3;
 /// Writes a list of blocks of code; a table where code would not come back as it is.
 pub(super) fn written(interfaces: &[Interface]) -> String {
     let list: String = interfaces.iter().map(item).collect();
-    match read(&lines_of(&list)) {
-        Ok(back) if back == interfaces => list,
-        _ => rows(interfaces),
-    }
+    list_or_table(interfaces, list, || rows(interfaces), read)
 }
 
 fn item(interface: &Interface) -> String {
@@ -62,20 +59,18 @@ fn rows(interfaces: &[Interface]) -> String {
 
 /// Reads either form.
 pub(super) fn read(lines: &[Line<'_>]) -> Result<Vec<Interface>, DocumentError> {
-    let first = lines.iter().find(|line| !line.text.trim().is_empty());
-    if first.is_some_and(|line| line.text.trim_start().starts_with('-')) {
-        let items = read_items(lines)?.into_iter();
-        return items.map(|(line, item)| read_item(line, &item)).collect();
-    }
-    let rows = read_rows(lines)?.into_iter();
-    rows.map(|(line, [signature, made_by, used_by])| {
-        Ok(Interface {
-            signature: unescaped(bare(&signature), Place::Cell),
-            made_by: ids(line, &made_by)?.pop(),
-            used_by: ids(line, &used_by)?,
-        })
+    read_either(lines, read_item, read_row)
+}
+
+fn read_row(
+    line: usize,
+    [signature, made_by, used_by]: [String; 3],
+) -> Result<Interface, DocumentError> {
+    Ok(Interface {
+        signature: unescaped(bare(&signature), Place::Cell),
+        made_by: ids(line, &made_by)?.pop(),
+        used_by: ids(line, &used_by)?,
     })
-    .collect()
 }
 
 fn read_item(line: usize, item: &str) -> Result<Interface, DocumentError> {

@@ -3,7 +3,7 @@
 use super::super::super::escape::{Place, unescaped};
 use super::super::super::front::Line;
 use super::super::super::{DocumentError, Fault, shown};
-use super::{cell, indented, lines_of, read_items, read_rows, table, value};
+use super::{cell, indented, list_or_table, read_either, table, value};
 use crate::ids::RequirementId;
 use crate::specification::Requirement;
 
@@ -14,10 +14,7 @@ const SOURCE: &str = "\nSource: ";
 /// Writes a list; a table where a text would not come back as it is.
 pub(super) fn written(requirements: &[Requirement]) -> String {
     let list: String = requirements.iter().map(item).collect();
-    match read(&lines_of(&list)) {
-        Ok(back) if back == requirements => list,
-        _ => rows(requirements),
-    }
+    list_or_table(requirements, list, || rows(requirements), read)
 }
 
 fn item(requirement: &Requirement) -> String {
@@ -56,24 +53,18 @@ fn rows(requirements: &[Requirement]) -> String {
 
 /// Reads either form.
 pub(super) fn read(lines: &[Line<'_>]) -> Result<Vec<Requirement>, DocumentError> {
-    let first = lines.iter().find(|line| !line.text.trim().is_empty());
-    if first.is_some_and(|line| line.text.trim_start().starts_with('-')) {
-        let items = read_items(lines)?.into_iter();
-        return items.map(|(line, item)| read_item(line, &item)).collect();
-    }
-    let rows = read_rows(lines)?.into_iter();
-    rows.map(|(line, cells)| {
-        let [id, text, priority, acceptance, source] =
-            cells.map(|cell| unescaped(&cell, Place::Cell));
-        Ok(Requirement {
-            id: value::<RequirementId>(line, &id)?,
-            text,
-            priority,
-            acceptance,
-            source,
-        })
+    read_either(lines, read_item, read_row)
+}
+
+fn read_row(line: usize, cells: [String; 5]) -> Result<Requirement, DocumentError> {
+    let [id, text, priority, acceptance, source] = cells.map(|cell| unescaped(&cell, Place::Cell));
+    Ok(Requirement {
+        id: value::<RequirementId>(line, &id)?,
+        text,
+        priority,
+        acceptance,
+        source,
     })
-    .collect()
 }
 
 fn read_item(line: usize, item: &str) -> Result<Requirement, DocumentError> {
@@ -93,6 +84,7 @@ fn read_item(line: usize, item: &str) -> Result<Requirement, DocumentError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines_of;
     use super::*;
 
     #[test]
