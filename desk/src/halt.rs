@@ -42,7 +42,6 @@ pub async fn stop(
     reason: Option<String>,
 ) -> Result<Halt, HaltError> {
     person.demand(Right::Stop)?;
-    let row = context.store.get::<Halt>(Halt::EVERYTHING).await?;
     let halt = Halt {
         scope: Halt::EVERYTHING.to_owned(),
         by: person.name.clone(),
@@ -51,24 +50,29 @@ pub async fn stop(
         lifted_by: None,
         lifted_at: None,
     };
-    let mut changes = ChangeSet::new();
-    match row {
-        Some(row) if row.stands() => return Err(HaltError::Already(Box::new(row.record))),
-        Some(row) => changes.update(&row, &halt),
-        None => changes.insert(&halt),
-    };
-    changes.emit(context.event(
-        Subject::project(),
-        Payload::HaltBegun(HaltBegun {
-            by: halt.by.clone(),
-            reason: halt.reason.clone(),
-        }),
-    ));
-    context.store.commit(changes).await?;
-    Ok(halt)
+    let payload = Payload::HaltBegun(HaltBegun {
+        by: halt.by.clone(),
+        reason: halt.reason.clone(),
+    });
+    loop {
+        let row = context.store.get::<Halt>(Halt::EVERYTHING).await?;
+        let mut changes = ChangeSet::new();
+        match row {
+            Some(row) if row.stands() => return Err(HaltError::Already(Box::new(row.record))),
+            Some(row) => changes.update(&row, &halt),
+            None => changes.insert(&halt),
+        };
+        changes.emit(context.event(Subject::project(), payload.clone()));
+        match context.store.commit(changes).await {
+            Ok(_) => return Ok(halt),
+            // Somebody was faster, and who it was is told.
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
-/// Lets everything go on where it stands.
+/// Lets everything go on where it stands; what was stopped anew meanwhile stays so.
 pub async fn lift(context: &Context, person: &Person) -> Result<Halt, HaltError> {
     person.demand(Right::Stop)?;
     let row = context.store.get::<Halt>(Halt::EVERYTHING).await?;

@@ -336,6 +336,21 @@ async fn everything_is_stopped_by_who_may_and_shown_until_it_is_lifted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_stop_everything_at_once_one_does_and_the_others_hear_who() {
+    let house = House::new().await;
+    let all = (0..8).map(|_| answered(house.ask("POST", "/api/halt", ADA).json(&json!({}))));
+    let replies = futures::future::join_all(all).await;
+    let (first, others): (Vec<_>, Vec<_>) = replies.iter().partition(|one| one.status == 200);
+    assert_eq!((first.len(), others.len()), (1, 7));
+    for other in others {
+        assert_eq!((other.status, &other.body["code"]), (409, &json!("halt")));
+        assert!(other.text.contains("ada"), "{}", other.text);
+    }
+    assert_eq!(house.events("halt.begun").await.len(), 1);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_of_events_together_are_the_timeline() {
     let house = House::new().await;
     for number in 0..5 {
