@@ -42,7 +42,7 @@ pub(super) fn weigh(
     let uses = decide::uses(injections.map(|row| (row.item, reviewed.effect(row))));
     let mut prevented = 0;
     for (item, seen) in uses {
-        let Some(effect) = decide::effect(seen) else {
+        let Some(effect) = decide::prevailing(seen) else {
             continue;
         };
         let tasks = tasks_with(reviewed, item);

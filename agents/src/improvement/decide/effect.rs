@@ -31,7 +31,7 @@ pub fn uses(
 }
 
 /// Decides the effect of a lesson in one build: it counts once, by what most of its tasks show.
-pub fn effect(seen: Use) -> Option<Effect> {
+pub fn prevailing(seen: Use) -> Option<Effect> {
     match seen {
         Use {
             helped: 0,
@@ -76,7 +76,7 @@ mod tests {
         ];
         for (helped, failed, expected) in rows {
             assert_eq!(
-                effect(Use { helped, failed }),
+                prevailing(Use { helped, failed }),
                 expected,
                 "{helped} {failed}"
             );
