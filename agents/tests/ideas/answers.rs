@@ -89,12 +89,12 @@ async fn an_answer_that_asks_for_a_change_gets_another_revision() {
 #[tokio::test]
 async fn an_answer_about_a_plan_that_stands_makes_the_plan_anew() {
     let question = json!({ "type": "clarifying", "text": "Which colour?", "default": "red",
-        "options": [{ "id": "red", "label": "Red" }, { "id": "blue", "label": "Blue" }] });
+        "options": [{ "id": "red", "label": "Red" }, { "id": "blue", "label": "Blue", "description": "as the sea" }] });
     let mut asking = small_plan("Pets");
     asking["question"] = question;
     let rules = rule("idea: pets, absent: 'The answer: Blue'", &asking)
         + &rule(
-            "idea: pets, contains: ['The answer: Blue']",
+            "idea: pets, contains: ['The answer: Blue - as the sea']",
             &small_plan("Pets"),
         );
     for (answer, revision) in [("red", 1), ("blue", 2)] {

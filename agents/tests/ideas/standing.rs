@@ -125,6 +125,25 @@ async fn a_revision_is_planned_on_what_its_build_left_and_keeps_what_landed() {
 }
 
 #[tokio::test]
+async fn an_idea_of_which_a_build_is_merged_is_told_to_others_as_landed() {
+    let script = rule("idea: pets", &small_plan("Pets"))
+        + &rule(
+            "idea: boats, contains: ['- `pets` (landed)']",
+            &small_plan("Boats"),
+        );
+    let house = House::new(&script).await;
+    let pets = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&pets).await;
+    let files = [("docs/pets.md".to_owned(), "pets\n".to_owned())];
+    let head = house.commit_apart(&files, true).await;
+    built(&house, spec, head.clone(), Some(head)).await;
+    let boats = house.idea("boats", &[README, BRIEF]).await;
+    let planned = house.specify(&boats).await;
+    let planned = house.spec(planned).await;
+    assert_eq!(planned.state, SpecState::Generated, "{:?}", planned.reason);
+}
+
+#[tokio::test]
 async fn a_revision_is_planned_on_what_stands_while_its_build_goes_on() {
     let script = rule("task: revision-1", &small_plan("Pets"))
         + &rule(

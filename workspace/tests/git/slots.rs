@@ -42,6 +42,15 @@ fn expected() -> Vec<(String, String)> {
     .to_vec()
 }
 
+/// A repository that ignores what is made below `target`.
+fn ignoring() -> anyhow::Result<World> {
+    let world = World::new()?;
+    world.write(".gitignore", "target/\n")?;
+    world.git(&["add", "-A"])?;
+    world.git(&["commit", "-q", "-m", "ignore"])?;
+    Ok(world)
+}
+
 #[tokio::test]
 async fn a_slot_moves_from_commit_to_commit() -> anyhow::Result<()> {
     let world = World::new()?;
@@ -60,10 +69,7 @@ async fn a_slot_moves_from_commit_to_commit() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_snapshot_holds_what_is_in_scope_and_names_the_rest() -> anyhow::Result<()> {
-    let world = World::new()?;
-    world.write(".gitignore", "target/\n")?;
-    world.git(&["add", "-A"])?;
-    world.git(&["commit", "-q", "-m", "ignore"])?;
+    let world = ignoring()?;
     let (clone, mut slot, head) = slot(&world).await?;
     let root = slot.root().to_owned();
     write(&root, "src/main.rs", "fn main() { run() }\n")?;
@@ -291,10 +297,7 @@ async fn unsaved_work_is_preserved_before_a_slot_moves() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_slot_goes_on_to_a_later_commit_with_the_work_at_hand() -> anyhow::Result<()> {
-    let world = World::new()?;
-    world.write(".gitignore", "target/\n")?;
-    world.git(&["add", "-A"])?;
-    world.git(&["commit", "-q", "-m", "ignore"])?;
+    let world = ignoring()?;
     let (clone, mut slot, head) = slot(&world).await?;
     let root = slot.root().to_owned();
     write(&root, "src/main.rs", "fn main() { run() }\n")?;

@@ -43,13 +43,18 @@ fn turn(number: u32, contains: &str, tool: &str, input: &Value) -> String {
 fn asks() -> String {
     let question = json!({
         "question": "Tabs or spaces?", "why": "README.md does not say.",
-        "options": [{ "label": "tabs" }, { "label": "spaces", "meaning": "two of them" }, { "label": "both" }],
+        "options": [{ "label": "tabs", "meaning": "one each" }, { "label": "spaces", "meaning": "two of them" }, { "label": "both" }],
     });
     let write = |text: &str| json!({ "path": "a.txt", "content": text });
     [
         turn(1, "", "write", &write("draft\n")),
         turn(2, "", "ask", &question),
-        turn(3, "ada answered: tabs", "write", &write("tabs\n")),
+        turn(
+            3,
+            "ada answered: tabs - one each",
+            "write",
+            &write("tabs\n"),
+        ),
         turn(
             4,
             "a.txt` exists and was not read yet",

@@ -6,7 +6,7 @@ use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::TaskRetry;
 use ropewalk_schemas::task::{Action, TaskState};
 use ropewalk_schemas::{Payload, Subject};
-use ropewalk_store::Query;
+use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
 use crate::world::house::{House, Open, task, writes};
@@ -30,6 +30,11 @@ async fn paused(open: &Open, spec: ropewalk_schemas::SpecId) -> ropewalk_schemas
         .await;
     assert_eq!(build.pause_reason, Some(PauseReason::Person));
     build
+}
+
+async fn lessons(open: &Open) -> Vec<Versioned<KnowledgeItem>> {
+    let store = &open.services.store;
+    store.list(Query::new()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -75,12 +80,7 @@ async fn a_second_try_knows_the_error_of_the_first_and_leaves_a_lesson() {
     assert_eq!(prompts.len(), 2);
     assert!(!prompts[0].contains("DATEE"), "{}", prompts[0]);
     assert!(prompts[1].contains("type DATEE is unknown to sqlite"));
-    let items = open
-        .services
-        .store
-        .list::<KnowledgeItem>(Query::new())
-        .await
-        .unwrap();
+    let items = lessons(&open).await;
     assert_eq!(items.len(), 1, "{items:?}");
     let lesson = &items[0].record;
     assert_eq!(
@@ -114,12 +114,7 @@ async fn what_an_agent_learned_without_a_failure_is_kept_and_told_to_no_task_yet
         .await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
-    let items = open
-        .services
-        .store
-        .list::<KnowledgeItem>(Query::new())
-        .await
-        .unwrap();
+    let items = lessons(&open).await;
     let [item] = items.as_slice() else {
         panic!("{items:?}")
     };

@@ -73,7 +73,7 @@ pub(super) async fn amend_as(open: &Open, spec: SpecId, number: u32, tasks: Valu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_an_amendment_touches_is_built_again() {
     let rules = [
-        writes("T-1", "a.txt", "first\n", None),
+        writes("T-1", "a.txt", "first\n", None).replace("Done.", "Said it in a.txt, on line 1."),
         writes("T-2", "b.txt", "changed\n", Some("say changed")),
         writes("T-2", "b.txt", "second\n", None),
         writes("T-3", "c.txt", "third\n", None),
@@ -99,6 +99,9 @@ async fn only_what_an_amendment_touches_is_built_again() {
         );
         assert!(open.attempts(second.id, id).await.is_empty(), "{id}");
         assert_eq!(house.prompts(id).len(), 1, "{id} was asked for once");
+    }
+    for told in house.prompts("T-2") {
+        assert!(told.contains("Said it in a.txt, on line 1."), "{told}");
     }
     let again = task(&tasks, "T-2");
     assert_ne!(again.commit, task(&landed, "T-2").commit);
