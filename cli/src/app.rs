@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ropewalk_config::{Config, Environment, Loaded};
+use ropewalk_desk::halt;
 
 use crate::error::CliError;
 use crate::output::Output;
@@ -72,9 +73,14 @@ impl App {
         Project::load(&self.directory()?, &overrides, &self.environment)
     }
 
-    /// Opens the store beside whatever else runs on it.
+    /// Opens the store beside whatever else runs on it. Where everything is stopped, whoever looks is told.
     pub async fn desk(&self) -> Result<Desk, CliError> {
-        Desk::open(self.project()?).await
+        let desk = Desk::open(self.project()?).await?;
+        if let Some(halt) = halt::standing(&desk.store).await? {
+            let told = wiring::halt_told(&halt);
+            self.output.note(&format!("note: {told}"))?;
+        }
+        Ok(desk)
     }
 
     /// Returns the directory that the verb is for.

@@ -55,7 +55,7 @@ impl Exit {
 const STOPPED: &str = "stopped on request";
 
 /// The code of what has an id that nothing has.
-const UNKNOWN: &str = "unknown-id";
+pub(crate) const UNKNOWN: &str = "unknown-id";
 
 /// Says why a verb failed.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use ropewalk_schemas::{InvalidId, Slug};
 use ropewalk_store::{Query, Record, Versioned};
 use uuid::Uuid;
 
-use crate::error::CliError;
+use crate::error::{CliError, UNKNOWN};
 use crate::wiring::Desk;
 
 /// The fewest digits that stand for an id.
@@ -131,6 +131,17 @@ impl From<IdeaText> for Slug {
 }
 
 impl IdeaText {
+    /// Finds the name of the idea where it is whole: what cannot be taken back is done to none that is only begun.
+    pub async fn find_whole(&self, desk: &Desk) -> Result<Slug, CliError> {
+        let found = self.find(desk).await?;
+        if found == self.0 {
+            return Ok(found);
+        }
+        let text = format!("no idea is called `{}`", self.0);
+        let next = format!("for this write the whole name, such as `{found}`");
+        Err(CliError::refused(UNKNOWN, (text, next)))
+    }
+
     /// Finds the name of the idea.
     pub async fn find(&self, desk: &Desk) -> Result<Slug, CliError> {
         let name = self.0.as_str();

@@ -31,6 +31,7 @@ pub use agents::{Crew, Role};
 pub(crate) use agents::{lander, notice, require_commit};
 pub use desk::Desk;
 pub(crate) use desk::location;
+pub(crate) use halt::told as halt_told;
 pub use host::Host;
 pub use models::{ModelCheck, check_models};
 pub(crate) use notices::telegram;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ropewalk_desk::halt;
 use ropewalk_runtime::{Brake, Clock, Supervisor};
+use ropewalk_schemas::halt::Halt;
 use ropewalk_store::{ReadError, Store};
 use tracing::{info, warn};
 
@@ -35,11 +36,16 @@ pub(crate) async fn brake(
     Ok(brake)
 }
 
+/// Says who stopped everything, and what lets it go on.
+pub(crate) fn told(halt: &Halt) -> String {
+    format!("{}; `ropewalk resume` lets it go on", halt.told())
+}
+
 async fn follow(brake: &Brake, store: &Store) -> Result<(), ReadError> {
     let standing = halt::standing(store).await?;
     if standing.is_some() != brake.is_on() {
         if let Some(halt) = &standing {
-            warn!("{}; `ropewalk resume` lets it go on", halt.told());
+            warn!("{}", told(halt));
         } else {
             info!("everything goes on");
         }

@@ -32,7 +32,7 @@ pub enum Reach {
 
 /// Finds the idea; one that nobody had is refused.
 async fn find_idea(app: &App, idea: &IdeaText) -> Result<Slug, CliError> {
-    let desk = app.desk().await?;
+    let desk = Desk::open(app.project()?).await?;
     let found = idea.find(&desk).await;
     desk.close().await?;
     found

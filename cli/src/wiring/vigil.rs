@@ -1,6 +1,7 @@
 //! Watches over one event until it is handled, and says what keeps it from that.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_desk::halt;
 use ropewalk_schemas::{ComponentName, Subject};
 use ropewalk_store::{DeliveryFilter, DeliveryRow, DeliveryState};
 
@@ -68,7 +69,11 @@ impl Vigil {
         self.look_who_runs(reach, now, outcome)?;
         let rows = reach.store().deliveries(&self.filter).await?;
         let standing = rows.into_iter().find_map(|row| standing(row, now));
-        match standing.unwrap_or(Standing::Well) {
+        let stopped = halt::standing(reach.store()).await?;
+        let stopped = stopped.map(|halt| Standing::PutOff {
+            reason: super::halt::told(&halt),
+        });
+        match standing.or(stopped).unwrap_or(Standing::Well) {
             Standing::Failed { tries, error } if tries > self.tries => {
                 self.tries = tries;
                 Ok(Some(format!("try {tries} failed, trying again: {error}")))

@@ -95,6 +95,11 @@ fn an_idea_is_named_by_how_its_name_begins() {
         several.contains("fits 2 of them: ") && several.contains("petty-cash"),
         "{several}"
     );
-    assert_eq!(world.json("idea abandon pett")["idea"], "petty-cash");
+    let begun = world.refused("idea abandon pett", 1);
+    assert!(
+        begun.contains("write the whole name, such as `petty-cash`"),
+        "{begun}"
+    );
+    assert_ne!(world.json("idea show pett")["state"], "abandoned");
     assert!(world.refused("idea show pets", 1).contains("idea list"));
 }

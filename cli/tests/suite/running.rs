@@ -87,6 +87,15 @@ fn what_is_stopped_stays_so_over_a_restart_until_somebody_lets_it_go_on() {
     // A model that may be asked answers within a second.
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(messages(), 1, "a model was asked");
+    let looked = world.ropewalk(["build", "list"]).assert().success();
+    let noted = String::from_utf8_lossy(&looked.get_output().stderr).into_owned();
+    assert!(noted.contains("`ropewalk resume` lets it go on"), "{noted}");
+    let waited = world.ropewalk(["idea", "chat", "walks"]).assert();
+    let ended = String::from_utf8_lossy(&waited.get_output().stderr).into_owned();
+    assert!(
+        ended.contains("stopped everything at") && ended.contains("it is kept"),
+        "{ended}"
+    );
     let said = world.refused("stop", 1);
     assert!(said.contains("stopped everything at"), "{said}");
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));

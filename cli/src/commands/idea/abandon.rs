@@ -12,7 +12,7 @@ use crate::ids::IdeaText;
 /// The idea and the reason.
 #[derive(Debug, Args)]
 pub struct Abandon {
-    /// Its name, as `idea list` shows it, or how it begins.
+    /// Its whole name, as `idea list` shows it.
     idea: IdeaText,
     /// Why.
     #[arg(long)]
@@ -28,7 +28,7 @@ impl Abandon {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let slug = self.idea.find(&desk).await?;
+        let slug = self.idea.find_whole(&desk).await?;
         ideas::abandon(&desk.context(), &slug, desk.person()?, self.reason)
             .await
             .map_err(|refused| match refused {

@@ -5,6 +5,7 @@ use ropewalk_desk::halt;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::wiring::Desk;
 
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
@@ -13,7 +14,7 @@ pub struct Resume {}
 impl Resume {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let desk = Desk::open(app.project()?).await?;
         let halt = halt::lift(&desk.context(), desk.person()?).await?;
         app.output
             .show(&halt, |_| "everything goes on where it stood".to_owned())

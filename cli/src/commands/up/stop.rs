@@ -5,6 +5,7 @@ use ropewalk_desk::halt::{self, HaltError};
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::wiring::Desk;
 
 /// Why everything is stopped.
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ pub struct Stop {
 impl Stop {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let desk = app.desk().await?;
+        let desk = Desk::open(app.project()?).await?;
         let halt = halt::stop(&desk.context(), desk.person()?, self.reason).await?;
         app.output.show(&halt, |_| {
             "everything is stopped: no model is asked and no command begins until `ropewalk resume`"
