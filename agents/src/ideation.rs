@@ -5,6 +5,7 @@
 
 mod act;
 mod context;
+mod earlier;
 mod folder;
 mod prompt;
 

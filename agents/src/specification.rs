@@ -7,6 +7,7 @@ mod act;
 mod answers;
 mod context;
 mod dry_run;
+mod earlier;
 mod lessons;
 mod migrations;
 mod order;

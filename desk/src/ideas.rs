@@ -344,6 +344,7 @@ pub fn hear(
         author: Author::Person,
         text: words.text.to_owned(),
         at: context.now(),
+        answers: None,
     };
     changes.insert(&message);
     changes.emit(context.event(

@@ -4,6 +4,7 @@ mod asking;
 mod conversation;
 mod memory;
 mod progress;
+mod recall;
 mod repair;
 mod repetition;
 mod room;
@@ -30,6 +31,7 @@ use crate::journal::Journal;
 use crate::outages;
 use asking::Broken;
 
+pub use recall::Recalled;
 pub use session::Session;
 
 /// Begins what a person says into a conversation.
@@ -116,6 +118,12 @@ impl Engine {
     /// Opens `job` for a caller who judges its results: one that does not hold is sent back into the same conversation.
     pub fn open<'a>(&'a self, job: &'a Job) -> Result<Session<'a>, EngineError> {
         Session::open(self, job)
+    }
+
+    /// Recalls how `job` came to its result, with the results of its calls made anew. Nothing is asked: none where it came to
+    /// no result, may have changed something, or stands in the journal no more.
+    pub async fn recall<'a>(&'a self, job: &'a Job) -> Result<Option<Recalled<'a>>, EngineError> {
+        recall::recall(&self.store, &self.clock, job).boxed().await
     }
 
     /// Says what the budgets leave for calls of `scope`, a line each; those that limit nothing have none.

@@ -29,7 +29,7 @@ pub use ropewalk_llm as llm;
 pub use budget::{Allowance, Budgets, Exceeded};
 pub use compaction::CompactionPolicy;
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
-pub use engine::{Engine, Session};
+pub use engine::{Engine, Recalled, Session};
 pub use error::EngineError;
 pub use event::{JobEvent, Observer, Silent};
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};

@@ -198,4 +198,7 @@ pub struct Message {
     pub text: String,
     /// When.
     pub at: DateTime<Utc>,
+    /// The message that it answers; none where a person wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
 }

@@ -107,6 +107,9 @@
     if (!place || event.subject !== place.dataset.subject) return;
     if (event.type === "ideation.delta") {
       place.hidden = false;
+      // The words of a try that failed or died are no part of the reply.
+      if (place.dataset.try !== event.data.try) place.textContent = "";
+      place.dataset.try = event.data.try;
       place.textContent += event.data.text;
     }
   }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Heard};
 use super::reply::{self, Reply};
-use super::{IdeationOptions, decide, folder, prompt};
+use super::{IdeationOptions, decide, earlier, folder, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
 
@@ -132,8 +132,9 @@ async fn ask_the_model(
     ends: bool,
 ) -> Result<Reply, AgentError> {
     let surroundings = prompt::Surroundings::look(options, context, heard).await?;
-    let job = prompt::job(&options.prompts, heard, &surroundings, ends)?;
-    let watcher = Watcher::new(context.bus.live().clone(), heard);
+    let earlier = earlier::turns(&options.engine, heard, &surroundings).await?;
+    let job = prompt::job(&options.prompts, heard, &surroundings, (&earlier, ends))?;
+    let watcher = Watcher::new(context, heard);
     let (text, submitted) = match options
         .engine
         .run(&job, &CancellationToken::new(), &watcher)
@@ -212,15 +213,18 @@ fn goes_on<'n>(calls: impl Iterator<Item = &'n str>) -> bool {
 struct Watcher<'a> {
     live: Live,
     heard: &'a Heard,
+    /// Who listens breaks off the words of an earlier try, which failed or died, when those of another come.
+    this_try: String,
     speaking: AtomicBool,
     done: AtomicBool,
 }
 
 impl<'a> Watcher<'a> {
-    fn new(live: Live, heard: &'a Heard) -> Self {
+    fn new(context: &Context, heard: &'a Heard) -> Self {
         Self {
-            live,
+            live: context.bus.live().clone(),
             heard,
+            this_try: context.ids.next().to_string(),
             speaking: AtomicBool::new(false),
             done: AtomicBool::new(false),
         }
@@ -236,6 +240,7 @@ impl<'a> Watcher<'a> {
     fn publish(&self, event_type: &str, mut data: serde_json::Value) {
         data["session_id"] = json!(self.heard.session.id);
         data["message_id"] = json!(self.heard.message.id);
+        data["try"] = json!(&self.this_try);
         self.live.publish(LiveEvent {
             event_type: event_type.to_owned(),
             subject: Subject::idea(&self.heard.session.idea),
@@ -348,6 +353,7 @@ impl<'a> Turn<'a> {
             author: Author::Agent,
             text: text.to_owned(),
             at: self.context.now(),
+            answers: Some(self.heard.message.id),
         });
     }
 

@@ -23,9 +23,12 @@ const KEPT_KINDS: usize = 48;
 /// Adds what a reply heard to what was known before.
 ///
 /// The newest artifact of a kind takes the place of the one before, unless it is too unsure to be saved and the
-/// one before was not. Placeholders are no artifacts.
+/// one before was not. Placeholders are no artifacts. What is withdrawn goes before what is new comes.
 pub fn merge(known: &Signals, reply: &Reply) -> Signals {
     let mut signals = known.clone();
+    let holds = |summary: &str| !reply.withdrawn.iter().any(|line| names(line, summary));
+    signals.decisions.retain(|known| holds(&known.summary));
+    signals.risks.retain(|known| holds(&known.summary));
     for heard in reply.artifacts.iter().filter(|heard| says_something(heard)) {
         keep_artifact(&mut signals.artifacts, heard);
     }
@@ -61,6 +64,31 @@ pub fn merge(known: &Signals, reply: &Reply) -> Signals {
         signals.confidence = confidence.clamp(0.0, 1.0);
     }
     signals
+}
+
+/// Returns what `reply` withdraws that is no decision or risk of the session, in words for the model.
+pub(super) fn withdrawn_in_vain(known: &Signals, reply: &Reply) -> Vec<String> {
+    let lines = reply.withdrawn.iter().enumerate();
+    lines
+        .filter(|(_, line)| !stands(known, line))
+        .map(|(index, line)| {
+            format!(
+                "`withdrawn[{index}]`, `{line}`, is no decision or risk of the session; copy one as it stands"
+            )
+        })
+        .collect()
+}
+
+fn stands(known: &Signals, line: &str) -> bool {
+    let decisions = known.decisions.iter().map(|decision| &decision.summary);
+    let mut lines = decisions.chain(known.risks.iter().map(|risk| &risk.summary));
+    lines.any(|summary| names(line, summary))
+}
+
+/// Says whether `line` names what is summed up so; its kind may stand before it, as the session shows it.
+fn names(line: &str, summary: &str) -> bool {
+    let bare = line.split_once(": ").map_or(line, |(_, bare)| bare);
+    alike(line, summary) || alike(bare, summary)
 }
 
 fn keep_artifact(artifacts: &mut Vec<Artifact>, heard: &HeardArtifact) {

@@ -1,18 +1,21 @@
 //! Builds the job of one message: what the model is told and what it has to submit.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ropewalk_config::prompts::{Prompt, Prompts};
 use ropewalk_engine::llm::{Block, Message as Spoken, Role, ScriptKey};
+use ropewalk_engine::submission::Check;
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::MessageId;
 use ropewalk_schemas::document::without_mark;
-use ropewalk_schemas::idea::Author;
+use ropewalk_schemas::idea::{Author, Message};
 use serde_json::{Value, json};
 
-use super::IdeationOptions;
 use super::context::Heard;
 use super::reply::{self, Reply};
+use super::{IdeationOptions, decide};
 use crate::repository::{self, Look, Other};
 use ropewalk_engine::schema_of;
 
@@ -25,10 +28,8 @@ pub(super) const TURNS: u32 = 20;
 /// How much of a document of the idea folder the model gets to read.
 const DOCUMENT_CHARACTERS: usize = 8_000;
 
-/// Returns the journal key of a message.
-pub(super) fn journal_key(heard: &Heard) -> String {
-    format!("message/{}", heard.message.id)
-}
+/// The turns that earlier answers were made in, by the message that each answers.
+pub(super) type Earlier = BTreeMap<MessageId, Vec<Spoken>>;
 
 /// What lies around an idea: the repository at its head, and the other ideas about it.
 pub(super) struct Surroundings {
@@ -62,10 +63,30 @@ pub(super) fn job(
     prompts: &Prompts,
     heard: &Heard,
     around: &Surroundings,
-    ends: bool,
+    (earlier, ends): (&Earlier, bool),
 ) -> Result<Job, AgentError> {
+    let standing = standing(prompts, heard, ends)?;
+    let known = heard.session.signals.clone();
+    let check: Check = Arc::new(move |value| {
+        let errors = decide::withdrawn_in_vain(&known, &reply::read(value)?);
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    });
     Ok(Job {
-        journal_key: journal_key(heard),
+        system: system(prompts, heard, around)?,
+        messages: conversation(heard, earlier, &standing),
+        submission: Some(submission(check)),
+        ..exchange(heard, around, heard.message.id)
+    })
+}
+
+/// Builds what the answer to a message is asked and taken by, all but what the model is told.
+pub(super) fn exchange(heard: &Heard, around: &Surroundings, message: MessageId) -> Job {
+    Job {
+        journal_key: format!("message/{message}"),
         role: ModelRole::Chat,
         script: ScriptKey {
             agent: "ideation".to_owned(),
@@ -78,26 +99,30 @@ pub(super) fn job(
             idea: Some(heard.session.idea.clone()),
             ..UsageScope::default()
         },
-        system: system(prompts, heard, around)?,
-        messages: conversation(heard, &standing(prompts, heard, ends)?),
+        system: String::new(),
+        messages: Vec::new(),
         tools: around
             .look
             .as_ref()
             .map_or_else(Toolbox::default, |look| look.tools.clone()),
-        submission: Some(Submission {
-            name: SUBMIT.to_owned(),
-            description:
-                "Says your words to the person and records what the conversation has shown so far."
-                    .to_owned(),
-            schema: schema_of::<Reply>(),
-            check: Arc::new(|value| reply::read(value).map(|_| ())),
-            repairs: REPAIRS,
-        }),
+        submission: Some(submission(Arc::new(|value| reply::read(value).map(|_| ())))),
         limits: Limits {
             turns: TURNS,
             ..Limits::default()
         },
-    })
+    }
+}
+
+fn submission(check: Check) -> Submission {
+    Submission {
+        name: SUBMIT.to_owned(),
+        description:
+            "Says your words to the person and records what the conversation has shown so far."
+                .to_owned(),
+        schema: schema_of::<Reply>(),
+        check,
+        repairs: REPAIRS,
+    }
 }
 
 /// What stays as it is while the session goes on: a provider keeps what every request begins with.
@@ -144,23 +169,20 @@ fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<String, Agen
     Ok(format!("<session>\n{told}\n</session>"))
 }
 
-/// Returns the last messages with the speakers taking turns, the person first, as providers want it; what stands by now
-/// goes with the last words.
-fn conversation(heard: &Heard, standing: &str) -> Vec<Spoken> {
+/// Returns the last messages with the speakers taking turns, the person first, as providers want it. An answer stands there
+/// with what was looked at for it, as far as that is known; what stands by now goes with the last words.
+fn conversation(heard: &Heard, earlier: &Earlier, standing: &str) -> Vec<Spoken> {
     let mut spoken: Vec<Spoken> = Vec::new();
+    let mut recalled = BTreeSet::new();
     for message in &heard.recent {
-        let role = match message.author {
-            Author::Person => Role::User,
-            Author::Agent => Role::Assistant,
-        };
-        let words = Block::Text(message.text.clone());
-        match spoken.last_mut() {
-            Some(last) if last.role == role => last.blocks.push(words),
-            None if role == Role::Assistant => {}
-            _ => spoken.push(Spoken {
-                role,
-                blocks: vec![words],
-            }),
+        // The second message that answers the same one was no part of what the model said.
+        let asked = message.answers.filter(|asked| recalled.insert(*asked));
+        let turns = asked
+            .and_then(|asked| earlier.get(&asked))
+            .filter(|_| !spoken.is_empty());
+        match turns {
+            Some(turns) => turns.iter().for_each(|turn| add(&mut spoken, turn.clone())),
+            None => add(&mut spoken, said(message)),
         }
     }
     if let Some(last) = spoken.last_mut() {
@@ -168,6 +190,25 @@ fn conversation(heard: &Heard, standing: &str) -> Vec<Spoken> {
         last.blocks.insert(words, Block::Text(standing.to_owned()));
     }
     spoken
+}
+
+fn said(message: &Message) -> Spoken {
+    let role = match message.author {
+        Author::Person => Role::User,
+        Author::Agent => Role::Assistant,
+    };
+    Spoken {
+        role,
+        blocks: vec![Block::Text(message.text.clone())],
+    }
+}
+
+fn add(spoken: &mut Vec<Spoken>, turn: Spoken) {
+    match spoken.last_mut() {
+        Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
+        None if turn.role == Role::Assistant => {}
+        _ => spoken.push(turn),
+    }
 }
 
 fn bounded(text: &str) -> String {

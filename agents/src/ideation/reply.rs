@@ -29,6 +29,10 @@ pub struct Reply {
     /// Risks of the idea.
     #[serde(default)]
     pub risks: Vec<HeardRisk>,
+    /// Decisions and risks of the session that hold no more, each as it stands there: a changed decision is withdrawn and
+    /// made anew.
+    #[serde(default)]
+    pub withdrawn: Vec<String>,
     /// What sort of idea it is, once that is clear: `fix` or `feature` of what is in the repository, a `tool` for the person and
     /// people like them, a `product` that others use, a `venture` that has to find customers.
     #[serde(default)]
@@ -96,6 +100,7 @@ fn problems(reply: &Reply) -> Vec<String> {
     bounded("artifacts", reply.artifacts.len(), ARTIFACTS);
     bounded("decisions", reply.decisions.len(), LINES);
     bounded("risks", reply.risks.len(), LINES);
+    bounded("withdrawn", reply.withdrawn.len(), LINES);
     if reply.text.len() > TEXT_BYTES {
         errors.push(format!("`text` has more than {TEXT_BYTES} bytes"));
     }

@@ -32,16 +32,45 @@ const REVISION_CHARACTERS: usize = 80_000;
 /// A whole plan of thirty tasks is long.
 const OUTPUT_TOKENS: u32 = 32_000;
 
-/// Builds the job.
+/// What was said before about the plan that is being made.
+pub(super) struct Earlier {
+    /// The turns, each question with its answer.
+    pub(super) turns: Vec<Message>,
+    /// Which of the answers stand in them.
+    pub(super) answered: Vec<usize>,
+    /// What was handed in there so far.
+    pub(super) draft: Arc<Draft>,
+}
+
+/// Builds the job. What was asked in `earlier` conversations about this plan and answered since stands in them.
 pub(super) fn job(
     prompts: &Prompts,
     material: &Material,
-    draft: &Arc<Draft>,
+    earlier: &Earlier,
     repairs: u32,
 ) -> Result<Job, AgentError> {
-    let draft = Arc::clone(draft);
+    let mut messages = vec![Message::user(request(
+        prompts,
+        material,
+        &earlier.answered,
+    )?)];
+    messages.extend(earlier.turns.iter().cloned());
     Ok(Job {
-        journal_key: journal_key(material),
+        system: system(prompts, material)?,
+        messages,
+        ..exchange(material, &earlier.draft, (said(material), repairs))
+    })
+}
+
+/// Builds what the model is asked and hands its plan in by after people have `said` so much, all but what it is told.
+pub(super) fn exchange(
+    material: &Material,
+    draft: &Arc<Draft>,
+    (said, repairs): (usize, u32),
+) -> Job {
+    let draft = Arc::clone(draft);
+    Job {
+        journal_key: journal_key(material, said),
         role: ModelRole::Spec,
         script: ScriptKey {
             agent: "specification".to_owned(),
@@ -51,8 +80,8 @@ pub(super) fn job(
             turn: 1,
         },
         scope: UsageScope { idea: Some(material.spec.idea.clone()), ..UsageScope::default() },
-        system: system(prompts, material)?,
-        messages: vec![Message::user(request(prompts, material)?)],
+        system: String::new(),
+        messages: Vec::new(),
         tools: material.look.tools.clone(),
         submission: Some(Submission {
             name: SUBMIT.to_owned(),
@@ -63,14 +92,19 @@ pub(super) fn job(
             repairs,
         }),
         limits: Limits { output_tokens: OUTPUT_TOKENS, turns: TURNS, ..Limits::default() },
-    })
+    }
 }
 
-/// Names the work by all that a person has said to it: what was answered from less is not to be replayed.
-fn journal_key(material: &Material) -> String {
+/// Counts what people have said to it so far.
+pub(super) fn said(material: &Material) -> usize {
+    material.spec.feedback.len() + material.answers.len()
+}
+
+/// Names the work by all that people have said to it: what was answered from less is not to be replayed.
+fn journal_key(material: &Material, said: usize) -> String {
     let spec = &material.spec;
     let key = format!("spec/{}/{}", spec.id, spec.revision + 1);
-    match spec.feedback.len() + material.answers.len() {
+    match said {
         0 => key,
         said => format!("{key}/{said}"),
     }
@@ -210,15 +244,19 @@ pub(super) fn stands(previous: &Revision) -> Value {
 }
 
 /// What the model is asked: the work, what people have answered, and what it had written before.
-fn request(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
+fn request(
+    prompts: &Prompts,
+    material: &Material,
+    answered: &[usize],
+) -> Result<String, AgentError> {
     let mut parts = vec![idea(prompts, material)?];
     parts.extend(migrations::next_numbers(&material.facts.migrations));
-    if !material.answers.is_empty() {
-        let answers: Vec<String> = material
-            .answers
-            .iter()
-            .map(|(question, answer)| format!("You asked: {question}\nThe answer: {answer}"))
-            .collect();
+    let answers = material.answers.iter().enumerate();
+    let answers = answers.filter(|(index, _)| !answered.contains(index));
+    let answers: Vec<String> = answers
+        .map(|(_, (question, answer))| format!("You asked: {question}\nThe answer: {answer}"))
+        .collect();
+    if !answers.is_empty() {
         parts.push(format!("## Answered Questions\n\n{}", answers.join("\n\n")));
     }
     if let Some(previous) = &material.previous {

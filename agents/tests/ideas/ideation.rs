@@ -1,5 +1,7 @@
 //! Ideation: phases, artifacts, questions and answers.
 
+use std::collections::BTreeSet;
+
 use ropewalk_agents::idea_folder::{BRIEF, README};
 use ropewalk_desk::ideas::{self, ChatError, Opening};
 use ropewalk_orchestrator::questions;
@@ -317,9 +319,10 @@ async fn a_model_that_never_submits_still_answers_and_is_heard_once() {
     let session = house.begin("habits", OPENING).await.session;
     assert_eq!(house.messages(session).await, [OPENING, "Just words."]);
     house.say(session, "And now?").await;
-    let mut heard = Vec::new();
+    let (mut heard, mut tries) = (Vec::new(), BTreeSet::new());
     for _ in 0..2 {
         let event = live.next().await.unwrap();
+        tries.extend(event.data["try"].as_str().map(str::to_owned));
         heard.push((
             event.event_type,
             event.data["text"].as_str().map(str::to_owned),
@@ -327,6 +330,11 @@ async fn a_model_that_never_submits_still_answers_and_is_heard_once() {
     }
     let delta = ("ideation.delta".to_owned(), Some("Just words.".to_owned()));
     assert_eq!(heard, [delta.clone(), delta], "one for each message");
+    assert_eq!(
+        tries.len(),
+        2,
+        "who listens tells the words of one try from those of another"
+    );
     assert_eq!(
         house.types().await,
         ["ideation.message", "ideation.started", "ideation.message"]

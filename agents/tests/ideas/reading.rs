@@ -77,6 +77,20 @@ async fn a_chat_looks_before_it_answers_and_what_it_says_last_is_kept() {
 }
 
 #[tokio::test]
+async fn what_a_chat_has_read_lies_before_it_at_the_next_message() {
+    let script = "- {agent: ideation, turn: 1, contains: ['name.len()', 'said and recorded', 'And now?'], \
+        reply: {text: It still counts letters., tools: [{name: reply, input: {}}]}}\n\
+        - {agent: ideation, turn: 1, reply: {text: I will look., tools: [{name: read, input: {path: src/keep.rs}}]}}\n\
+        - {agent: ideation, turn: 2, reply: {text: It counts letters., tools: [{name: reply, input: {}}]}}\n";
+    let house = House::with(script, &[CODE], false).await;
+    let session = house.begin("pets", OPENING).await.session;
+    house.say(session, "And now?").await;
+    let last = house.messages(session).await.pop();
+    assert_eq!(last.as_deref(), Some("It still counts letters."));
+    assert_eq!(house.calls(), 3);
+}
+
+#[tokio::test]
 async fn a_chat_that_never_submits_is_answered_with_its_last_words() {
     let script = "- {agent: ideation, turn: 1, reply: {text: I will look., tools: [{name: ls}]}}\n\
         - {agent: ideation, reply: {text: It is all there.}}\n";
@@ -143,4 +157,26 @@ async fn in_an_empty_repository_the_stack_is_a_question_with_what_this_machine_h
         .unwrap();
     assert_eq!(house.settle().await, []);
     assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+}
+
+#[tokio::test]
+async fn who_plans_goes_on_with_the_answer_in_the_conversation_in_which_it_asked() {
+    let look = "- {agent: specification, turn: 1, absent: 'name.len()', reply: {tools: [{name: read, input: {path: src/keep.rs}}]}}\n";
+    let asking = json!({ "question": { "type": "blocking", "text": "Letters or bytes?" } });
+    let script = look.to_owned()
+        + &rule("turn: 2, absent: 'Letters or bytes?'", &asking)
+        + &rule(
+            "turn: 1, contains: ['Letters or bytes?', 'name.len()', 'The answer: Letters']",
+            &small_plan("Pets"),
+        );
+    let house = House::with(&script, &[CODE], false).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    let open = house.open_questions().await;
+    questions::answer(&house.person(), open[0].id, "Letters", "ann", "cli")
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.spec(spec).await.state, SpecState::Generated);
+    assert_eq!(house.calls(), 3, "nothing is read again");
 }

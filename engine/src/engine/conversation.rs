@@ -189,6 +189,14 @@ impl<'a> Conversation<'a> {
         self.spent = self.used();
     }
 
+    /// Answers the calls that handed in the last result, which held.
+    pub(super) fn accept(&mut self, told: &str) {
+        if let Some((mut blocks, calls)) = self.handed_in.take() {
+            blocks.extend(answers(&calls, told, false));
+            self.messages.push(Message::results(blocks));
+        }
+    }
+
     /// Adds what a person says to what the model reads next.
     pub(super) fn say(&mut self, words: &str) {
         let told = Block::Text(format!("{SAYS}{words}"));
@@ -428,9 +436,17 @@ fn advice(job: &Job, finish: &str) -> String {
 }
 
 fn refusals<'b>(calls: &'b [ToolUse], reason: &'b str) -> impl Iterator<Item = Block> + 'b {
+    answers(calls, reason, true)
+}
+
+fn answers<'b>(
+    calls: &'b [ToolUse],
+    told: &'b str,
+    is_error: bool,
+) -> impl Iterator<Item = Block> + 'b {
     calls.iter().map(move |call| Block::ToolResult {
         tool_use_id: call.id.clone(),
-        content: reason.to_owned(),
-        is_error: true,
+        content: told.to_owned(),
+        is_error,
     })
 }

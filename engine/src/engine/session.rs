@@ -290,7 +290,7 @@ fn is_overflow(error: &EngineError) -> bool {
     )
 }
 
-fn open_intake(job: &Job) -> Result<Option<Arc<Intake<'_>>>, EngineError> {
+pub(super) fn open_intake(job: &Job) -> Result<Option<Arc<Intake<'_>>>, EngineError> {
     let Some(submission) = &job.submission else {
         return Ok(None);
     };

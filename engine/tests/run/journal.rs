@@ -1,14 +1,18 @@
 //! What a crash leaves, and how the next run goes on from it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ropewalk_engine::{Allowance, Budgets, EngineError, Silent, UsageScope};
+use anyhow::Context;
+use ropewalk_engine::{Allowance, Budgets, EngineError, Job, Silent, Tool, Toolbox, UsageScope};
+use ropewalk_llm::Block;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::{BuildId, Slug, TaskId};
 use ropewalk_store::Query;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{House, counting, job};
+use crate::support::{Counter, House, counting, job, submission};
 
 const TWO_TURNS: &str = r"
 - turn: 1
@@ -52,6 +56,48 @@ async fn other_work_gets_other_replies() -> anyhow::Result<()> {
     job.journal_key = "attempt/other".to_owned();
     house.run(&job).await?;
     assert_eq!(house.requests().len(), 4);
+    Ok(())
+}
+
+#[tokio::test]
+async fn how_a_job_came_to_its_result_is_recalled_where_it_only_looked() -> anyhow::Result<()> {
+    let handed_in = TWO_TURNS.replace(
+        "text: done",
+        "tools: [{ name: finish, input: { number: 3 } }]",
+    );
+    let house = House::new(&handed_in).await?;
+    let (looking, counter) = counting()?;
+    let mut looked = job(looking);
+    looked.submission = Some(submission(0));
+    house.run(&looked).await?;
+    let engine = house.engine();
+    let recalled = engine
+        .recall(&looked)
+        .await?
+        .context("it came to a result")?;
+    assert_eq!(recalled.result, json!({ "number": 3 }));
+    let told = recalled.answered("taken");
+    let results: Vec<&Block> = told.iter().flat_map(|turn| &turn.blocks).collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(
+        matches!(results[1], Block::ToolResult { content, is_error: false, .. } if content == "count 1 run 2")
+    );
+    assert!(
+        matches!(results[3], Block::ToolResult { content, is_error: false, .. } if content == "taken")
+    );
+    assert_eq!(
+        (house.requests().len(), counter.runs.load(Ordering::SeqCst)),
+        (2, 2)
+    );
+    let unknown = Job {
+        journal_key: "attempt/other".to_owned(),
+        ..looked.clone()
+    };
+    assert!(engine.recall(&unknown).await?.is_none());
+    let changing = Counter::alone("count", &Arc::default());
+    looked.tools = Toolbox::new([changing.clone() as Arc<dyn Tool>])?;
+    assert!(engine.recall(&looked).await?.is_none());
+    assert_eq!(changing.runs.load(Ordering::SeqCst), 0);
     Ok(())
 }
 

@@ -109,7 +109,6 @@ pub const fn is_lesson(class: FailureClass) -> bool {
         FailureClass::SyntaxError
         | FailureClass::MissingDependency
         | FailureClass::ValidationFailed
-        | FailureClass::EmptyChange
         | FailureClass::OutOfScope
         | FailureClass::StubMarker
         | FailureClass::SecretFound
@@ -117,6 +116,7 @@ pub const fn is_lesson(class: FailureClass) -> bool {
         | FailureClass::Tampered
         | FailureClass::Unknown => true,
         FailureClass::Conflict
+        | FailureClass::EmptyChange
         | FailureClass::ToolMissing
         | FailureClass::Network
         | FailureClass::Timeout

@@ -28,6 +28,7 @@ async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
         author: Author::Agent,
         text: text.to_owned(),
         at: house.services.clock.now(),
+        answers: None,
     });
     store.commit(changes).await?;
     Ok(())

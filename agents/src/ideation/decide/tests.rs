@@ -45,6 +45,44 @@ fn with_lines(validations: usize, risks: usize) -> Signals {
 }
 
 #[test]
+fn what_is_withdrawn_goes_and_what_is_new_stays() {
+    let known = with_lines(3, 3);
+    let reply = Reply {
+        decisions: vec![HeardDecision {
+            kind: "validation".to_owned(),
+            summary: "assumption 9 holds".to_owned(),
+        }],
+        withdrawn: vec![
+            "validation: Assumption 1 holds.".to_owned(),
+            "risk 0".to_owned(),
+        ],
+        ..Reply::default()
+    };
+    let after = merge(&known, &reply);
+    let decisions: Vec<&str> = after
+        .decisions
+        .iter()
+        .map(|one| one.summary.as_str())
+        .collect();
+    assert_eq!(
+        decisions,
+        [
+            "assumption 0 holds",
+            "assumption 2 holds",
+            "assumption 9 holds"
+        ]
+    );
+    let risks: Vec<&str> = after.risks.iter().map(|one| one.summary.as_str()).collect();
+    assert_eq!(risks, ["risk 1", "risk 2"]);
+    assert_eq!(withdrawn_in_vain(&known, &reply), Vec::<String>::new());
+    let again = withdrawn_in_vain(&after, &reply);
+    assert!(
+        again.len() == 2 && again[1].starts_with("`withdrawn[1]`, `risk 0`"),
+        "{again:?}"
+    );
+}
+
+#[test]
 fn a_phase_is_left_only_when_its_gate_is_met() {
     let basics = [("target-user", 0.7), ("problem", 0.7)];
     let scope = |confidence| signals(&[("mvp-features", confidence), ("differentiator", 0.6)]);

@@ -1,7 +1,5 @@
 //! Lets a model hand in a plan until its checks say something, or it will mend no more.
 
-use std::sync::Arc;
-
 use ropewalk_engine::Silent;
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::task::TaskBlock;
@@ -10,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::one_line;
 use crate::failure;
 use crate::specification::context::Material;
-use crate::specification::submission::{Draft, Plan, Submitted};
-use crate::specification::{SpecificationOptions, dry_run, prompt};
+use crate::specification::submission::{Plan, Submitted};
+use crate::specification::{SpecificationOptions, dry_run, earlier, prompt};
 
 /// So often what trying the checks showed goes back to the model.
 const DRY_RUNS: u32 = 2;
@@ -23,9 +21,11 @@ pub(super) async fn draft(
     options: &SpecificationOptions,
     material: &Material,
 ) -> Result<Result<Submitted, String>, AgentError> {
-    let stands = material.previous.as_ref().map(prompt::stands);
-    let draft = Arc::new(Draft::new(material.facts.clone(), stands));
-    let job = prompt::job(&options.prompts, material, &draft, options.repairs)?;
+    let earlier = earlier::find(&options.engine, material, options.repairs).await?;
+    let (draft, job) = (
+        &earlier.draft,
+        prompt::job(&options.prompts, material, &earlier, options.repairs)?,
+    );
     let mut session = options
         .engine
         .open(&job)

@@ -136,6 +136,8 @@ pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), Cli
 struct Spoken {
     /// What was shown.
     text: String,
+    /// The try of the agent that they come from.
+    this_try: Option<String>,
     bold: Bold,
     /// What came while an earlier reply was still owed, which is shown first.
     held: String,
@@ -145,6 +147,7 @@ impl Spoken {
     const fn new(styled: bool) -> Self {
         Self {
             text: String::new(),
+            this_try: None,
             bold: Bold::new(styled),
             held: String::new(),
         }
@@ -323,9 +326,20 @@ impl<'a> Conversation<'a> {
         self.output.last_words(&text, &mut Bold::new(self.styled))
     }
 
+    /// Breaks off what an earlier try said: its words may stand on the screen before its failure stands in the store.
+    fn begin_again(&mut self, this_try: Option<&str>) -> Result<(), CliError> {
+        if self.spoken.this_try.as_deref() != this_try {
+            self.spoken.held.clear();
+            self.break_off()?;
+            self.spoken.this_try = this_try.map(str::to_owned);
+        }
+        Ok(())
+    }
+
     /// Ends the line of a reply of which nothing more is shown.
     fn break_off(&mut self) -> Result<(), CliError> {
         let mut before = std::mem::replace(&mut self.spoken, Spoken::new(self.styled));
+        self.spoken.this_try = before.this_try;
         if before.text.is_empty() {
             return Ok(());
         }
@@ -351,6 +365,7 @@ impl<'a> Conversation<'a> {
                 && !self.output.is_json()
                 && let Some(words) = event.data["text"].as_str()
             {
+                self.begin_again(event.data["try"].as_str())?;
                 if self.owed.0 > 0 {
                     self.spoken.held.push_str(words);
                 } else {

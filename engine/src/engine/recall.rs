@@ -1,0 +1,64 @@
+//! Recalls how an earlier job came to its result, so that a later one can go on from there.
+
+use ropewalk_llm::Message;
+use ropewalk_runtime::Clock;
+use ropewalk_store::Store;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::conversation::{Conversation, Next};
+use super::session::open_intake;
+use crate::error::EngineError;
+use crate::event::Silent;
+use crate::job::Job;
+use crate::journal::Journal;
+
+/// A job that came to its result.
+pub struct Recalled<'a> {
+    conversation: Conversation<'a>,
+    /// How many messages it began with.
+    first: usize,
+    /// What was handed in.
+    pub result: Value,
+}
+
+impl Recalled<'_> {
+    /// Returns the turns of the job, the call that handed in its result answered with `told`.
+    pub fn answered(mut self, told: &str) -> Vec<Message> {
+        self.conversation.accept(told);
+        self.conversation.messages()[self.first..].to_vec()
+    }
+}
+
+/// Recalls `job`, where the journal holds all its turns and none of its tools changes anything.
+pub(super) async fn recall<'a>(
+    store: &'a Store,
+    clock: &'a Clock,
+    job: &'a Job,
+) -> Result<Option<Recalled<'a>>, EngineError> {
+    if !job.tools.only_look() {
+        return Ok(None);
+    }
+    let journal = Journal::new(store, clock, job);
+    let mut conversation = Conversation::new(job, open_intake(job)?);
+    let first = conversation.messages().len();
+    let cancel = CancellationToken::new();
+    for turn in 1..=job.limits.turns {
+        let Some(known) = journal.replay(turn).await? else {
+            return Ok(None);
+        };
+        match conversation.hear(known.reply, &cancel, &Silent).await {
+            Ok(Next::Ask) => {}
+            Ok(Next::End(outcome)) => {
+                return Ok(outcome.submission.map(|result| Recalled {
+                    conversation,
+                    first,
+                    result,
+                }));
+            }
+            // It ended without a result.
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(None)
+}
