@@ -76,6 +76,7 @@ pub(super) fn job(
         },
         scope: UsageScope {
             idea: Some(heard.session.idea.clone()),
+            chain: Some(heard.session.correlation_id),
             ..UsageScope::default()
         },
         system: system(prompts, heard, around)?,

@@ -50,7 +50,11 @@ pub(super) fn job(
             attempt: 1,
             turn: 1,
         },
-        scope: UsageScope { idea: Some(material.spec.idea.clone()), ..UsageScope::default() },
+        scope: UsageScope {
+            idea: Some(material.spec.idea.clone()),
+            chain: Some(material.spec.correlation_id),
+            ..UsageScope::default()
+        },
         system: system(prompts, material)?,
         messages: vec![Message::user(request(prompts, material)?)],
         tools: material.look.tools.clone(),
