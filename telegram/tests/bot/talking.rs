@@ -27,6 +27,7 @@ async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
         session: idea.session,
         author: Author::Agent,
         text: text.to_owned(),
+        attachments: Vec::new(),
         at: house.services.clock.now(),
     });
     store.commit(changes).await?;
