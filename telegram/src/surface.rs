@@ -64,8 +64,11 @@ impl Surface {
         }
     }
 
-    /// Brings a text to a chat, in as many messages as it takes.
+    /// Brings a text to a chat, in as many messages as it takes; none where it is empty.
     pub(crate) async fn tell(&self, chat: i64, text: &str) -> Result<(), ApiError> {
+        if text.is_empty() {
+            return Ok(());
+        }
         for piece in styled::messages(text) {
             let letter = Letter {
                 text: piece,

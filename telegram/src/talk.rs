@@ -2,24 +2,31 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use ropewalk_desk::advice::Words;
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
 use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::phone::{Begun, Phone};
 use ropewalk_schemas::question::{About, Question};
-use ropewalk_schemas::{MessageId, QuestionId, Slug};
-use ropewalk_store::Query;
+use ropewalk_schemas::{MessageId, QuestionId, Slug, UserSlug};
+use ropewalk_store::{Query, Versioned};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::ApiError;
+use crate::port;
 use crate::surface::{Failed, Surface, Whom};
 
 /// How often answers are looked for, while somebody waits for one.
 const LOOK: Duration = Duration::from_millis(500);
 /// How often it is looked whether somebody waits.
 const IDLE: Duration = Duration::from_secs(2);
+/// How far apart an answer and the question that it ends in may say that they were made.
+const TOGETHER: TimeDelta = TimeDelta::seconds(10);
+/// How long a question may take to become notices.
+const UNHEARD: TimeDelta = TimeDelta::minutes(1);
 
 /// Begins an idea with what somebody wrote.
 pub(crate) async fn begin(surface: &Surface, whom: &Whom, text: &str) -> Result<String, Failed> {
@@ -202,7 +209,11 @@ async fn answers(surface: &Surface) -> Result<Duration, Failed> {
             rest = rest.min(LOOK);
             continue;
         };
-        match surface.tell(chat, &answer.text).await {
+        let Some(text) = beside_question(surface, &phone.person, &idea, answer).await? else {
+            rest = rest.min(LOOK);
+            continue;
+        };
+        match surface.tell(chat, &text).await {
             Ok(()) => {}
             Err(error @ ApiError::Later { .. }) => return Ok(error.rest(IDLE)),
             Err(ApiError::Refused(reason)) => {
@@ -220,4 +231,47 @@ async fn answers(surface: &Surface) -> Result<Duration, Failed> {
         .await?;
     }
     Ok(rest)
+}
+
+/// Returns what is left of an answer without the question that it ends in, where that comes as a notice; none while
+/// nobody knows whom it reaches.
+async fn beside_question(
+    surface: &Surface,
+    person: &UserSlug,
+    idea: &Idea,
+    answer: &Message,
+) -> Result<Option<String>, Failed> {
+    let store = &surface.services.store;
+    let whole = answer.text.trim_end();
+    let of_idea = Query::new().equal("idea", idea.slug.as_str());
+    let asked = store.list::<Question>(of_idea).await?;
+    let about = About::Session {
+        session: idea.session,
+    };
+    let is_asked_by_it = |question: &&Versioned<Question>| {
+        question.about == about
+            && whole.ends_with(question.text.trim())
+            && (question.asked_at - answer.at).abs() < TOGETHER
+    };
+    let Some(question) = asked.iter().find(is_asked_by_it) else {
+        return Ok(Some(whole.to_owned()));
+    };
+    let now = surface.services.clock.now();
+    let put = Query::new()
+        .equal("question", question.id)
+        .equal("port", port::NAME);
+    let put = store.list::<Notice>(put).await?;
+    if put.is_empty() && now - question.asked_at < UNHEARD {
+        return Ok(None);
+    }
+    // One that waits for the morning is asked here and now.
+    let comes = |notice: &Versioned<Notice>| {
+        notice.receiver == person.as_str() && (notice.due <= now || !notice.messages.is_empty())
+    };
+    let said = if put.iter().any(comes) {
+        whole.strip_suffix(question.text.trim()).unwrap_or(whole)
+    } else {
+        whole
+    };
+    Ok(Some(said.trim_end().to_owned()))
 }
