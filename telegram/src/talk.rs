@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::ApiError;
+use crate::drafts::{self, Drafts, Unfinished};
 use crate::port;
 use crate::surface::{Failed, Surface, Whom};
 
@@ -133,7 +134,7 @@ pub(crate) async fn goes_on(
 }
 
 /// Returns what was begun when this update was taken before, by a process that died of it.
-fn taken_before(phone: &Phone) -> Option<Begun> {
+pub(crate) fn taken_before(phone: &Phone) -> Option<Begun> {
     phone.begun.filter(|begun| !begun.done)
 }
 
@@ -170,29 +171,47 @@ async fn begun_already(surface: &Surface, whom: &Whom, text: &str) -> Result<Opt
     Ok(None)
 }
 
-/// Shows what is answered to whoever waits for it, until the process stops.
+/// Shows what is answered to whoever waits for it, and its words while they come, until the process stops.
 pub(crate) async fn follow(surface: Surface, stop: CancellationToken) {
+    let mut live = surface.services.bus.live().subscribe();
+    let mut drafts = Drafts::default();
     loop {
-        let rest = match answers(&surface).await {
+        let rest = match answers(&surface, &mut drafts).await {
             Ok(rest) => rest,
             Err(error) => {
                 warn!("answers of conversations wait: {error}");
                 IDLE
             }
         };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = surface.services.clock.sleep(rest) => {}
+        let clock = &surface.services.clock;
+        let wait = clock.sleep(rest);
+        tokio::pin!(wait);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = &mut wait => break,
+                Some(event) = live.next() => {
+                    let first = !drafts.are_coming();
+                    drafts.hear(&event, clock.now());
+                    // Whoever waits for them should not wait for the end of an idle look too.
+                    if first && drafts.are_coming() && rest > LOOK {
+                        break;
+                    }
+                }
+            }
         }
     }
 }
 
-/// Shows the answers that there are; returns when to look again.
-async fn answers(surface: &Surface) -> Result<Duration, Failed> {
+/// Shows the answers that there are, and the words of those that come; returns when to look again.
+async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, Failed> {
     let store = &surface.services.store;
     let waiting = Query::new().equal("listens", true);
-    let mut rest = IDLE;
-    for phone in store.list::<Phone>(waiting).await? {
+    let phones = store.list::<Phone>(waiting).await?;
+    let awaited: Vec<MessageId> = phones.iter().filter_map(|phone| phone.shown).collect();
+    drafts.keep(&awaited, surface.services.clock.now());
+    let mut rest = if drafts.are_coming() { LOOK } else { IDLE };
+    for phone in phones {
         let chat = ropewalk_desk::phones::chat(store, &surface.people, &phone.person).await?;
         let (Some(slug), Some(chat)) = (&phone.idea, chat) else {
             continue;
@@ -207,30 +226,46 @@ async fn answers(surface: &Surface) -> Result<Duration, Failed> {
             .find(|message| message.author == Author::Agent && Some(message.id) > phone.shown);
         let Some(answer) = answer else {
             rest = rest.min(LOOK);
+            drafts.show(surface, &phone, chat).await?;
             continue;
         };
-        let Some(text) = beside_question(surface, &phone.person, &idea, answer).await? else {
-            rest = rest.min(LOOK);
-            continue;
-        };
-        match surface.tell(chat, &text).await {
-            Ok(()) => {}
-            Err(error @ ApiError::Later { .. }) => return Ok(error.rest(IDLE)),
-            Err(ApiError::Refused(reason)) => {
-                warn!("an answer did not reach chat {chat}: {reason}");
-            }
+        if let Some(later) = shown(surface, &phone, chat, (&idea, answer)).await? {
+            rest = rest.min(later);
         }
-        let shown = answer.id;
-        phones::change(&surface.context(), &phone.person, |phone| {
-            // Somebody who wrote meanwhile waits for the next answer.
-            if phone.shown < Some(shown) {
-                phone.shown = Some(shown);
-                phone.listens = false;
-            }
-        })
-        .await?;
     }
     Ok(rest)
+}
+
+/// Shows an answer; returns when to try again, where that could not be.
+async fn shown(
+    surface: &Surface,
+    phone: &Phone,
+    chat: i64,
+    (idea, answer): (&Idea, &Message),
+) -> Result<Option<Duration>, Failed> {
+    let Some(text) = beside_question(surface, &phone.person, idea, answer).await? else {
+        return Ok(Some(LOOK));
+    };
+    let answers = phone.shown.unwrap_or(answer.id);
+    match drafts::finish(surface, phone, (chat, answers), &text).await {
+        Ok(()) => {}
+        Err(Unfinished::Store(failed)) => return Err(failed),
+        Err(Unfinished::Api(error @ ApiError::Later { .. })) => return Ok(Some(error.rest(IDLE))),
+        Err(Unfinished::Api(ApiError::Refused(reason))) => {
+            warn!("an answer did not reach chat {chat}: {reason}");
+        }
+    }
+    let shown = answer.id;
+    phones::change(&surface.context(), &phone.person, |phone| {
+        phone.draft = phone.draft.filter(|draft| draft.answers != answers);
+        // Somebody who wrote meanwhile waits for the next answer.
+        if phone.shown < Some(shown) {
+            phone.shown = Some(shown);
+            phone.listens = false;
+        }
+    })
+    .await?;
+    Ok(None)
 }
 
 /// Returns what is left of an answer without the question that it ends in, where that comes as a notice; none while

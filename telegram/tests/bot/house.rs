@@ -97,6 +97,7 @@ impl House {
             services: services.clone(),
             turn: Arc::new(|| Some(Box::new(()))),
             builds_with: vec!["scripted".to_owned()],
+            state: directory.to_owned(),
         })?;
         bot.serve(&supervisor);
         Ok(Self {

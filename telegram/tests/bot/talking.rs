@@ -39,7 +39,7 @@ fn words(house: &House, idea: &Idea, text: &str) -> ChangeSet {
 }
 
 /// Answers as the ideation agent does.
-async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
+pub(crate) async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
     let said = words(house, &idea(house).await?, text);
     house.services.store.commit(said).await?;
     Ok(())
@@ -163,6 +163,11 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/pause nope", "There is no build of nope"),
         ("/resume", "No build runs"),
         ("/stop", "No build runs"),
+        ("/retry", "No build runs"),
+        ("/retry nope T-001", "No build runs"),
+        ("/tell", "Name the idea"),
+        ("/priority", "No build runs"),
+        ("/land", "bob may not land"),
         ("/approve", "There is no /approve"),
     ] {
         let before = phones.messages(BOB).await?.len();
@@ -176,6 +181,6 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     let offered = phones.did("setmycommands").await?;
     let offered = offered.first().context("no menu")?;
     let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
-    assert_eq!(menu, Some(14));
+    assert_eq!(menu, Some(18));
     house.close().await
 }
