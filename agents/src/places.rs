@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ropewalk_desk::ideas;
 use ropewalk_schemas::{Slug, SpecId, UserSlug};
 
 /// The repository of the user and the state directory beside it.
@@ -16,11 +17,7 @@ pub struct Places {
 impl Places {
     /// Returns the folder of an idea.
     pub fn idea_folder(&self, user: &UserSlug, idea: &Slug) -> PathBuf {
-        self.state
-            .join("users")
-            .join(user.as_str())
-            .join("ideas")
-            .join(idea.as_str())
+        ideas::folder(&self.state, user, idea)
     }
 
     /// Returns the folder with the locks of specifications that are being written.

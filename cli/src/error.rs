@@ -10,6 +10,7 @@ use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
 use ropewalk_desk::advice::{Advice, Words};
+use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
@@ -319,6 +320,15 @@ advised_errors! {
 impl From<Forbidden> for CliError {
     fn from(error: Forbidden) -> Self {
         Self::advised("forbidden", error)
+    }
+}
+
+impl From<AttachError> for CliError {
+    fn from(error: AttachError) -> Self {
+        match error {
+            AttachError::Chat(error) => error.into(),
+            refused => Self::advised("attachment", refused),
+        }
     }
 }
 

@@ -74,7 +74,7 @@ fn is_tag(after: &str) -> bool {
 }
 
 /// Puts a text into a fence that is longer than any in it.
-fn fenced(text: &str, language: Option<&str>) -> String {
+pub fn fenced(text: &str, language: Option<&str>) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max();
     let fence = "`".repeat(FENCE.max(longest.unwrap_or_default() + 1));
     let language = language.unwrap_or_default();

@@ -30,6 +30,7 @@ pub use edit::ProjectFile;
 pub use entry::Entry;
 pub use environment::Environment;
 pub use error::ConfigError;
+pub use language::fenced;
 pub use load::{DEFAULTS, Loaded, PROJECT_FILE, user_file};
 pub use locations::Locations;
 pub use origin::Origin;

@@ -9,6 +9,7 @@ use std::fmt;
 use ropewalk_orchestrator::questions::AnswerError;
 
 use crate::alerts::AcknowledgeError;
+use crate::attachments::AttachError;
 use crate::builds::SteerError;
 use crate::builds::landing::LandingError;
 use crate::builds::tasks::TaskError;
@@ -129,6 +130,17 @@ impl Advice for ChatError {
             Self::UnknownSession(_) => "`ropewalk idea list` shows the ideas".to_owned(),
             Self::Read(_) | Self::Commit(_) => return None,
         })
+    }
+}
+
+impl Advice for AttachError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::TooLarge(_) => Some("send a part of it, or say what is in it".to_owned()),
+            Self::Full { .. } => Some("say in words what else there is".to_owned()),
+            Self::Chat(error) => error.next(),
+            Self::Empty | Self::File { .. } => None,
+        }
     }
 }
 

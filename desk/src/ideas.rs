@@ -1,9 +1,11 @@
 //! Takes what people say: the opening of an idea, and every message after it.
 
+use std::path::{Path, PathBuf};
+
 use ropewalk_orchestrator::{Context, questions};
 use ropewalk_schemas::build::{Build, StopCause};
 use ropewalk_schemas::idea::{
-    Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
+    Attachment, Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
 use ropewalk_schemas::payload::{IdeaAbandoned, IdeationMessage};
 use ropewalk_schemas::person::Right;
@@ -155,8 +157,8 @@ async fn open(
     });
     changes.insert(&session);
     let words = Words {
-        text,
         ends: opening.whole,
+        ..Words::of(text)
     };
     let message = hear(&mut changes, &context, &session, &opening.user, words);
     context.store.commit(changes).await?;
@@ -176,20 +178,32 @@ pub async fn say(
     text: &str,
 ) -> Result<Said, ChatError> {
     let text = checked(text)?;
-    let found = context.store.get::<Session>(&session.to_string()).await?;
-    let session = found.ok_or(ChatError::UnknownSession(session))?;
-    if is_abandoned(&context.store, &session.idea).await? {
+    let session = open_session(&context.store, session).await?;
+    add(context, &session, user, Words::of(text)).await
+}
+
+/// Returns a session in which something can be said.
+pub(crate) async fn open_session(store: &Store, id: SessionId) -> Result<Session, ChatError> {
+    let found = store.get::<Session>(&id.to_string()).await?;
+    let session = found.ok_or(ChatError::UnknownSession(id))?;
+    if is_abandoned(store, &session.idea).await? {
         return Err(ChatError::Abandoned(session.idea.clone()));
     }
-    add(context, &session, user, Words { text, ends: false }).await
+    Ok(session.into_inner())
+}
+
+/// Returns the folder of an idea below the state directory.
+pub fn folder(state: &Path, user: &UserSlug, idea: &Slug) -> PathBuf {
+    let of_user = state.join("users").join(user.as_str());
+    of_user.join("ideas").join(idea.as_str())
 }
 
 /// Says that the person has nothing to add to an idea: the brief is written of what is known, and its session ends.
 pub async fn finish(context: &Context, slug: &Slug, user: &UserSlug) -> Result<Said, ChatError> {
     let session = unfinished(&context.store, slug).await?;
     let words = Words {
-        text: THAT_IS_ALL,
         ends: true,
+        ..Words::of(THAT_IS_ALL)
     };
     add(context, &session, user, words).await
 }
@@ -209,7 +223,8 @@ pub async fn unfinished(store: &Store, slug: &Slug) -> Result<Session, ChatError
     Ok(session.record)
 }
 
-async fn add(
+/// Adds what a person said to a session.
+pub(crate) async fn add(
     context: &Context,
     session: &Session,
     user: &UserSlug,
@@ -328,6 +343,19 @@ pub struct Words<'a> {
     pub text: &'a str,
     /// Whether nothing will be added to it.
     pub ends: bool,
+    /// The files that came with it.
+    pub attachments: &'a [Attachment],
+}
+
+impl<'a> Words<'a> {
+    /// Returns words alone, to which something may be added.
+    pub const fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            ends: false,
+            attachments: &[],
+        }
+    }
 }
 
 /// Adds to `changes` what a person said, and that it was said.
@@ -343,6 +371,7 @@ pub fn hear(
         session: session.id,
         author: Author::Person,
         text: words.text.to_owned(),
+        attachments: words.attachments.to_vec(),
         at: context.now(),
         answers: None,
     };
@@ -360,7 +389,8 @@ pub fn hear(
     message.id
 }
 
-fn checked(text: &str) -> Result<&str, ChatError> {
+/// Returns a text without what surrounds it; it says something, and not too much at once.
+pub(crate) fn checked(text: &str) -> Result<&str, ChatError> {
     let text = text.trim();
     if text.is_empty() {
         Err(ChatError::Empty)

@@ -10,6 +10,7 @@
 
 pub mod advice;
 pub mod alerts;
+pub mod attachments;
 pub mod builds;
 pub mod dead_letters;
 pub mod halt;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ropewalk_llm::{Effort, Message, Model, PriceTable, ScriptKey, StopReason, Usage};
-use ropewalk_schemas::{BuildId, Slug, TaskId};
+use ropewalk_schemas::{BuildId, CorrelationId, Slug, TaskId, trace};
 use serde_json::Value;
 
 use crate::submission::Submission;
@@ -158,6 +158,8 @@ pub struct UsageScope {
     pub build: Option<BuildId>,
     /// The task.
     pub task: Option<TaskId>,
+    /// The chain of events that it belongs to.
+    pub chain: Option<CorrelationId>,
 }
 
 /// Bounds a job.
@@ -206,6 +208,14 @@ pub struct Job {
     pub submission: Option<Submission>,
     /// Its bounds.
     pub limits: Limits,
+}
+
+impl Job {
+    /// Returns the trace context of its call `key`; none for a job that belongs to no chain.
+    pub(crate) fn traceparent(&self, key: &str) -> Option<String> {
+        let chain = self.scope.chain?;
+        Some(trace::of_call(chain, key))
+    }
 }
 
 /// Is what a job came to.

@@ -150,6 +150,7 @@ impl<'a> Journal<'a> {
     fn call(&self, key: String, entry: &ModelEntry, model: &str, usage: &Usage) -> ModelCall {
         let scope = &self.job.scope;
         ModelCall {
+            traceparent: self.job.traceparent(&key),
             key,
             role: self.job.role.as_str().to_owned(),
             model: model.to_owned(),

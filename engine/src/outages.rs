@@ -14,7 +14,9 @@ use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::payload::{AlertCleared, ProviderDown};
-use ropewalk_schemas::{ComponentName, CorrelationId, Event, EventId, Payload, Priority, Subject};
+use ropewalk_schemas::{
+    ComponentName, CorrelationId, Event, EventId, Payload, Priority, Subject, trace,
+};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -203,15 +205,16 @@ impl Outages<'_> {
 
     fn event(&self, payload: Payload) -> Event {
         let source = ComponentName::parse(SOURCE).unwrap_or_else(|_| unreachable!("a plain word"));
+        let (id, chain) = (EventId(self.ids.next()), CorrelationId(self.ids.next()));
         Event {
-            id: EventId(self.ids.next()),
+            id,
             subject: Subject::component(&source),
             source,
             time: self.clock.now(),
-            correlation_id: CorrelationId(self.ids.next()),
+            correlation_id: chain,
             causation_id: None,
             hop: 0,
-            traceparent: None,
+            traceparent: Some(trace::of_event(chain, id)),
             priority: Priority::DEFAULT,
             payload,
         }
@@ -301,6 +304,7 @@ impl Outages<'_> {
             cache_read_tokens: usage.cache_read_tokens,
             cache_write_tokens: usage.cache_write_tokens,
             duration_ms: None,
+            traceparent: None,
             micro_usd: cost.map(|cost| cost.micro_usd),
             at: now,
         });

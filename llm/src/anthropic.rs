@@ -39,8 +39,8 @@ impl Model for Anthropic {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         let decoder = decode::Messages::new(request.model.clone(), self.name.clone());
-        self.endpoint
-            .stream(&body::of(request, &self.name), decoder, cancel)
-            .await
+        let body = body::of(request, &self.name);
+        let traced = (&body, request.traceparent.as_deref());
+        self.endpoint.stream(traced, decoder, cancel).await
     }
 }

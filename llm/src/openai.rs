@@ -42,6 +42,7 @@ impl Model for OpenAi {
     ) -> Result<ReplyStream, ModelError> {
         let decoder = decode::Completion::new(request.model.clone());
         let body = body::of(request, &self.max_tokens_field);
-        self.endpoint.stream(&body, decoder, cancel).await
+        let traced = (&body, request.traceparent.as_deref());
+        self.endpoint.stream(traced, decoder, cancel).await
     }
 }

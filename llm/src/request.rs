@@ -31,6 +31,9 @@ pub struct ModelRequest {
     /// How hard the model is to think; none for what the provider thinks best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The W3C trace context that goes along with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// Says how hard a model is to think.
@@ -63,6 +66,7 @@ impl ModelRequest {
             script: None,
             once: false,
             effort: None,
+            traceparent: None,
         }
     }
 

@@ -36,8 +36,8 @@ impl Model for Responses {
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
         let decoder = decode::Response::new(request.model.clone(), self.name.clone());
-        self.endpoint
-            .stream(&body::of(request, &self.name), decoder, cancel)
-            .await
+        let body = body::of(request, &self.name);
+        let traced = (&body, request.traceparent.as_deref());
+        self.endpoint.stream(traced, decoder, cancel).await
     }
 }

@@ -73,10 +73,10 @@ pub(crate) struct Secret {
 }
 
 impl Endpoint {
-    /// Posts `body` and reads the answer through `decoder`.
+    /// Posts `body`, in the trace of what it is for, and reads the answer through `decoder`.
     pub(crate) async fn stream(
         &self,
-        body: &Value,
+        (body, traceparent): (&Value, Option<&str>),
         decoder: impl Decoder + 'static,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
@@ -85,14 +85,16 @@ impl Endpoint {
             content_bytes: self.limits.content_bytes,
             cancel: cancel.clone(),
         };
-        let request = self
+        let mut request = self
             .client
             .post(self.url.clone())
             .headers(self.headers.clone())
-            .json(body)
-            .send();
+            .json(body);
+        if let Some(traceparent) = traceparent {
+            request = request.header("traceparent", traceparent);
+        }
         let response = bounds
-            .keep(request)
+            .keep(request.send())
             .await?
             .map_err(|error| network(&error))?;
         if !response.status().is_success() {

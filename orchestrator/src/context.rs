@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_bus::Bus;
 use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::{
-    ComponentName, CorrelationId, Event, EventId, EventPattern, Payload, Priority, Subject,
+    ComponentName, CorrelationId, Event, EventId, EventPattern, Payload, Priority, Subject, trace,
 };
 use ropewalk_store::{EventFilter, ReadError, Store};
 
@@ -157,15 +157,16 @@ impl Context {
 
     /// Makes an event that carries on the chain of causes.
     pub fn event(&self, subject: Subject, payload: Payload) -> Event {
+        let id = EventId(self.ids.next());
         Event {
-            id: EventId(self.ids.next()),
+            id,
             source: self.source.clone(),
             subject,
             time: self.now(),
             correlation_id: self.cause.correlation,
             causation_id: self.cause.event,
             hop: self.cause.hop,
-            traceparent: None,
+            traceparent: Some(trace::of_event(self.cause.correlation, id)),
             priority: self.cause.priority,
             payload,
         }

@@ -62,6 +62,22 @@ impl Fulfilment {
         }
         found
     }
+
+    /// Tells how many requirements are met, and which are not shown by anything.
+    pub fn summed_up(requirements: &[(RequirementId, Self)]) -> String {
+        let of = |wanted: Self| {
+            let found = requirements.iter().filter(|(_, is)| *is == wanted);
+            found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
+        };
+        let mut parts = vec![format!("{} met", of(Self::Met).len())];
+        for left in [Self::Unverified, Self::Open] {
+            let names = of(left);
+            if !names.is_empty() {
+                parts.push(format!("{} {left} ({})", names.len(), names.join(", ")));
+            }
+        }
+        parts.join(", ")
+    }
 }
 
 impl std::fmt::Display for Fulfilment {

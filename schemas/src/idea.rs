@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CorrelationId, MessageId, QuestionId, SessionId, Slug, UserSlug};
+use crate::ids::{ContentHash, CorrelationId, MessageId, QuestionId, SessionId, Slug, UserSlug};
 use crate::state::states;
 
 states! {
@@ -196,9 +196,26 @@ pub struct Message {
     pub author: Author,
     /// The text, at most 64 KiB.
     pub text: String,
+    /// The files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// When.
     pub at: DateTime<Utc>,
     /// The message that it answers; none where a person wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<MessageId>,
+}
+
+/// A file that a person sent along with a message; it lies in the folder of the idea.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Where it lies in the folder of the idea.
+    pub path: String,
+    /// What sort of file its sender says it is, such as `image/jpeg`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its size.
+    pub size_bytes: u64,
+    /// The hash of what it holds.
+    pub hash: ContentHash,
 }

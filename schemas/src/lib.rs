@@ -41,6 +41,7 @@ pub mod specification;
 
 pub mod task;
 pub mod timer;
+pub mod trace;
 pub mod wait;
 pub mod wish;
 

@@ -64,6 +64,9 @@ pub struct ModelCall {
     /// How long the answer took; none where nobody took the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// The W3C trace context that it was made with, in the chain of what it was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// Millionths of a dollar; none when the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ChoiceId, ContentHash, MessageId, QuestionId, Slug, UserSlug};
+use crate::ids::{BuildId, ChoiceId, CommitId, ContentHash, MessageId, QuestionId, Slug, UserSlug};
 
 /// What is known of the phone of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +32,12 @@ pub struct Phone {
     /// The update that was begun last; what came before is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<Begun>,
+    /// The landing that was shown last, until it is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing: Option<LandingOffer>,
+    /// The message in which the words of an answer are shown while they come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Draft>,
 }
 
 /// A code that links a phone to a person, once.
@@ -74,6 +80,34 @@ pub struct Begun {
     pub done: bool,
 }
 
+/// A landing that was shown to a person, who decides it by a button.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LandingOffer {
+    /// Names it in what its buttons send back; nobody guesses it.
+    pub nonce: String,
+    /// The build.
+    pub build: BuildId,
+    /// The head of its branch that was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitId>,
+    /// Until when it can be decided.
+    pub until: DateTime<Utc>,
+}
+
+/// A message in a chat that is edited until it holds a whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Draft {
+    /// The chat.
+    pub chat: i64,
+    /// Its number there.
+    pub message: i32,
+    /// What is answered.
+    pub answers: MessageId,
+    /// How many messages of the whole answer are shown; 0 while its words come.
+    #[serde(default)]
+    pub whole: u32,
+}
+
 impl Phone {
     /// Returns the phone of a person, of which nothing is known.
     pub const fn of(person: UserSlug) -> Self {
@@ -86,6 +120,8 @@ impl Phone {
             listens: false,
             words_for: None,
             begun: None,
+            landing: None,
+            draft: None,
         }
     }
 }

@@ -50,6 +50,14 @@ pub(crate) enum Did {
         /// Whether nobody else is in the chat.
         private: bool,
     },
+    /// Somebody sent a file.
+    Sent {
+        file: File,
+        /// What was written below it.
+        words: String,
+        /// Whether somebody else sent it.
+        forwarded: bool,
+    },
     /// Somebody pressed a button.
     Pressed {
         /// What an answer to it names.
@@ -60,6 +68,27 @@ pub(crate) enum Did {
     },
     /// Anything else, which is left alone.
     Other,
+}
+
+/// A file at Telegram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct File {
+    /// By what it is fetched.
+    pub(crate) id: String,
+    pub(crate) kind: Kind,
+    /// What its sender calls it; for what has no name, what it is.
+    pub(crate) name: String,
+    pub(crate) media_type: Option<String>,
+    pub(crate) size_bytes: u64,
+}
+
+/// What sort of message a file came as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Photo,
+    /// With how long it is.
+    Voice(Duration),
+    Document,
 }
 
 /// Says why Telegram did not do something.
@@ -108,6 +137,12 @@ pub(crate) trait Api: Send + Sync + 'static {
 
     /// Puts a text without buttons in the place of a message.
     async fn edit(&self, chat: i64, message: i32, text: &Styled) -> Result<(), ApiError>;
+
+    /// Removes a message.
+    async fn remove(&self, chat: i64, message: i32) -> Result<(), ApiError>;
+
+    /// Fetches what somebody sent, of at most `most` bytes.
+    async fn fetch(&self, id: &str, most: u64) -> Result<Vec<u8>, ApiError>;
 
     /// Shows a line to whoever pressed a button.
     async fn show(&self, press: &str, line: &str) -> Result<(), ApiError>;

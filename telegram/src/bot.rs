@@ -1,5 +1,6 @@
 //! Waits for what people do in Telegram, in one process at a time, and lets each be done before it is forgotten there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use tracing::{debug, info, warn};
 use crate::api::{Did, Update};
 use crate::client::TelegramClient;
 use crate::commands::{self, Typed};
-use crate::surface::{CHANNEL, Failed, Surface, Whom};
-use crate::{orders, press, talk};
+use crate::surface::{Answer, CHANNEL, Failed, Surface, Whom};
+use crate::{files, orders, press, talk};
 
 /// How long the bot rests when Telegram or the store does not answer.
 const REST: Duration = Duration::from_secs(3);
@@ -43,6 +44,8 @@ pub struct Parts {
     pub turn: Turn,
     /// The providers of the models that build.
     pub builds_with: Vec<String>,
+    /// The state directory, which holds the folders of ideas.
+    pub state: PathBuf,
 }
 
 /// The bot: what people say and press becomes verbs.
@@ -60,6 +63,7 @@ impl Bot {
             bot: parts.client.id(),
             api: Arc::new(parts.client),
             builds_with: parts.builds_with,
+            state: parts.state,
             source: ComponentName::parse(CHANNEL)?,
         };
         Ok(Self {
@@ -200,26 +204,35 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<(), Failed> {
         }
         Did::Wrote {
             forwarded: true, ..
-        } => Some("What somebody else wrote is not taken; write it yourself.".to_owned()),
+        }
+        | Did::Sent {
+            forwarded: true, ..
+        } => Some(
+            "What somebody else wrote is not taken; write it yourself."
+                .to_owned()
+                .into(),
+        ),
+        Did::Sent { file, words, .. } => {
+            Some(files::sent(surface, whom, file, words).await?.into())
+        }
         Did::Wrote { text, reply_to, .. } => match commands::read(text) {
-            Typed::Start(_) => Some(orders::help()),
+            Typed::Start(_) => Some(orders::help().into()),
             Typed::Order(command, rest) => {
                 Some(orders::carry_out(surface, whom, command, rest).await?)
             }
             Typed::Unknown(name) => {
-                Some(format!("There is no /{name}; /help lists what there is."))
+                let told = format!("There is no /{name}; /help lists what there is.");
+                Some(Answer::from(told))
             }
             Typed::Words => match press::worded(surface, whom, *reply_to, text).await? {
-                Some(told) => Some(told),
-                None => talk::say(surface, whom, text).await?,
+                Some(told) => Some(told.into()),
+                None => talk::say(surface, whom, text).await?.map(Into::into),
             },
         },
-        Did::Other => Some(
-            "Only text is taken here; `ropewalk idea attach` adds files to an idea.".to_owned(),
-        ),
+        Did::Other => Some("Only text and files are taken here.".to_owned().into()),
     };
     if let Some(told) = told {
-        surface.say(whom.chat, &told).await;
+        surface.say(whom.chat, told).await;
     }
     Ok(())
 }
@@ -246,7 +259,7 @@ async fn introduced(surface: &Surface, from: Linked, did: &Did) -> Result<(), Fa
                 person.name,
                 orders::help()
             );
-            surface.say(from.chat, &hello).await;
+            surface.say(from.chat, hello).await;
             Ok(())
         }
         Err(LinkError::Code | LinkError::Unknown(_)) => {

@@ -1,5 +1,7 @@
 //! Asks Telegram by teloxide; nobody else knows that crate.
 
+mod fetching;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -120,6 +122,15 @@ impl Api for TelegramClient {
         }
     }
 
+    async fn remove(&self, chat: i64, message: i32) -> Result<(), ApiError> {
+        let removed = self.bot.delete_message(ChatId(chat), MessageId(message));
+        removed.await.map(drop).map_err(translated)
+    }
+
+    async fn fetch(&self, id: &str, most: u64) -> Result<Vec<u8>, ApiError> {
+        fetching::fetch(&self.bot, id, most).await
+    }
+
     async fn show(&self, press: &str, line: &str) -> Result<(), ApiError> {
         let id = CallbackQueryId(press.to_owned());
         let answer = self
@@ -174,12 +185,21 @@ fn read(update: &teloxide::types::Update) -> Update {
         UpdateKind::Message(message) => {
             let from = message.from.as_ref();
             let from = from.and_then(|user| person(user, message.chat.id));
-            let did = message.text().map_or(Did::Other, |text| Did::Wrote {
-                text: text.to_owned(),
-                reply_to: message.reply_to_message().map(|other| other.id.0),
-                forwarded: message.forward_origin().is_some(),
-                private: message.chat.is_private(),
-            });
+            let forwarded = message.forward_origin().is_some();
+            let did = match (message.text(), fetching::file_of(message)) {
+                (Some(text), _) => Did::Wrote {
+                    text: text.to_owned(),
+                    reply_to: message.reply_to_message().map(|other| other.id.0),
+                    forwarded,
+                    private: message.chat.is_private(),
+                },
+                (None, Some(file)) => Did::Sent {
+                    file,
+                    words: message.caption().unwrap_or_default().to_owned(),
+                    forwarded,
+                },
+                (None, None) => Did::Other,
+            };
             (from, did)
         }
         UpdateKind::CallbackQuery(press) => match (&press.message, &press.data) {

@@ -15,12 +15,16 @@ pub(crate) enum Command {
     Pause,
     Resume,
     Stop,
+    Retry,
+    Tell,
+    Priority,
+    Land,
     StopAll,
     ResumeAll,
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 14] = [
+const COMMANDS: [(&str, &str, Command); 18] = [
     ("help", "what can be said here", Command::Help),
     ("status", "where the builds stand", Command::Status),
     (
@@ -61,6 +65,26 @@ const COMMANDS: [(&str, &str, Command); 14] = [
         Command::Resume,
     ),
     ("stop", "ends a build: /stop its idea", Command::Stop),
+    (
+        "retry",
+        "tries a task again: /retry its idea, the task, what to do differently",
+        Command::Retry,
+    ),
+    (
+        "tell",
+        "tells whoever works on a build: /tell its idea, what you want to say",
+        Command::Tell,
+    ),
+    (
+        "priority",
+        "how urgent a build is: /priority its idea, 1 (highest) to 10",
+        Command::Priority,
+    ),
+    (
+        "land",
+        "shows what landing a build comes to, and lets you: /land its idea",
+        Command::Land,
+    ),
     (
         "stopall",
         "stops everything, for everybody: no model is asked, no command begins",

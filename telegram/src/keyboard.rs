@@ -4,6 +4,9 @@ use ropewalk_schemas::question::Choice;
 
 use crate::api::Button;
 
+/// How many letters a nonce has: short enough for what a button carries, long enough that nobody guesses it.
+pub(crate) const NONCE: usize = 32;
+
 /// What a button says about itself: a nonce that nobody guesses, and the place of its choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark<'a> {
@@ -22,6 +25,15 @@ impl<'a> Mark<'a> {
     fn written(&self) -> String {
         format!("{}:{}", self.nonce, self.place)
     }
+}
+
+/// Returns a button for each label.
+pub(crate) fn labelled(nonce: &str, labels: &[&str]) -> Vec<Button> {
+    let button = |(place, label): (usize, &&str)| Button {
+        label: (*label).to_owned(),
+        data: Mark { nonce, place }.written(),
+    };
+    labels.iter().enumerate().map(button).collect()
 }
 
 /// Returns a button for each choice.

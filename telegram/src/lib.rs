@@ -3,12 +3,15 @@
 //! What it is not: it decides nothing. What is said and pressed becomes a verb of `desk`, as from every other surface; what is
 //! told are notices of the orchestrator. Nobody but those who are named or linked, in a chat that is, gets an answer.
 //!
-//! To add a command: its row in `commands.rs`, and what it does in `orders.rs`.
+//! To add a command: its row in `commands.rs`, and what it does in `orders.rs`, or where it is about a build in `builds.rs`.
 
 mod api;
 mod bot;
+mod builds;
 mod client;
 mod commands;
+mod drafts;
+mod files;
 mod keyboard;
 mod orders;
 mod port;

@@ -1,7 +1,7 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
 use ropewalk_desk::advice::Words;
-use ropewalk_desk::builds::{self, Wish};
+use ropewalk_desk::builds::Wish;
 use ropewalk_desk::views::{build, idea};
 use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::questions::rank;
@@ -14,8 +14,8 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use crate::commands::{self, Command};
 use crate::port;
-use crate::surface::{Failed, Surface, Whom};
-use crate::{talk, words};
+use crate::surface::{Answer, Failed, Surface, Whom};
+use crate::{builds, talk, words};
 
 /// How many lines of a list a phone is shown.
 const LINES: usize = 30;
@@ -26,9 +26,10 @@ pub(crate) async fn carry_out(
     whom: &Whom,
     command: Command,
     rest: &str,
-) -> Result<String, Failed> {
+) -> Result<Answer, Failed> {
     let store = &surface.services.store;
-    match command {
+    let told = match command {
+        Command::Land => return builds::land(surface, whom, rest).await,
         Command::Help => Ok(help()),
         Command::Status => {
             let rows = build::list(store, None, &surface.builds_with).await?;
@@ -59,9 +60,12 @@ pub(crate) async fn carry_out(
             let lines: Vec<String> = parts.iter().map(|part| part_told(part)).collect();
             Ok(none(&lines.join("\n"), "Nothing runs."))
         }
-        Command::Pause => steer(surface, whom, rest, Wish::Pause).await,
-        Command::Resume => steer(surface, whom, rest, Wish::Resume).await,
-        Command::Stop => steer(surface, whom, rest, Wish::Stop).await,
+        Command::Pause => builds::steer(surface, whom, rest, Wish::Pause).await,
+        Command::Resume => builds::steer(surface, whom, rest, Wish::Resume).await,
+        Command::Stop => builds::steer(surface, whom, rest, Wish::Stop).await,
+        Command::Retry => builds::retry(surface, whom, rest).await,
+        Command::Tell => builds::tell(surface, whom, rest).await,
+        Command::Priority => builds::rank(surface, whom, rest).await,
         Command::StopAll => {
             let reason = (!rest.is_empty()).then(|| rest.to_owned());
             let stopped = halt::stop(&surface.context(), &whom.person, reason).await;
@@ -77,7 +81,8 @@ pub(crate) async fn carry_out(
                 Err(error) => Words::of(&error).to_string(),
             })
         }
-    }
+    };
+    told.map(Into::into)
 }
 
 /// Says what can be said here.
@@ -199,34 +204,6 @@ async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<Str
         Ok(_) => format!(
             "The specification of `{idea}` is being written; you are asked here before anything is built."
         ),
-        Err(error) => Words::of(&error).to_string(),
-    })
-}
-
-/// Passes on what somebody wants of a build.
-async fn steer(surface: &Surface, whom: &Whom, rest: &str, wish: Wish) -> Result<String, Failed> {
-    let store = &surface.services.store;
-    let mut rows = build::list(store, None, &surface.builds_with).await?;
-    rows.retain(|row| match rest {
-        "" => row.build.completed_at.is_none(),
-        named => row.build.idea.as_str() == named,
-    });
-    let build = match (rest, rows.pop()) {
-        ("", Some(row)) if rows.is_empty() => row.build,
-        ("", Some(_)) => return Ok("Several builds run; name the idea of one.".to_owned()),
-        ("", None) => {
-            return Ok("No build runs; name the idea of the one that you mean.".to_owned());
-        }
-        (_, Some(row)) => row.build,
-        (named, None) => {
-            return Ok(format!(
-                "There is no build of `{named}`; /ideas lists the ideas."
-            ));
-        }
-    };
-    let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
-    Ok(match steered {
-        Ok(()) => format!("Recorded: the build of `{}` does so.", build.idea),
         Err(error) => Words::of(&error).to_string(),
     })
 }

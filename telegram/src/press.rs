@@ -15,7 +15,7 @@ use crate::api::Letter;
 use crate::keyboard::Mark;
 use crate::styled::Styled;
 use crate::surface::{CHANNEL, Failed, Surface, Whom};
-use crate::{port, talk};
+use crate::{builds, port, talk};
 
 /// How long a button works after it was sent.
 const NONCE_LIFE: TimeDelta = TimeDelta::days(14);
@@ -35,7 +35,13 @@ pub(crate) async fn pressed(
     message: i32,
     data: &str,
 ) -> Result<String, Failed> {
-    let (question, choice) = match chosen(surface, whom, message, data).await? {
+    let Some(mark) = Mark::read(data) else {
+        return Ok("This button means nothing.".to_owned());
+    };
+    if let Some(told) = builds::pressed(surface, whom, message, mark).await? {
+        return Ok(told);
+    }
+    let (question, choice) = match chosen(surface, whom, message, mark).await? {
         Pressed::Chosen(question, choice) => (question, choice),
         Pressed::Nothing(why) => return Ok(why),
     };
@@ -66,13 +72,10 @@ async fn chosen(
     surface: &Surface,
     whom: &Whom,
     message: i32,
-    data: &str,
+    mark: Mark<'_>,
 ) -> Result<Pressed, Failed> {
     let nothing = |why: &str| Ok(Pressed::Nothing(why.to_owned()));
     let store = &surface.services.store;
-    let Some(mark) = Mark::read(data) else {
-        return nothing("This button means nothing.");
-    };
     let found = Query::new()
         .equal("nonce", mark.nonce)
         .equal("port", port::NAME);

@@ -1,5 +1,6 @@
 //! Holds what every answer of the bot may use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::ComponentName;
 use tracing::warn;
 
-use crate::api::{Api, ApiError, Letter};
+use crate::api::{Api, ApiError, Button, Letter};
 use crate::styled;
 
 /// How often a message of an answer is sent in all before the rest of it is left.
@@ -29,6 +30,8 @@ pub(crate) struct Surface {
     pub(crate) bot: i64,
     /// The providers of the models that build.
     pub(crate) builds_with: Vec<String>,
+    /// The state directory.
+    pub(crate) state: PathBuf,
     pub(crate) source: ComponentName,
 }
 
@@ -39,6 +42,23 @@ pub(crate) struct Whom {
     pub(crate) chat: i64,
 }
 
+/// What somebody is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    /// What can be pressed below it.
+    pub(crate) buttons: Vec<Button>,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            buttons: Vec::new(),
+        }
+    }
+}
+
 impl Surface {
     /// Returns a context in which a person begins a chain of events.
     pub(crate) fn context(&self) -> Context {
@@ -46,11 +66,19 @@ impl Surface {
     }
 
     /// Answers in a chat, again while Telegram puts it off; an answer that does not arrive changes nothing about what was done.
-    pub(crate) async fn say(&self, chat: i64, text: &str) {
+    pub(crate) async fn say(&self, chat: i64, answer: impl Into<Answer>) {
+        let Answer { text, mut buttons } = answer.into();
         let mut tries = 1;
-        for piece in styled::messages(text) {
+        let mut pieces = styled::messages(&text).into_iter().peekable();
+        while let Some(piece) = pieces.next() {
+            let is_last = pieces.peek().is_none();
             let letter = Letter {
                 text: piece,
+                buttons: if is_last {
+                    std::mem::take(&mut buttons)
+                } else {
+                    Vec::new()
+                },
                 ..Letter::default()
             };
             while let Err(error) = self.api.send(chat, &letter).await {
@@ -62,18 +90,6 @@ impl Surface {
                 self.services.clock.sleep(error.rest(REST)).await;
             }
         }
-    }
-
-    /// Brings a text to a chat, in as many messages as it takes.
-    pub(crate) async fn tell(&self, chat: i64, text: &str) -> Result<(), ApiError> {
-        for piece in styled::messages(text) {
-            let letter = Letter {
-                text: piece,
-                ..Letter::default()
-            };
-            self.api.send(chat, &letter).await?;
-        }
-        Ok(())
     }
 }
 

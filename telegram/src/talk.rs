@@ -2,24 +2,32 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use ropewalk_desk::advice::Words;
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
 use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::phone::{Begun, Phone};
 use ropewalk_schemas::question::{About, Question};
-use ropewalk_schemas::{MessageId, QuestionId, Slug};
-use ropewalk_store::Query;
+use ropewalk_schemas::{MessageId, QuestionId, Slug, UserSlug};
+use ropewalk_store::{Query, Versioned};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::ApiError;
+use crate::drafts::{self, Drafts, Unfinished};
+use crate::port;
 use crate::surface::{Failed, Surface, Whom};
 
 /// How often answers are looked for, while somebody waits for one.
 const LOOK: Duration = Duration::from_millis(500);
 /// How often it is looked whether somebody waits.
 const IDLE: Duration = Duration::from_secs(2);
+/// How far apart an answer and the question that it ends in may say that they were made.
+const TOGETHER: TimeDelta = TimeDelta::seconds(10);
+/// How long a question may take to become notices.
+const UNHEARD: TimeDelta = TimeDelta::minutes(1);
 
 /// Begins an idea with what somebody wrote.
 pub(crate) async fn begin(surface: &Surface, whom: &Whom, text: &str) -> Result<String, Failed> {
@@ -126,7 +134,7 @@ pub(crate) async fn goes_on(
 }
 
 /// Returns what was begun when this update was taken before, by a process that died of it.
-fn taken_before(phone: &Phone) -> Option<Begun> {
+pub(crate) fn taken_before(phone: &Phone) -> Option<Begun> {
     phone.begun.filter(|begun| !begun.done)
 }
 
@@ -163,29 +171,47 @@ async fn begun_already(surface: &Surface, whom: &Whom, text: &str) -> Result<Opt
     Ok(None)
 }
 
-/// Shows what is answered to whoever waits for it, until the process stops.
+/// Shows what is answered to whoever waits for it, and its words while they come, until the process stops.
 pub(crate) async fn follow(surface: Surface, stop: CancellationToken) {
+    let mut live = surface.services.bus.live().subscribe();
+    let mut drafts = Drafts::default();
     loop {
-        let rest = match answers(&surface).await {
+        let rest = match answers(&surface, &mut drafts).await {
             Ok(rest) => rest,
             Err(error) => {
                 warn!("answers of conversations wait: {error}");
                 IDLE
             }
         };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = surface.services.clock.sleep(rest) => {}
+        let clock = &surface.services.clock;
+        let wait = clock.sleep(rest);
+        tokio::pin!(wait);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = &mut wait => break,
+                Some(event) = live.next() => {
+                    let first = !drafts.are_coming();
+                    drafts.hear(&event, clock.now());
+                    // Whoever waits for them should not wait for the end of an idle look too.
+                    if first && drafts.are_coming() && rest > LOOK {
+                        break;
+                    }
+                }
+            }
         }
     }
 }
 
-/// Shows the answers that there are; returns when to look again.
-async fn answers(surface: &Surface) -> Result<Duration, Failed> {
+/// Shows the answers that there are, and the words of those that come; returns when to look again.
+async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, Failed> {
     let store = &surface.services.store;
     let waiting = Query::new().equal("listens", true);
-    let mut rest = IDLE;
-    for phone in store.list::<Phone>(waiting).await? {
+    let phones = store.list::<Phone>(waiting).await?;
+    let awaited: Vec<MessageId> = phones.iter().filter_map(|phone| phone.shown).collect();
+    drafts.keep(&awaited, surface.services.clock.now());
+    let mut rest = if drafts.are_coming() { LOOK } else { IDLE };
+    for phone in phones {
         let chat = ropewalk_desk::phones::chat(store, &surface.people, &phone.person).await?;
         let (Some(slug), Some(chat)) = (&phone.idea, chat) else {
             continue;
@@ -200,24 +226,87 @@ async fn answers(surface: &Surface) -> Result<Duration, Failed> {
             .find(|message| message.author == Author::Agent && Some(message.id) > phone.shown);
         let Some(answer) = answer else {
             rest = rest.min(LOOK);
+            drafts.show(surface, &phone, chat).await?;
             continue;
         };
-        match surface.tell(chat, &answer.text).await {
-            Ok(()) => {}
-            Err(error @ ApiError::Later { .. }) => return Ok(error.rest(IDLE)),
-            Err(ApiError::Refused(reason)) => {
-                warn!("an answer did not reach chat {chat}: {reason}");
-            }
+        if let Some(later) = shown(surface, &phone, chat, (&idea, answer)).await? {
+            rest = rest.min(later);
         }
-        let shown = answer.id;
-        phones::change(&surface.context(), &phone.person, |phone| {
-            // Somebody who wrote meanwhile waits for the next answer.
-            if phone.shown < Some(shown) {
-                phone.shown = Some(shown);
-                phone.listens = false;
-            }
-        })
-        .await?;
     }
     Ok(rest)
+}
+
+/// Shows an answer; returns when to try again, where that could not be.
+async fn shown(
+    surface: &Surface,
+    phone: &Phone,
+    chat: i64,
+    (idea, answer): (&Idea, &Message),
+) -> Result<Option<Duration>, Failed> {
+    let Some(text) = beside_question(surface, &phone.person, idea, answer).await? else {
+        return Ok(Some(LOOK));
+    };
+    let answers = phone.shown.unwrap_or(answer.id);
+    match drafts::finish(surface, phone, (chat, answers), &text).await {
+        Ok(()) => {}
+        Err(Unfinished::Store(failed)) => return Err(failed),
+        Err(Unfinished::Api(error @ ApiError::Later { .. })) => return Ok(Some(error.rest(IDLE))),
+        Err(Unfinished::Api(ApiError::Refused(reason))) => {
+            warn!("an answer did not reach chat {chat}: {reason}");
+        }
+    }
+    let shown = answer.id;
+    phones::change(&surface.context(), &phone.person, |phone| {
+        phone.draft = phone.draft.filter(|draft| draft.answers != answers);
+        // Somebody who wrote meanwhile waits for the next answer.
+        if phone.shown < Some(shown) {
+            phone.shown = Some(shown);
+            phone.listens = false;
+        }
+    })
+    .await?;
+    Ok(None)
+}
+
+/// Returns what is left of an answer without the question that it ends in, where that comes as a notice; none while
+/// nobody knows whom it reaches.
+async fn beside_question(
+    surface: &Surface,
+    person: &UserSlug,
+    idea: &Idea,
+    answer: &Message,
+) -> Result<Option<String>, Failed> {
+    let store = &surface.services.store;
+    let whole = answer.text.trim_end();
+    let of_idea = Query::new().equal("idea", idea.slug.as_str());
+    let asked = store.list::<Question>(of_idea).await?;
+    let about = About::Session {
+        session: idea.session,
+    };
+    let is_asked_by_it = |question: &&Versioned<Question>| {
+        question.about == about
+            && whole.ends_with(question.text.trim())
+            && (question.asked_at - answer.at).abs() < TOGETHER
+    };
+    let Some(question) = asked.iter().find(is_asked_by_it) else {
+        return Ok(Some(whole.to_owned()));
+    };
+    let now = surface.services.clock.now();
+    let put = Query::new()
+        .equal("question", question.id)
+        .equal("port", port::NAME);
+    let put = store.list::<Notice>(put).await?;
+    if put.is_empty() && now - question.asked_at < UNHEARD {
+        return Ok(None);
+    }
+    // One that waits for the morning is asked here and now.
+    let comes = |notice: &Versioned<Notice>| {
+        notice.receiver == person.as_str() && (notice.due <= now || !notice.messages.is_empty())
+    };
+    let said = if put.iter().any(comes) {
+        whole.strip_suffix(question.text.trim()).unwrap_or(whole)
+    } else {
+        whole
+    };
+    Ok(Some(said.trim_end().to_owned()))
 }

@@ -2,8 +2,10 @@
 
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
 POST /__fault {"mode": "flood" | "away" | "none"}: answers 429 with retry_after, or none at all, until told otherwise.
+POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
 GET /__said: what was asked of it and done, each with its parameters, in order.
 """
+import base64
 import json
 import socket
 import sys
@@ -70,9 +72,17 @@ async def set_fault(request):
     return web.json_response(fault)
 
 
+async def add_file(request):
+    body = await request.json()
+    data = base64.b64decode(body["data"]) if "data" in body else bytes(body["zeros"])
+    emulator.assets[body["id"]] = {"data": data}
+    return web.json_response({"ok": True})
+
+
 emulator.handle = faulty
 app = emulator.app()
 app.router.add_post("/__fault", set_fault)
+app.router.add_post("/__file", add_file)
 app.router.add_get("/__said", tell)
 listener = socket.create_server(("127.0.0.1", 0))
 print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)

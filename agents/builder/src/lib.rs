@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
+use ropewalk_desk::ideas;
 use ropewalk_engine::Engine;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Worker};
 use ropewalk_schemas::build::Build;
@@ -122,8 +123,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Returns the folder of a build's idea in the state directory.
     fn idea_folder(&self, build: &Build) -> PathBuf {
-        let user = self.state.join("users").join(build.user.as_str());
-        user.join("ideas").join(build.idea.as_str())
+        ideas::folder(&self.state, &build.user, &build.idea)
     }
 }
 

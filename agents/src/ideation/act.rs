@@ -80,10 +80,7 @@ pub(super) async fn on_answer(
         return Ok(changes);
     };
     let user = UserSlug::parse(&answer.answered_by).unwrap_or_else(|_| session.user.clone());
-    let words = Words {
-        text: &answer.answer,
-        ends: false,
-    };
+    let words = Words::of(&answer.answer);
     ideas::hear(&mut changes, context, &session, &user, words);
     let waiting_for = session
         .waiting_for
@@ -352,6 +349,7 @@ impl<'a> Turn<'a> {
             session: self.session.id,
             author: Author::Agent,
             text: text.to_owned(),
+            attachments: Vec::new(),
             at: self.context.now(),
             answers: Some(self.heard.message.id),
         });

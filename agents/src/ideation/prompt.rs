@@ -97,6 +97,7 @@ pub(super) fn exchange(heard: &Heard, around: &Surroundings, message: MessageId)
         },
         scope: UsageScope {
             idea: Some(heard.session.idea.clone()),
+            chain: Some(heard.session.correlation_id),
             ..UsageScope::default()
         },
         system: String::new(),

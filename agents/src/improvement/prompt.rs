@@ -65,6 +65,7 @@ pub(super) fn job(
             idea: Some(build.idea.clone()),
             build: Some(build.id),
             task: None,
+            chain: Some(build.correlation_id),
         },
         system,
         messages: vec![Message::user(told)],

@@ -79,7 +79,11 @@ pub(super) fn exchange(
             attempt: 1,
             turn: 1,
         },
-        scope: UsageScope { idea: Some(material.spec.idea.clone()), ..UsageScope::default() },
+        scope: UsageScope {
+            idea: Some(material.spec.idea.clone()),
+            chain: Some(material.spec.correlation_id),
+            ..UsageScope::default()
+        },
         system: String::new(),
         messages: Vec::new(),
         tools: material.look.tools.clone(),

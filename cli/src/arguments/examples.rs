@@ -25,6 +25,7 @@ idea new Walks --slug walks --kind tool
 idea list
 idea show habits
 idea chat habits < notes.txt
+idea attach habits sketch.png --say "how the list looks"
 idea done habits
 idea abandon habits --reason "bought one"
 spec generate habits --complexity simple

@@ -1,6 +1,7 @@
 //! Ideas: begin one, look at it, talk about it.
 
 pub mod abandon;
+pub mod attach;
 pub mod chat;
 pub mod done;
 pub mod list;
@@ -23,6 +24,8 @@ pub enum Idea {
     Show(show::Show),
     /// Talks about an idea until it is clear.
     Chat(chat::Chat),
+    /// Keeps a file with an idea, and tells of it in its conversation.
+    Attach(attach::Attach),
     /// Says that nothing is to be added: the brief is written of what is known.
     Done(done::Done),
     /// Gives an idea up: what of it is not landed ends.
@@ -36,6 +39,7 @@ pub async fn run(noun: Idea, app: &App) -> Result<(), CliError> {
         Idea::List(verb) => verb.run(app).await,
         Idea::Show(verb) => verb.run(app).await,
         Idea::Chat(verb) => verb.run(app).await,
+        Idea::Attach(verb) => verb.run(app).await,
         Idea::Done(verb) => verb.run(app).await,
         Idea::Abandon(verb) => verb.run(app).await,
     }

@@ -113,6 +113,7 @@ pub(super) fn serve_bot(
         services: services.clone(),
         turn: processes::turn(project.state(), "telegram"),
         builds_with: project.config().models.builders(),
+        state: project.state().to_owned(),
     })?;
     bot.serve(supervisor);
     Ok(())

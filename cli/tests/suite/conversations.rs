@@ -42,6 +42,43 @@ fn messages(world: &World, slug: &str, author: &str) -> usize {
 }
 
 #[test]
+fn a_file_is_attached_and_a_text_read_aloud() {
+    let world = World::scripted();
+    begin(&world, "walks");
+    world.write_untrusted("../notes.md", "Count steps.\n");
+    let notes = world.root().join("notes.md");
+    let notes = notes.to_str().unwrap();
+    let attach = |more: &[&str]| {
+        let verb = ["idea", "attach", "walks", notes, "--json"];
+        world.ropewalk([&verb[..], more].concat()).assert()
+    };
+    let output = attach(&["--say", "My notes"])
+        .success()
+        .get_output()
+        .clone();
+    let kept: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(kept["path"], "attachments/notes.md", "{kept}");
+    assert_eq!(kept["size_bytes"], 13, "{kept}");
+    let idea = world.json("idea show walks");
+    let told = idea["messages"].as_array().unwrap().last().unwrap();
+    let text = told["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("My notes\n\n[A file came along:"),
+        "{text}"
+    );
+    assert!(text.ends_with("```\nCount steps.\n\n```"), "{text}");
+    assert_eq!(told["attachments"][0]["path"], kept["path"], "{told}");
+    chat(&world, "");
+    assert_eq!(messages(&world, "walks", "agent"), 2, "both are answered");
+    let kept = world
+        .state()
+        .join("users/ada/ideas/walks/attachments/notes.md");
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "Count steps.\n");
+    let said = world.refused("idea attach walks /dev/null", 1);
+    assert!(said.contains("it is no file"), "{said}");
+}
+
+#[test]
 fn three_lines_get_three_replies_that_are_stored() {
     let world = World::scripted();
     begin(&world, "walks");

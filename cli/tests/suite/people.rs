@@ -1,5 +1,6 @@
 //! People do what their rights let them, on the terminal too, and are named where they did it.
 
+mod at_once;
 mod phone;
 mod serving;
 

@@ -1,13 +1,20 @@
 //! That the branch of a finished build is brought into the one that it began from: noted here, done by the build agent.
 
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::fulfilment::Fulfilment;
 use ropewalk_schemas::person::Right;
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId};
-use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 
 use crate::people::{Forbidden, Person};
+use crate::views::records;
+
+/// How many tasks are named that a landing would bring.
+const NAMED: usize = 12;
 
 /// Says why a build is not landed on a wish.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +65,33 @@ pub fn admits(build: &Build) -> Result<(), LandingError> {
             state,
         }),
     }
+}
+
+/// Says in a few paragraphs what landing `build` comes to: from where to where, what was done and shown of it, and by
+/// which tasks.
+pub async fn prospect(store: &Store, build: &Build) -> Result<String, ReadError> {
+    let of_build = || Query::new().equal("build", build.id.to_string());
+    let tasks: Vec<Task> = records(store.list(of_build().order_by("number")).await?);
+    let evidence: Vec<Evidence> = records(store.list(of_build().order_by("at")).await?);
+    let at = build.head.as_ref();
+    let at = at.map_or_else(String::new, |head| format!(" at `{}`", head.short()));
+    let (branch, target) = (&build.branch, &build.target);
+    let of = |state| tasks.iter().filter(move |task| task.state == state);
+    let [complete, failed, skipped] =
+        [TaskState::Complete, TaskState::Failed, TaskState::Skipped].map(|state| of(state).count());
+    let shown = Fulfilment::summed_up(&Fulfilment::of_all(&tasks, &evidence));
+    let landed = of(TaskState::Complete).take(NAMED);
+    let mut lines: Vec<String> = landed
+        .map(|task| format!("• {} {}", task.id, task.block.in_words()))
+        .collect();
+    if complete > NAMED {
+        lines.push(format!("• and {} more", complete - NAMED));
+    }
+    Ok(format!(
+        "`{branch}`{at} goes into `{target}`; a gate sees what that comes to first.\n\n\
+         **Tasks:** {complete} complete, {failed} failed, {skipped} skipped\n**Requirements:** {shown}\n\n{}",
+        lines.join("\n")
+    ))
 }
 
 /// Notes what `person` wants; `build.merged` or a question follows. Whoever builds has to be woken.

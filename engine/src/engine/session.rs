@@ -259,6 +259,7 @@ impl<'a> Session<'a> {
         let place = (self.tries, self.turn - self.since);
         ModelRequest {
             effort: self.engine.models.efforts.get(&self.job.role).copied(),
+            traceparent: self.job.traceparent(&self.journal.key(self.turn)),
             ..request(self.job, entry, &self.conversation, place)
         }
     }

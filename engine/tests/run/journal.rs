@@ -7,7 +7,7 @@ use anyhow::Context;
 use ropewalk_engine::{Allowance, Budgets, EngineError, Job, Silent, Tool, Toolbox, UsageScope};
 use ropewalk_llm::Block;
 use ropewalk_schemas::model_call::ModelCall;
-use ropewalk_schemas::{BuildId, Slug, TaskId};
+use ropewalk_schemas::{BuildId, CorrelationId, Slug, TaskId, trace};
 use ropewalk_store::Query;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -106,10 +106,12 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
     let house = House::new(TWO_TURNS).await?;
     let mut job = job(counting()?.0);
     let build = BuildId::from(uuid::Uuid::from_u128(3));
+    let chain = CorrelationId::from(uuid::Uuid::from_u128(4));
     job.scope = UsageScope {
         idea: Some(Slug::parse("habits")?),
         build: Some(build),
         task: Some(TaskId::parse("T-001")?),
+        chain: Some(chain),
     };
     let outcome = house.run(&job).await?;
     let rows = house.store.list::<ModelCall>(Query::new()).await?;
@@ -120,6 +122,21 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
         && row.record.micro_usd.is_none()));
     let output: u64 = rows.iter().map(|row| row.record.output_tokens).sum();
     assert_eq!(output, outcome.usage.output_tokens);
+    // What is written down is what went along with the request.
+    let sent: Vec<Option<String>> = house
+        .requests()
+        .into_iter()
+        .map(|request| request.traceparent)
+        .collect();
+    let written: Vec<Option<String>> = rows
+        .iter()
+        .map(|row| row.record.traceparent.clone())
+        .collect();
+    assert_eq!(sent, written);
+    let expected = rows
+        .iter()
+        .map(|row| Some(trace::of_call(chain, &row.record.key)));
+    assert_eq!(written, expected.collect::<Vec<_>>());
     Ok(())
 }
 
@@ -140,6 +157,7 @@ async fn a_reply_that_cannot_be_kept_is_paid_all_the_same_and_the_budget_knows_i
         idea: Some(Slug::parse("habits")?),
         build: Some(BuildId::from(uuid::Uuid::from_u128(3))),
         task: Some(TaskId::parse("T-001")?),
+        chain: None,
     };
     let cancel = CancellationToken::new();
     for attempt in 1..=3 {

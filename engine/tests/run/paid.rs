@@ -52,6 +52,7 @@ async fn three_attempts(body: String) -> anyhow::Result<(EngineError, usize, Vec
         idea: None,
         build: Some(BuildId::from(uuid::Uuid::from_u128(3))),
         task: Some(TaskId::parse("T-001")?),
+        chain: None,
     };
     let cancel = CancellationToken::new();
     let mut ends = Vec::new();

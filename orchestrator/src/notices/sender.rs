@@ -65,14 +65,17 @@ impl Sender {
             if held.is_none() {
                 held = (self.turn)();
             }
-            let rest = match &held {
-                None => LOOK,
-                Some(_) => self.rest_after(self.round(context).await, context),
+            let round = match &held {
+                None => Ok(Round::Until(context.now() + LOOK)),
+                Some(_) => self.round(context).await,
             };
+            // Who asked to be left alone is, whatever else there is to tell.
+            let may_wake = !matches!(round, Ok(Round::Rest(_)));
+            let rest = self.rest_after(round, context);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = context.clock.sleep(rest) => {}
-                () = self.wake.notified() => {}
+                () = self.wake.notified(), if may_wake => {}
             }
         }
     }
@@ -141,28 +144,12 @@ impl Sender {
         let Some(first) = together.first() else {
             return Ok(None);
         };
-        let question = match first.question {
-            Some(id) => context.store.get::<Question>(&id.to_string()).await?,
-            None => None,
-        };
-        let is_over = match (first.question, &question) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(_), Some(question)) => question.state != QuestionState::Pending,
-        };
+        let question = asked(first, context).await?;
         if first.state == NoticeState::Sent {
             return self.mend(first, question.as_deref(), context).await;
         }
-        if is_over {
-            let over = |notice: &mut Notice| {
-                notice.outdated = !notice.messages.is_empty();
-                notice.state = if notice.outdated {
-                    NoticeState::Sent
-                } else {
-                    NoticeState::Over
-                };
-            };
-            return self.change(together, over, context).await.map(|()| None);
+        if is_over(first, question.as_deref()) {
+            return self.end(together, context).await;
         }
         if together
             .iter()
@@ -172,8 +159,24 @@ impl Sender {
                 .give_up(together, "it was not told for a day", context)
                 .await;
         }
-        let telling = telling(first, together, question.as_deref(), context).await?;
-        self.send(first, together, telling, context).await
+        self.send(first, together, context).await
+    }
+
+    /// Ends notices of what is over; what arrived is mended.
+    async fn end(
+        &self,
+        together: &[&Versioned<Notice>],
+        context: &Context,
+    ) -> Result<Option<Duration>, RoundError> {
+        let over = |notice: &mut Notice| {
+            notice.outdated = !notice.messages.is_empty();
+            notice.state = if notice.outdated {
+                NoticeState::Sent
+            } else {
+                NoticeState::Over
+            };
+        };
+        self.change(together, over, context).await.map(|()| None)
     }
 
     /// Hands notices over; whether they arrived is known only after it is written down that they may have.
@@ -181,7 +184,6 @@ impl Sender {
         &self,
         first: &Notice,
         together: &[&Versioned<Notice>],
-        telling: Telling,
         context: &Context,
     ) -> Result<Option<Duration>, RoundError> {
         let begin = |notice: &mut Notice| {
@@ -190,6 +192,13 @@ impl Sender {
             notice.tries += 1;
         };
         self.change(together, begin, context).await?;
+        // It may have been answered while that was written down.
+        let question = asked(first, context).await?;
+        if is_over(first, question.as_deref()) {
+            return self.end(together, context).await;
+        }
+        let telling = telling(first, together, question.as_deref(), context).await?;
+        failpoint!(&format!("notices.{}.begun", self.port.name()));
         let sent = self.port.send(&first.receiver, &telling, &context.store);
         let sent = sent.await;
         failpoint!(&format!("notices.{}.sent", self.port.name()));
@@ -346,6 +355,23 @@ impl Sender {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Returns the question that a notice puts.
+async fn asked(
+    notice: &Notice,
+    context: &Context,
+) -> Result<Option<Versioned<Question>>, ReadError> {
+    match notice.question {
+        Some(id) => context.store.get::<Question>(&id.to_string()).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns whether a notice puts a question that is closed, or gone.
+fn is_over(notice: &Notice, question: Option<&Question>) -> bool {
+    notice.question.is_some()
+        && question.is_none_or(|question| question.state != QuestionState::Pending)
 }
 
 /// Says what is told now.

@@ -179,6 +179,86 @@ async fn after_an_outage_everything_arrives_once_but_what_no_longer_matters() ->
 }
 
 #[tokio::test]
+async fn a_port_that_asks_to_wait_is_left_alone_whatever_else_there_is_to_tell()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    paper.waits(Some(Duration::from_mins(10)));
+    ask(&house).await?;
+    paper.until(&house, || paper.tries() > 0).await?;
+    paper.waits(None);
+    for text in ["Another?", "And another?"] {
+        let mut later = asking(QuestionKind::Blocking, false);
+        later.text = text.to_owned();
+        open(&house, later).await?;
+        house.settle().await?;
+        house.pass(Duration::from_mins(1)).await;
+    }
+    assert_eq!((paper.tries(), paper.count()), (1, 0));
+    house.pass(Duration::from_mins(10)).await;
+    paper.said(&house, 3).await?;
+    house.settle().await?;
+    assert_eq!((paper.tries(), paper.count()), (4, 3));
+    house.close().await
+}
+
+#[tokio::test]
+async fn an_hour_of_outage_changes_nothing_and_everything_is_told_once_after_it()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada", "bob"]);
+    let people: [(&str, &[Role]); 2] = [("ada", &[]), ("bob", &[])];
+    let house = house(directory.path(), &clock, &paper, &people).await?;
+    let mended = ask(&house).await?;
+    paper.said(&house, 2).await?;
+    paper.away(true);
+    let mut texts = Vec::new();
+    for number in 0..6 {
+        let mut asking = asking(QuestionKind::Blocking, false);
+        asking.text = format!("Question {number}?");
+        texts.push(open(&house, asking).await?);
+        landed(&house, build(&house), &format!("T-00{number}")).await?;
+        house.pass(Duration::from_mins(10)).await;
+    }
+    // An answer elsewhere counts, and is no news to whoever was never asked.
+    for answered in [mended, texts[0]] {
+        questions::answer(&house.context("cli")?, answered, "no", "ada", "cli").await?;
+    }
+    house.settle().await?;
+    assert_eq!(paper.count(), 2);
+    paper.away(false);
+    // The longest pause is over, and nobody is reminded yet of what was asked in the meantime.
+    house.pass(Duration::from_mins(6)).await;
+    let landings = |number: u32| {
+        let landings = paper.all().into_iter();
+        let told: String = landings
+            .filter(|said| said.question.is_none())
+            .map(|said| said.title + &said.body)
+            .collect();
+        told.matches(&format!("Task T-00{number} of")).count()
+    };
+    paper
+        .until_rows(&house, |rows| rows.iter().all(|row| !row.is_open()))
+        .await?;
+    let of = |name: &str| -> Vec<QuestionId> {
+        let said = paper.all().into_iter().filter(|said| said.to == name);
+        let mut asked: Vec<_> = said.filter_map(|said| said.question).skip(1).collect();
+        asked.sort();
+        asked
+    };
+    assert_eq!(of("ada"), texts[1..]);
+    assert_eq!(of("bob"), texts[1..]);
+    for number in 0..6 {
+        assert_eq!(landings(number), 2, "T-00{number}");
+    }
+    assert_eq!(paper.edits().len(), 2, "what was asked before is mended");
+    house.close().await
+}
+
+#[tokio::test]
 async fn a_death_between_sending_and_recording_repeats_one_message_under_its_nonce()
 -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;

@@ -30,6 +30,45 @@ fn attempt(build: BuildId, id: AttemptId) -> Attempt {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn metrics_say_what_the_use_of_models_says() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let mut changes = ChangeSet::new();
+    changes.insert(&call(build, 1, "first", Some(7)));
+    changes.insert(&call(build, 2, "first", None));
+    changes.insert(&call(build, 3, "a \"quoted\" one", Some(1)));
+    house.services.store.commit(changes).await.unwrap();
+    let usage = house.read("/api/usage").await;
+    let metrics = answered(house.bare("GET", "/metrics")).await;
+    assert_eq!(metrics.status, 200);
+    let rows = usage["items"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let model = row["key"].as_str().unwrap().replace('"', "\\\"");
+        for (name, field) in [
+            ("calls", "calls"),
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("cache_read_tokens", "cache_read_tokens"),
+            ("cache_write_tokens", "cache_write_tokens"),
+        ] {
+            let line = format!(
+                "\nropewalk_model_{name}_total{{model=\"{model}\"}} {}\n",
+                row[field]
+            );
+            assert!(metrics.text.contains(&line), "{line}{}", metrics.text);
+        }
+    }
+    for line in [
+        "ropewalk_model_cost_micro_usd_total{model=\"first/m\"} 7",
+        "ropewalk_model_unpriced_calls_total{model=\"first/m\"} 1",
+    ] {
+        assert!(metrics.text.contains(line), "{line}\n{}", metrics.text);
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_models_used_is_summed_by_what_is_asked_for() {
     let house = House::new().await;
     let build = house.built().await;

@@ -18,7 +18,7 @@ use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
 use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, UserSlug};
-use ropewalk_store::{ChangeSet, Location, Query, Store};
+use ropewalk_store::{ChangeSet, CommitError, Location, Query, Store};
 use ropewalk_telegram::{Bot, Parts, TelegramClient, TelegramPort};
 use ropewalk_tests::servers::TelegramServer;
 
@@ -97,6 +97,7 @@ impl House {
             services: services.clone(),
             turn: Arc::new(|| Some(Box::new(()))),
             builds_with: vec!["scripted".to_owned()],
+            state: directory.to_owned(),
         })?;
         bot.serve(&supervisor);
         Ok(Self {
@@ -111,7 +112,7 @@ impl House {
 
     /// Asks what holds work up: yes, no, or words.
     pub(crate) async fn ask(&self, trigger: &str, text: &str) -> anyhow::Result<QuestionId> {
-        self.put(trigger, text, false).await
+        self.put(ChangeSet::new(), asking(trigger, text)?).await
     }
 
     /// Asks what has consequences.
@@ -120,41 +121,19 @@ impl House {
         trigger: &str,
         text: &str,
     ) -> anyhow::Result<QuestionId> {
-        self.put(trigger, text, true).await
+        let asking = Asking {
+            consequential: true,
+            ..asking(trigger, text)?
+        };
+        self.put(ChangeSet::new(), asking).await
     }
 
-    async fn put(
+    /// Asks with what changes beside it.
+    pub(crate) async fn put(
         &self,
-        trigger: &str,
-        text: &str,
-        consequential: bool,
+        mut changes: ChangeSet,
+        asking: Asking,
     ) -> anyhow::Result<QuestionId> {
-        let choice = |id: &str, label: &str| -> anyhow::Result<Choice> {
-            Ok(Choice {
-                with_words: id == "other",
-                recommended: id == "leave",
-                ..Choice::new(ChoiceId::parse(id)?, label)
-            })
-        };
-        let asking = Asking {
-            kind: QuestionKind::Blocking,
-            trigger: trigger.to_owned(),
-            text: text.to_owned(),
-            context: "A test.".to_owned(),
-            choices: vec![
-                choice("merge", "Merge it")?,
-                choice("leave", "Leave it")?,
-                choice("other", "Something else...")?,
-            ],
-            free_text: true,
-            default: None,
-            consequential,
-            content: None,
-            about: About::Nothing,
-            topic: None,
-            idea: None,
-        };
-        let mut changes = ChangeSet::new();
         let (context, deadlines) = (self.context()?, Deadlines::default());
         let asked = questions::ask(&mut changes, &context, &deadlines, asking);
         let Asked::Open(id) = asked.await? else {
@@ -169,22 +148,35 @@ impl House {
         Ok(found.context("no question")?.into_inner())
     }
 
+    /// Lists what was told of a question.
+    pub(crate) async fn told(&self, id: QuestionId) -> anyhow::Result<Vec<Notice>> {
+        let of_it = Query::new().equal("question", id);
+        let told = self.services.store.list::<Notice>(of_it).await?;
+        Ok(told.into_iter().map(|notice| notice.record).collect())
+    }
+
     /// Lets what was told of a question be `age` old.
     pub(crate) async fn grow_old(&self, id: QuestionId, age: TimeDelta) -> anyhow::Result<()> {
-        let of_it = Query::new().equal("question", id);
-        let mut changes = ChangeSet::new();
-        for notice in self.services.store.list::<Notice>(of_it).await? {
-            let due = notice.due - age;
-            changes.update(
-                &notice,
-                &Notice {
-                    due,
-                    ..notice.record.clone()
-                },
-            );
+        let store = &self.services.store;
+        loop {
+            let of_it = Query::new().equal("question", id);
+            let mut changes = ChangeSet::new();
+            for notice in store.list::<Notice>(of_it).await? {
+                let due = notice.due - age;
+                changes.update(
+                    &notice,
+                    &Notice {
+                        due,
+                        ..notice.record.clone()
+                    },
+                );
+            }
+            match store.commit(changes).await {
+                // One of them may be on its way.
+                Err(CommitError::Conflict { .. }) => {}
+                done => return Ok(done.map(drop)?),
+            }
         }
-        self.services.store.commit(changes).await?;
-        Ok(())
     }
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {
@@ -193,4 +185,33 @@ impl House {
         self.services.store.close().await?;
         Ok(())
     }
+}
+
+/// What holds work up: yes, no, or words.
+pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<Asking> {
+    let choice = |id: &str, label: &str| -> anyhow::Result<Choice> {
+        Ok(Choice {
+            with_words: id == "other",
+            recommended: id == "leave",
+            ..Choice::new(ChoiceId::parse(id)?, label)
+        })
+    };
+    Ok(Asking {
+        kind: QuestionKind::Blocking,
+        trigger: trigger.to_owned(),
+        text: text.to_owned(),
+        context: "A test.".to_owned(),
+        choices: vec![
+            choice("merge", "Merge it")?,
+            choice("leave", "Leave it")?,
+            choice("other", "Something else...")?,
+        ],
+        free_text: true,
+        default: None,
+        consequential: false,
+        content: None,
+        about: About::Nothing,
+        topic: None,
+        idea: None,
+    })
 }

@@ -1,7 +1,10 @@
 //! Runs the bot against an emulator of Telegram that others wrote.
 
 mod answering;
+mod building;
+mod files;
 mod house;
 mod phones;
 mod strangers;
+mod streaming;
 mod talking;

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use ropewalk_tests::servers::TelegramServer;
 use serde_json::{Value, json};
 
@@ -77,6 +79,36 @@ impl Phones {
         let mut message = Self::of(user, user, text);
         message["forward_origin"] =
             json!({ "type": "hidden_user", "sender_user_name": "Eve", "date": 1_795_294_145 });
+        self.update(json!({ "message": message })).await
+    }
+
+    /// Lets Telegram hold a file.
+    pub(crate) async fn hold(&self, id: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        let data = BASE64.encode(bytes);
+        self.post("__file", &json!({ "id": id, "data": data }))
+            .await
+    }
+
+    /// Lets Telegram hold a file of so many bytes.
+    pub(crate) async fn hold_zeros(&self, id: &str, bytes: u64) -> anyhow::Result<()> {
+        let file = json!({ "id": id, "zeros": bytes });
+        self.post("__file", &file).await
+    }
+
+    /// Lets a user send a file: `kind` and `file` as Telegram writes them.
+    pub(crate) async fn send(
+        &self,
+        user: i64,
+        (kind, file): (&str, Value),
+        caption: &str,
+    ) -> anyhow::Result<()> {
+        let mut message = Self::of(user, user, "");
+        let fields = message.as_object_mut().context("no message")?;
+        fields.remove("text");
+        fields.insert(kind.to_owned(), file);
+        if !caption.is_empty() {
+            fields.insert("caption".to_owned(), json!(caption));
+        }
         self.update(json!({ "message": message })).await
     }
 

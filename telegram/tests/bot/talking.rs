@@ -1,11 +1,13 @@
 //! Ideas are talked about by chat, and commands say what is so.
 
 use anyhow::Context as _;
+use ropewalk_orchestrator::questions::Asking;
 use ropewalk_schemas::MessageId;
 use ropewalk_schemas::idea::{Author, Idea, Message};
+use ropewalk_schemas::question::About;
 use ropewalk_store::{ChangeSet, Query};
 
-use crate::house::{ADA, BOB, House};
+use crate::house::{ADA, BOB, House, asking};
 use crate::phones::{Phones, until};
 
 async fn said(house: &House) -> anyhow::Result<Vec<(Author, String)>> {
@@ -16,22 +18,80 @@ async fn said(house: &House) -> anyhow::Result<Vec<(Author, String)>> {
         .collect())
 }
 
-/// Answers as the ideation agent does.
-async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
-    let store = &house.services.store;
-    let ideas = store.list::<Idea>(Query::new()).await?;
-    let idea = ideas.first().context("no idea")?;
+async fn idea(house: &House) -> anyhow::Result<Idea> {
+    let ideas = house.services.store.list::<Idea>(Query::new()).await?;
+    let idea = ideas.into_iter().next().context("no idea")?;
+    Ok(idea.into_inner())
+}
+
+/// What the ideation agent says.
+fn words(house: &House, idea: &Idea, text: &str) -> ChangeSet {
     let mut changes = ChangeSet::new();
     changes.insert(&Message {
         id: MessageId(house.services.ids.next()),
         session: idea.session,
         author: Author::Agent,
         text: text.to_owned(),
+        attachments: Vec::new(),
         at: house.services.clock.now(),
         answers: None,
     });
-    store.commit(changes).await?;
+    changes
+}
+
+/// Answers as the ideation agent does.
+pub(crate) async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
+    let said = words(house, &idea(house).await?, text);
+    house.services.store.commit(said).await?;
     Ok(())
+}
+
+/// Answers as the ideation agent does when it cannot go on before it is answered itself.
+async fn answer_and_ask(house: &House, text: &str, question: &str) -> anyhow::Result<()> {
+    let idea = idea(house).await?;
+    let asking = Asking {
+        about: About::Session {
+            session: idea.session,
+        },
+        idea: Some(idea.slug.clone()),
+        ..asking("problem_statement_vague", question)?
+    };
+    house.put(words(house, &idea, text), asking).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_of_a_conversation_arrives_once() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    answer_and_ask(&house, "Who walks?", "Who walks?").await?;
+    phones.message(ADA, "Who walks?").await?;
+    phones.write(ADA, ADA, "People with dogs").await?;
+    until("the second message", || async {
+        Ok((said(&house).await?.len() == 3).then_some(()))
+    })
+    .await?;
+    answer_and_ask(&house, "Noted.\n\nWhich **dogs**?", "Which **dogs**?").await?;
+    phones.message(ADA, "Which dogs?").await?;
+    phones.message(ADA, "Noted.").await?;
+    // What is said after it arrives after it.
+    phones.write(ADA, ADA, "Small ones").await?;
+    until("the third message", || async {
+        Ok((said(&house).await?.len() == 5).then_some(()))
+    })
+    .await?;
+    answer(&house, "Small dogs, then.").await?;
+    phones.message(ADA, "Small dogs, then.").await?;
+    let told = phones.messages(ADA).await?;
+    for question in ["Who walks?", "Which dogs?"] {
+        let put = told.iter().filter(|one| one.text.contains(question));
+        let buttons: Vec<usize> = put.map(|one| one.buttons.len()).collect();
+        assert_eq!(buttons, [3], "{question}: {told:#?}");
+    }
+    assert_eq!(told.iter().filter(|one| one.text == "Noted.").count(), 1);
+    house.close().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,6 +164,11 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/pause nope", "There is no build of nope"),
         ("/resume", "No build runs"),
         ("/stop", "No build runs"),
+        ("/retry", "No build runs"),
+        ("/retry nope T-001", "No build runs"),
+        ("/tell", "Name the idea"),
+        ("/priority", "No build runs"),
+        ("/land", "bob may not land"),
         ("/approve", "There is no /approve"),
     ] {
         let before = phones.messages(BOB).await?.len();
@@ -117,6 +182,6 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     let offered = phones.did("setmycommands").await?;
     let offered = offered.first().context("no menu")?;
     let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
-    assert_eq!(menu, Some(14));
+    assert_eq!(menu, Some(18));
     house.close().await
 }

@@ -9,10 +9,12 @@ use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document::tasks_md;
 use ropewalk_schemas::idea::{Idea, Session};
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::task::{Task, TaskState};
+use ropewalk_schemas::{CorrelationId, trace};
 use ropewalk_store::{EventFilter, Query, Store, StoredEvent};
 
 use crate::picture::{at, check_at_rest, git, landed, store};
@@ -159,6 +161,37 @@ async fn check_whole(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks that all of a chain, events and calls of models, is one trace to tools that others wrote.
+async fn check_trace(
+    store: &Store,
+    events: &[StoredEvent],
+    chain: CorrelationId,
+) -> anyhow::Result<()> {
+    for stored in events {
+        let event = &stored.event;
+        let expected = trace::of_event(chain, event.id);
+        assert_eq!(
+            event.traceparent.as_ref(),
+            Some(&expected),
+            "{}",
+            event.event_type
+        );
+    }
+    let calls = store.list::<ModelCall>(Query::new()).await?;
+    let mut roles = BTreeSet::new();
+    for call in &calls {
+        let expected = trace::of_call(chain, &call.key);
+        assert_eq!(call.traceparent.as_ref(), Some(&expected), "{}", call.key);
+        roles.insert(call.role.as_str());
+    }
+    let of_agents = ["build", "chat", "spec"];
+    ensure!(
+        of_agents.iter().all(|role| roles.contains(role)),
+        "{roles:?}"
+    );
+    Ok(())
+}
+
 /// Checks that nothing is told twice for one cause.
 fn check_once(events: &[StoredEvent]) {
     let mut told = BTreeSet::new();
@@ -202,6 +235,7 @@ async fn check_events(store: &Store) -> anyhow::Result<()> {
             .all(|event_type| *event_type == "schedule.due"),
         "{foreign:?}"
     );
+    check_trace(&store, &of_chain, idea.correlation_id).await?;
     check_order(&of_chain)?;
     check_once(&of_chain);
     let positions: Vec<i64> = of_chain.iter().map(|stored| stored.sequence).collect();

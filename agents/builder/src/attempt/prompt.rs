@@ -75,6 +75,7 @@ fn scope(claim: &Claim) -> UsageScope {
         idea: Some(claim.build.idea.clone()),
         build: Some(claim.task.build),
         task: Some(claim.task.id.clone()),
+        chain: Some(claim.build.correlation_id),
     }
 }
 

@@ -22,22 +22,6 @@ pub fn count(tasks: &[Task]) -> TaskCounts {
     }
 }
 
-/// Tells how many requirements are met, and which are not shown by anything.
-pub fn summed_up(requirements: &[(RequirementId, Fulfilment)]) -> String {
-    let of = |wanted: Fulfilment| {
-        let found = requirements.iter().filter(|(_, is)| *is == wanted);
-        found.map(|(id, _)| id.as_str()).collect::<Vec<_>>()
-    };
-    let mut parts = vec![format!("{} met", of(Fulfilment::Met).len())];
-    for left in [Fulfilment::Unverified, Fulfilment::Open] {
-        let names = of(left);
-        if !names.is_empty() {
-            parts.push(format!("{} {left} ({})", names.len(), names.join(", ")));
-        }
-    }
-    parts.join(", ")
-}
-
 /// Names the requirements whose checks prove nothing; none where there are none.
 pub fn unverified(requirements: &[(RequirementId, Fulfilment)]) -> Option<String> {
     let found = requirements
@@ -174,8 +158,11 @@ mod tests {
             of("FR-2", Fulfilment::Unverified),
             of("FR-3", Fulfilment::Open),
         ];
-        assert_eq!(summed_up(&all), "1 met, 1 unverified (FR-2), 1 open (FR-3)");
-        assert_eq!(summed_up(&[]), "0 met");
+        assert_eq!(
+            Fulfilment::summed_up(&all),
+            "1 met, 1 unverified (FR-2), 1 open (FR-3)"
+        );
+        assert_eq!(Fulfilment::summed_up(&[]), "0 met");
         assert!(unverified(&all).unwrap().ends_with(": FR-2"));
         assert_eq!(unverified(&all[..1]), None);
     }

@@ -14,7 +14,7 @@ use super::{publish, tasks_file, verdicts};
 use crate::Shared;
 use crate::ask;
 use crate::context::{Plan, of_build, retry_on_conflict};
-use crate::decide::counts::{count, named, summed_up, unverified};
+use crate::decide::counts::{count, named, unverified};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
@@ -101,7 +101,7 @@ async fn conclude(
                 &mut changes,
                 &build,
                 &counts,
-                summed_up(&fulfilments),
+                Fulfilment::summed_up(&fulfilments),
             )
             .await?;
             verdicts::ask_people(shared, context, &mut changes, &build, evidence).await?;

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::approvals::{document, specified, text, until};
 use crate::world::{World, one_task};
 
-const TOKEN: &str = "123456:TEST-of-ada";
+pub(super) const TOKEN: &str = "123456:TEST-of-ada";
 /// The variable that holds it.
-const VARIABLE: &str = "TOKEN_OF_THE_BOT";
+pub(super) const VARIABLE: &str = "TOKEN_OF_THE_BOT";
 
 /// What an idea is about, for who did not understand it.
 const WORDS: &str = "People who walk every day forget where they have been";
@@ -77,7 +77,7 @@ fn write_text(server: &TelegramServer, text: &str) {
 }
 
 /// Waits for the message that holds `part`.
-fn hears(server: &TelegramServer, part: &str) -> Value {
+pub(super) fn hears(server: &TelegramServer, part: &str) -> Value {
     let began = Instant::now();
     loop {
         let told = ask(server, "GET /__said", None);
@@ -95,7 +95,7 @@ fn hears(server: &TelegramServer, part: &str) -> Value {
 }
 
 /// Presses the button of a message whose label holds `label`.
-fn press(server: &TelegramServer, sent: &Value, label: &str) {
+pub(super) fn press(server: &TelegramServer, sent: &Value, label: &str) {
     let rows = sent["parameters"]["reply_markup"]["inline_keyboard"].as_array();
     let buttons = rows.unwrap().iter().map(|row| &row[0]);
     let mut meant = buttons.filter(|button| button["text"].as_str().unwrap().contains(label));
@@ -108,12 +108,31 @@ fn press(server: &TelegramServer, sent: &Value, label: &str) {
     update(server, &json!({ "callback_query": press }));
 }
 
+/// Waits until the last line that was shown for a press is `line`.
+pub(super) fn sees(server: &TelegramServer, line: &str) {
+    let began = Instant::now();
+    loop {
+        let told = ask(server, "GET /__said", None);
+        let said = told["said"].as_array().unwrap().iter();
+        let shown = said.filter(|one| one["method"] == "answercallbackquery");
+        if shown
+            .last()
+            .is_some_and(|one| one["parameters"]["text"] == line)
+        {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "{line}: {told:#}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Lets the bot of a project be at the emulator, once its token is in the environment.
-fn set_up_bot(world: &World, server: &TelegramServer) {
+pub(super) fn set_up_bot(world: &World, server: &TelegramServer) {
     let directory = world.home().join(".config/ropewalk");
     std::fs::create_dir_all(&directory).unwrap();
+    let known = std::fs::read_to_string(directory.join("config.toml")).unwrap_or_default();
     let bot = format!(
-        "[telegram]\ntoken_variable = \"{VARIABLE}\"\napi_url = \"{}\"\n",
+        "{known}[telegram]\ntoken_variable = \"{VARIABLE}\"\napi_url = \"{}\"\n",
         server.url()
     );
     std::fs::write(directory.join("config.toml"), bot).unwrap();
@@ -129,7 +148,7 @@ fn journeying() -> World {
 }
 
 /// Links the phone of ada.
-fn link(world: &World, server: &TelegramServer) {
+pub(super) fn link(world: &World, server: &TelegramServer) {
     let made = world.json("people link");
     write_text(server, &format!("/start {}", text(&made["code"])));
     hears(server, "This chat is linked to ada.");
@@ -165,6 +184,8 @@ fn by_phone() -> World {
     let landing = hears(&server, "What shall become of the branch?");
     press(&server, &landing, "Merge it");
     merged(&world);
+    write_text(&server, "/land walks");
+    hears(&server, "was landed already");
     reviewed(&world);
     let log = std::fs::read_to_string(world.root().join("up.log")).unwrap();
     assert!(!log.contains(TOKEN), "the token of the bot is in the log");

@@ -12,7 +12,7 @@ use crate::approvals::{specified, text, until};
 use crate::world::World;
 
 /// Who asks with a token.
-const TOKEN: &str = "the-token-of-ada-for-tests";
+pub(super) const TOKEN: &str = "the-token-of-ada-for-tests";
 
 /// Returns what `up` says once it says something with `part`.
 fn said(world: &World, part: &str) -> String {
@@ -27,14 +27,14 @@ fn said(world: &World, part: &str) -> String {
 }
 
 /// Returns the address that `up` serves on.
-fn address(world: &World) -> String {
+pub(super) fn address(world: &World) -> String {
     let line = said(world, "pages and API");
     let rest = line.split_once("http://").unwrap().1;
     rest.split('/').next().unwrap().to_owned()
 }
 
 /// Sends one request over a connection of its own, and returns the status and the body of the answer.
-fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Value) {
+pub(super) fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Value) {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(

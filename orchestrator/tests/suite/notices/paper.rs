@@ -33,6 +33,8 @@ struct Written {
     edits: Vec<(String, String)>,
     tries: usize,
     is_away: bool,
+    /// How long it asks to be left alone.
+    waits: Option<Duration>,
     hangs: bool,
     refuses: bool,
 }
@@ -60,12 +62,20 @@ impl Paper {
         self.written().is_away = away;
     }
 
+    pub(crate) fn waits(&self, waits: Option<Duration>) {
+        self.written().waits = waits;
+    }
+
     pub(crate) fn hangs(&self, hangs: bool) {
         self.written().hangs = hangs;
     }
 
     pub(crate) fn refuses(&self, refuses: bool) {
         self.written().refuses = refuses;
+    }
+
+    pub(crate) fn all(&self) -> Vec<Said> {
+        self.written().said.clone()
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -171,10 +181,10 @@ impl Port for Paper {
         let (hangs, number) = {
             let mut written = self.written();
             written.tries += 1;
-            if written.is_away {
+            if written.is_away || written.waits.is_some() {
                 let reason = "the paper is away".to_owned();
                 return Err(SendError::Later {
-                    after: None,
+                    after: written.waits,
                     reason,
                 });
             }

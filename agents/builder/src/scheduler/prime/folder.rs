@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ropewalk_desk::attachments;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
@@ -115,10 +116,11 @@ fn read(folder: &Path) -> Result<Vec<Named>, BuilderError> {
     Ok(files)
 }
 
-/// Lists the plain files below a folder, in the order of their names.
+/// Lists the plain files below the folder of an idea, in the order of their names, without those that people attached.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, BuilderError> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
+    let attached = folder.join(attachments::FOLDER);
     while let Some(directory) = open.pop() {
         let entries = match std::fs::read_dir(&directory) {
             Ok(entries) => entries,
@@ -130,7 +132,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, BuilderError> {
             let kind = entry
                 .file_type()
                 .map_err(|source| unusable(&entry.path(), source))?;
-            if kind.is_dir() {
+            if kind.is_dir() && entry.path() != attached {
                 open.push(entry.path());
             } else if kind.is_file() {
                 found.push(entry.path());

@@ -93,6 +93,9 @@ async fn the_branch_holds_the_plan_that_was_approved_and_not_what_a_person_made_
     std::fs::write(folder.join("tasks.md"), "# Something else\n").unwrap();
     std::fs::write(folder.join("spec.md"), "# Something else\n").unwrap();
     std::fs::write(folder.join("notes.md"), "By the way.\n").unwrap();
+    let attached = house.state().join("users/ada/ideas/habits/attachments");
+    std::fs::create_dir_all(&attached).unwrap();
+    std::fs::write(attached.join("photo.jpg"), "A photo.\n").unwrap();
     let (open, build) = built(&house).await;
     let at = |file: &str| format!("{}:ideas/habits/build/{file}", build.branch);
     let tasks = open.git(&["show", &at("tasks.md")]);
@@ -106,5 +109,6 @@ async fn the_branch_holds_the_plan_that_was_approved_and_not_what_a_person_made_
         !listed.contains("build/spec.md"),
         "nobody approved it: {listed}"
     );
+    assert!(!listed.contains("photo.jpg"), "it stays: {listed}");
     open.close().await;
 }

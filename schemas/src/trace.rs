@@ -1,0 +1,60 @@
+//! Names a chain of events and its parts as tools that others wrote know them: by the trace context of the W3C.
+//!
+//! A trace is a chain: everything that follows from one message of a person, whichever process does it. Its id is that of
+//! the chain, so that nobody has to pass anything on; a span is an event, or a call of a model.
+
+use crate::ids::{ContentHash, CorrelationId, EventId};
+
+/// Returns the id of the trace of a chain: 32 hexadecimal digits.
+pub fn trace_id(chain: CorrelationId) -> String {
+    format!("{:032x}", chain.0.as_u128())
+}
+
+/// Returns the id of the span of an event: 16 hexadecimal digits.
+pub fn event_span(event: EventId) -> String {
+    let (_, low) = event.0.as_u64_pair();
+    format!("{low:016x}")
+}
+
+/// Returns the id of the span of the model call `key`: 16 hexadecimal digits.
+pub fn call_span(key: &str) -> String {
+    let hash = ContentHash::of(key.as_bytes());
+    hash.as_str().chars().take(16).collect()
+}
+
+/// Returns the `traceparent` of an event of a chain.
+pub fn of_event(chain: CorrelationId, event: EventId) -> String {
+    traceparent(chain, &event_span(event))
+}
+
+/// Returns the `traceparent` of the model call `key` in a chain.
+pub fn of_call(chain: CorrelationId, key: &str) -> String {
+    traceparent(chain, &call_span(key))
+}
+
+/// Version 0; everything is recorded.
+fn traceparent(chain: CorrelationId, span: &str) -> String {
+    format!("00-{}-{span}-01", trace_id(chain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_a_trace_and_its_parts_are_spans() {
+        let chain: CorrelationId = "018f0000-1111-7222-8333-444455556666".parse().unwrap();
+        let event: EventId = "018f0000-1111-7222-8aaa-bbbbccccdddd".parse().unwrap();
+        assert_eq!(
+            of_event(chain, event),
+            "00-018f0000111172228333444455556666-8aaabbbbccccdddd-01"
+        );
+        let call = of_call(chain, "message/1/1");
+        assert!(
+            call.starts_with("00-018f0000111172228333444455556666-"),
+            "{call}"
+        );
+        assert_eq!(call.len(), 55);
+        assert_ne!(call, of_call(chain, "message/1/2"));
+    }
+}

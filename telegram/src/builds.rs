@@ -1,0 +1,268 @@
+//! Does what a command asks for about a build, by the verbs of `desk`.
+
+use chrono::TimeDelta;
+use ropewalk_desk::advice::Words;
+use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::{self, Wish, tasks};
+use ropewalk_desk::phones;
+use ropewalk_desk::views::build::{self, BuildRow};
+use ropewalk_runtime::token;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::person::Right;
+use ropewalk_schemas::phone::LandingOffer;
+use ropewalk_schemas::{Priority, TaskId};
+use tracing::debug;
+
+use crate::keyboard::{self, Mark};
+use crate::styled::Styled;
+use crate::surface::{Answer, Failed, Surface, Whom};
+
+/// How long a landing may be decided after it was shown.
+const OFFERED: TimeDelta = TimeDelta::days(14);
+/// What can be decided about a landing, in the order of its buttons.
+const LANDINGS: [(&str, Landing); 2] = [
+    ("Land it", Landing::Land),
+    ("Resolve conflicts first", Landing::Resolve),
+];
+
+/// Passes on what somebody wants of a whole build.
+pub(crate) async fn steer(
+    surface: &Surface,
+    whom: &Whom,
+    rest: &str,
+    wish: Wish,
+) -> Result<String, Failed> {
+    let rows = rows(surface).await?;
+    let build = match rest {
+        "" => running(rows),
+        named => of_idea(&rows, named).ok_or_else(|| unknown(named)),
+    };
+    let build = match build {
+        Ok(build) => build,
+        Err(told) => return Ok(told),
+    };
+    let steered = builds::steer(&surface.context(), &build, wish, &whom.person, None).await;
+    Ok(match steered {
+        Ok(()) => format!("Recorded: the build of `{}` does so.", build.idea),
+        Err(error) => Words::of(&error).to_string(),
+    })
+}
+
+/// Asks for another try of a task, perhaps with advice.
+pub(crate) async fn retry(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+    let (build, rest) = match meant(surface, rest).await? {
+        Ok(meant) => meant,
+        Err(told) => return Ok(told),
+    };
+    let (task, advice) = split(rest);
+    let Ok(task) = TaskId::parse(task) else {
+        return Ok("Name the task: /retry walks T-002 what to do differently".to_owned());
+    };
+    let advice = (!advice.is_empty()).then(|| advice.to_owned());
+    let asked = tasks::retry(&surface.context(), &build, &task, &whom.person, advice).await;
+    Ok(match asked {
+        Ok(()) => format!("Recorded: another try of {task} of `{}`.", build.idea),
+        Err(error) => Words::of(&error).to_string(),
+    })
+}
+
+/// Says something to the models that work on a build. Its idea has to be named: what is said may begin with any word.
+pub(crate) async fn tell(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+    let (named, said) = split(rest);
+    let Some(build) = of_idea(&rows(surface).await?, named) else {
+        return Ok("Name the idea whose build hears it: /tell walks use metres".to_owned());
+    };
+    let (first, of_task) = split(said);
+    let known = tasks::of_build(&surface.services.store, build.id).await?;
+    let (task, text) = if known.iter().any(|task| task.id.as_str() == first) {
+        (Some(first), of_task)
+    } else {
+        (None, said)
+    };
+    let told = tasks::tell(&surface.context(), &build, task, &whom.person, text).await;
+    Ok(match told {
+        Ok(hearing) => {
+            let hearing: Vec<&str> = hearing.iter().map(TaskId::as_str).collect();
+            let (idea, hearing) = (&build.idea, hearing.join(", "));
+            format!("Recorded: whoever works on {hearing} of `{idea}` hears it.")
+        }
+        Err(error) => Words::of(&error).to_string(),
+    })
+}
+
+/// Says how urgent a build is.
+pub(crate) async fn rank(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+    let (build, rest) = match meant(surface, rest).await? {
+        Ok(meant) => meant,
+        Err(told) => return Ok(told),
+    };
+    let number = rest.parse::<u8>().ok();
+    let Some(priority) = number.and_then(|number| Priority::new(number).ok()) else {
+        return Ok("Say how urgent, from 1 (highest) to 10: /priority walks 2".to_owned());
+    };
+    let ranked = builds::rank(&surface.context(), &build, priority, &whom.person).await;
+    Ok(match ranked {
+        Ok(()) => format!(
+            "Recorded: the build of `{}` has priority {}.",
+            build.idea,
+            priority.get()
+        ),
+        Err(error) => Words::of(&error).to_string(),
+    })
+}
+
+/// Shows what landing a build comes to, with buttons that decide it.
+pub(crate) async fn land(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, Failed> {
+    if let Err(forbidden) = whom.person.demand(Right::Land) {
+        return Ok(Words::of(&forbidden).to_string().into());
+    }
+    let rows = rows(surface).await?;
+    let build = match rest {
+        "" => finished(rows),
+        named => of_idea(&rows, named).ok_or_else(|| unknown(named)),
+    };
+    let build = match build {
+        Ok(build) => build,
+        Err(told) => return Ok(told.into()),
+    };
+    if let Err(refused) = landing::admits(&build) {
+        return Ok(Words::of(&refused).to_string().into());
+    }
+    let prospect = landing::prospect(&surface.services.store, &build).await?;
+    let context = surface.context();
+    let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();
+    let offer = LandingOffer {
+        nonce: nonce.clone(),
+        build: build.id,
+        head: build.head.clone(),
+        until: context.now() + OFFERED,
+    };
+    phones::change(&context, &whom.person.name, |phone| {
+        phone.landing = Some(offer.clone());
+    })
+    .await?;
+    let labels = LANDINGS.map(|(label, _)| label);
+    Ok(Answer {
+        text: format!("**Land the build of `{}`?**\n\n{prospect}", build.idea),
+        buttons: keyboard::labelled(&nonce, &labels),
+    })
+}
+
+/// Takes a press of a button that decides a landing; nothing where it is the button of something else.
+pub(crate) async fn pressed(
+    surface: &Surface,
+    whom: &Whom,
+    message: i32,
+    mark: Mark<'_>,
+) -> Result<Option<String>, Failed> {
+    let store = &surface.services.store;
+    let phone = phones::of(store, &whom.person.name).await?;
+    let Some(offer) = phone.landing.filter(|offer| offer.nonce == mark.nonce) else {
+        return Ok(None);
+    };
+    let (Some((_, landing)), Some(build)) = (
+        LANDINGS.get(mark.place),
+        store.get::<Build>(&offer.build.to_string()).await?,
+    ) else {
+        return Ok(Some("This button means nothing.".to_owned()));
+    };
+    let context = surface.context();
+    let (told, stands) = if context.now() > offer.until || build.head != offer.head {
+        let old = "What was shown is no longer so; /land shows what it comes to now.";
+        (old.to_owned(), old.to_owned())
+    } else {
+        match landing::land(&context, &build, *landing, &whom.person).await {
+            Ok(()) => recorded(*landing, &build, whom),
+            Err(refused) => {
+                let told = Words::of(&refused).to_string();
+                (told.clone(), told)
+            }
+        }
+    };
+    // It decides once, whatever came of it.
+    phones::change(&context, &whom.person.name, |phone| {
+        phone.landing = phone
+            .landing
+            .take()
+            .filter(|offered| offered.nonce != offer.nonce);
+    })
+    .await?;
+    let stands = Styled::of(&stands);
+    let edited = surface.api.edit(whom.chat, message, &stands);
+    if let Err(error) = edited.await {
+        debug!("buttons of a landing stay in chat {}: {error}", whom.chat);
+    }
+    Ok(Some(told))
+}
+
+/// Says that a landing is recorded, to whoever pressed and in the place of the buttons.
+fn recorded(landing: Landing, build: &Build, whom: &Whom) -> (String, String) {
+    let (idea, by) = (&build.idea, &whom.person.name);
+    let stands = match landing {
+        Landing::Land => format!("{by} lets the build of `{idea}` be landed."),
+        Landing::Resolve => format!(
+            "{by} lets a task of the build of `{idea}` resolve its conflicts; it is asked again then."
+        ),
+    };
+    (
+        "Recorded; what comes of it is told here.".to_owned(),
+        stands,
+    )
+}
+
+async fn rows(surface: &Surface) -> Result<Vec<BuildRow>, Failed> {
+    Ok(build::list(&surface.services.store, None, &surface.builds_with).await?)
+}
+
+/// Returns the build that a text begins by naming the idea of, else the one that runs, with what is said of it.
+async fn meant<'t>(
+    surface: &Surface,
+    text: &'t str,
+) -> Result<Result<(Build, &'t str), String>, Failed> {
+    let rows = rows(surface).await?;
+    let (named, rest) = split(text);
+    Ok(match of_idea(&rows, named) {
+        Some(build) => Ok((build, rest)),
+        None => running(rows).map(|build| (build, text)),
+    })
+}
+
+/// Returns the newest build of an idea.
+fn of_idea(rows: &[BuildRow], named: &str) -> Option<Build> {
+    let of_it = |row: &&BuildRow| row.build.idea.as_str() == named;
+    rows.iter().rfind(of_it).map(|row| row.build.clone())
+}
+
+/// Returns the only build that has not ended.
+fn running(rows: Vec<BuildRow>) -> Result<Build, String> {
+    let mut running = rows
+        .into_iter()
+        .filter(|row| row.build.completed_at.is_none());
+    match (running.next(), running.next()) {
+        (Some(row), None) => Ok(row.build),
+        (Some(_), Some(_)) => Err("Several builds run; name the idea of one.".to_owned()),
+        (None, _) => Err("No build runs; name the idea of the one that you mean.".to_owned()),
+    }
+}
+
+/// Returns the only build that can be landed.
+fn finished(rows: Vec<BuildRow>) -> Result<Build, String> {
+    let mut finished = rows
+        .into_iter()
+        .filter(|row| landing::admits(&row.build).is_ok());
+    match (finished.next(), finished.next()) {
+        (Some(row), None) => Ok(row.build),
+        (Some(_), Some(_)) => Err("Several builds can be landed; name the idea of one.".to_owned()),
+        (None, _) => Err("No build can be landed.".to_owned()),
+    }
+}
+
+fn unknown(named: &str) -> String {
+    format!("There is no build of `{named}`; /ideas lists the ideas.")
+}
+
+/// Splits a text behind its first word.
+fn split(text: &str) -> (&str, &str) {
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (first, rest.trim())
+}

@@ -1,0 +1,137 @@
+//! Keeps what people send along with what they write: photos, voice notes and documents belong to the idea that is talked
+//! about, and are told in its conversation.
+
+use std::time::Duration;
+
+use ropewalk_desk::advice::Words;
+use ropewalk_desk::attachments::{self, AttachError, Attached, FILE_BYTES, Sent};
+use ropewalk_desk::ideas::ChatError;
+use ropewalk_desk::phones;
+use ropewalk_schemas::idea::{Attachment, Idea, Message};
+use ropewalk_schemas::phone::Phone;
+use ropewalk_schemas::{ContentHash, SessionId};
+use ropewalk_store::Query;
+
+use crate::api::{ApiError, File, Kind};
+use crate::surface::{Failed, Surface, Whom};
+use crate::talk;
+
+/// How often a file is asked for before whoever sent it has to send it again.
+const TRIES: u32 = 5;
+/// How long is waited in between, where Telegram does not say.
+const REST: Duration = Duration::from_secs(2);
+
+/// Keeps a file with the idea that is talked about; begins one with its words where there is none.
+pub(crate) async fn sent(
+    surface: &Surface,
+    whom: &Whom,
+    file: &File,
+    words: &str,
+) -> Result<String, Failed> {
+    let store = &surface.services.store;
+    let phone = phones::of(store, &whom.person.name).await?;
+    let idea = match &phone.idea {
+        Some(slug) => store.get::<Idea>(slug.as_str()).await?,
+        None => None,
+    };
+    if file.size_bytes > FILE_BYTES {
+        return Ok(Words::of(&AttachError::TooLarge(file.size_bytes)).to_string());
+    }
+    let Some(idea) = idea else {
+        return Ok(
+            "Write first what you want to have built; files are kept with it then.".to_owned(),
+        );
+    };
+    let bytes = match fetched(surface, &file.id).await {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            return Ok(format!(
+                "It could not be fetched, so send it again: {error}."
+            ));
+        }
+    };
+    if kept_already(surface, idea.session, &phone, &bytes).await? {
+        return Ok("It is kept.".to_owned());
+    }
+    let note = note(file.kind);
+    let sent = Sent {
+        name: &file.name,
+        media_type: file.media_type.as_deref(),
+        bytes: &bytes,
+        words,
+        note: &note,
+    };
+    let (context, user) = (surface.context(), &whom.person.name);
+    match attachments::attach(&context, &surface.state, idea.session, user, sent).await {
+        Ok(attached) => {
+            let (idea, message) = (attached.said.idea.clone(), attached.said.message);
+            talk::listen(surface, whom, idea, message).await?;
+            Ok(told(file.kind, &attached))
+        }
+        Err(AttachError::Chat(ChatError::Read(error))) => Err(error.into()),
+        Err(AttachError::Chat(ChatError::Commit(error))) => Err(error.into()),
+        Err(error) => Ok(Words::of(&error).to_string()),
+    }
+}
+
+/// Fetches a file, again while Telegram puts it off.
+async fn fetched(surface: &Surface, id: &str) -> Result<Vec<u8>, ApiError> {
+    let mut tries = 1;
+    loop {
+        match surface.api.fetch(id, FILE_BYTES).await {
+            Err(error @ ApiError::Later { .. }) if tries < TRIES => {
+                surface.services.clock.sleep(error.rest(REST)).await;
+                tries += 1;
+            }
+            fetched => return fetched,
+        }
+    }
+}
+
+/// Returns whether a process that died had kept the same file when this update was taken before.
+async fn kept_already(
+    surface: &Surface,
+    session: SessionId,
+    phone: &Phone,
+    bytes: &[u8],
+) -> Result<bool, Failed> {
+    let Some(begun) = talk::taken_before(phone) else {
+        return Ok(false);
+    };
+    let hash = ContentHash::of(bytes);
+    let messages = Query::new().equal("session", session);
+    let messages = surface.services.store.list::<Message>(messages).await?;
+    Ok(messages.iter().any(|message| {
+        let is_it = |file: &Attachment| file.hash == hash;
+        message.at >= begun.at && message.attachments.iter().any(is_it)
+    }))
+}
+
+/// What is to be known about a file by whoever reads of it.
+fn note(kind: Kind) -> String {
+    match kind {
+        Kind::Voice(length) => format!(
+            "It is a voice note of {} s, of which nobody wrote down the words.",
+            length.as_secs()
+        ),
+        Kind::Photo => "It is a photo, which is not looked at.".to_owned(),
+        Kind::Document => String::new(),
+    }
+}
+
+/// Says what became of a file.
+fn told(kind: Kind, attached: &Attached) -> String {
+    let kept = format!(
+        "Kept with `{}` as `{}`.",
+        attached.said.idea, attached.file.path
+    );
+    match kind {
+        Kind::Voice(_) => format!(
+            "{kept} No provider here writes down what is said in it, so write what is to be heard."
+        ),
+        Kind::Photo => {
+            format!("{kept} Nobody here looks at it, so write what is to be seen.")
+        }
+        Kind::Document => kept,
+    }
+}

@@ -1,0 +1,203 @@
+//! Builds are steered from a phone, by the verbs and rights of every other surface.
+
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
+use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_schemas::{BuildId, CommitId, ContentHash, EventPattern, RepoPath, TaskId};
+use ropewalk_store::{ChangeSet, EventFilter, Query};
+use serde_json::{Value, json};
+
+use crate::house::{ADA, BOB, House};
+use crate::phones::{Message, Phones, until};
+
+/// The head of the branch of a build.
+const HEAD: char = 'a';
+
+/// Stores a build of `idea` in a state, with a task that landed and one that failed.
+async fn built(house: &House, idea: &str, state: &str) -> anyhow::Result<BuildId> {
+    let (ids, now) = (&house.services.ids, house.services.clock.now());
+    let ended = (state != "running").then_some(now);
+    let build: Build = serde_json::from_value(json!({
+        "id": ids.next(), "spec": ids.next(), "revision": 1, "hash": ContentHash::of(b"new"),
+        "idea": idea, "user": "ada", "state": state, "pause_requested": false,
+        "branch": format!("build/{idea}"), "target": "main", "priority": 5, "working_ms": 0,
+        "head": HEAD.to_string().repeat(40), "completed_at": ended,
+        "correlation_id": ids.next(), "created_at": now,
+    }))?;
+    let mut changes = ChangeSet::new();
+    changes.insert(&build);
+    for (number, state) in [(1, TaskState::Complete), (2, TaskState::Failed)] {
+        let id = TaskId::parse(&format!("T-00{number}"))?;
+        let file = RepoPath::parse(&format!("src/{number}.rs"))?;
+        let check = Validation::passes("true");
+        let block = TaskBlock::new(id, "api", Action::Create, file, check);
+        changes.insert(&Task {
+            state,
+            ..Task::planned(build.id, number, block)
+        });
+    }
+    house.services.store.commit(changes).await?;
+    Ok(build.id)
+}
+
+/// Returns what the events of a type say.
+async fn events(house: &House, event_type: &'static str) -> anyhow::Result<Vec<Value>> {
+    let filter = EventFilter {
+        pattern: Some(EventPattern::of(event_type)),
+        ..EventFilter::default()
+    };
+    let events = house.services.store.events(&filter).await?;
+    Ok(events
+        .iter()
+        .map(|stored| stored.event.data.clone())
+        .collect())
+}
+
+async fn wishes(house: &House) -> anyhow::Result<Vec<(BranchWish, String)>> {
+    let wishes = house.services.store.list::<Wish>(Query::new()).await?;
+    Ok(wishes
+        .iter()
+        .map(|wish| (wish.what, wish.by.clone()))
+        .collect())
+}
+
+/// Writes in a chat and returns the next message there.
+async fn told(phones: &Phones, chat: i64, text: &str) -> anyhow::Result<Message> {
+    let before = phones.messages(chat).await?.len();
+    phones.write(chat, chat, text).await?;
+    until(text, || async {
+        Ok(phones.messages(chat).await?.get(before).cloned())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_are_tried_again_told_and_ranked_from_a_phone() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let build = built(&house, "walks", "running").await?;
+    for (typed, expected) in [
+        ("/retry walks", "Name the task"),
+        ("/retry walks T-009", "no task is called T-009"),
+        ("/retry T-001", "T-001"),
+        (
+            "/retry T-002 use metres",
+            "Recorded: another try of T-002 of walks.",
+        ),
+        ("/tell", "Name the idea"),
+        ("/tell use metres", "Name the idea"),
+        ("/tell walks", "say something"),
+        ("/tell walks use metres", "works on T-002 of walks hears it"),
+        (
+            "/tell walks T-002 and feet",
+            "works on T-002 of walks hears it",
+        ),
+        ("/priority", "Say how urgent"),
+        ("/priority walks 11", "Say how urgent"),
+        ("/priority walks 2", "the build of walks has priority 2"),
+        ("/priority 3", "the build of walks has priority 3"),
+    ] {
+        let told = told(&phones, ADA, typed).await?.text;
+        assert!(told.contains(expected), "{typed}: {told}");
+    }
+    assert_eq!(
+        events(&house, "task.retry").await?,
+        [
+            json!({ "build_id": build, "task_id": "T-002", "requested_by": "ada", "guidance": "use metres" })
+        ]
+    );
+    let said = |text: &str| json!({ "build_id": build, "task_id": "T-002", "said_by": "ada", "text": text });
+    assert_eq!(
+        events(&house, "build.tell").await?,
+        [said("use metres"), said("and feet")]
+    );
+    let rank =
+        |priority: u8| json!({ "build_id": build, "priority": priority, "requested_by": "ada" });
+    assert_eq!(events(&house, "build.priority").await?, [rank(2), rank(3)]);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_landing_is_shown_first_and_decided_once_by_a_button() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let build = built(&house, "walks", "succeeded").await?;
+    built(&house, "rides", "running").await?;
+    let told_bob = told(&phones, BOB, "/land walks").await?;
+    assert!(told_bob.text.contains("bob may not land"), "{told_bob:?}");
+    for (typed, expected) in [
+        ("/land nope", "There is no build of nope"),
+        ("/land rides", "is running"),
+    ] {
+        let told = told(&phones, ADA, typed).await?;
+        assert!(told.text.contains(expected), "{typed}: {told:?}");
+        assert_eq!(told.buttons, [], "{typed}");
+    }
+    let first = told(&phones, ADA, "/land").await?;
+    for part in [
+        "Land the build of walks?",
+        "build/walks at aaaaaaaaaaaa goes into main",
+        "Tasks: 1 complete, 1 failed, 0 skipped",
+        "T-001 create src/1.rs",
+    ] {
+        assert!(first.text.contains(part), "{part}: {}", first.text);
+    }
+    let again = told(&phones, ADA, "/land walks").await?;
+    let data = |shown: &Message, place: usize| shown.buttons[place].1.clone();
+
+    // A button of what was shown before, one of somebody else and altered ones decide nothing.
+    phones.press(ADA, ADA, first.id, &data(&first, 0)).await?;
+    phones.shown("means nothing any more").await?;
+    phones.press(BOB, BOB, again.id, &data(&again, 0)).await?;
+    phones.shown("means nothing any more").await?;
+    let (nonce, _) = again.buttons[0].1.split_once(':').unwrap_or_default();
+    phones
+        .press(ADA, ADA, again.id, &format!("{nonce}:2"))
+        .await?;
+    phones.shown("This button means nothing.").await?;
+    assert_eq!(wishes(&house).await?, []);
+
+    phones.press(ADA, ADA, again.id, &data(&again, 0)).await?;
+    phones.shown("Recorded").await?;
+    assert_eq!(
+        wishes(&house).await?,
+        [(BranchWish::Merge, "ada".to_owned())]
+    );
+    let edits = phones.did("editmessagetext").await?;
+    let edited = &edits[0]["parameters"];
+    assert_eq!(edited["text"], "ada lets the build of walks be landed.");
+    assert_eq!((edits.len(), &edited["message_id"]), (1, &json!(again.id)));
+    phones.press(ADA, ADA, again.id, &data(&again, 1)).await?;
+    phones.shown("means nothing any more").await?;
+
+    // What it comes to changed since it was shown.
+    let shown = told(&phones, ADA, "/land walks").await?;
+    move_head(&house, build).await?;
+    phones.press(ADA, ADA, shown.id, &data(&shown, 1)).await?;
+    phones.shown("What was shown is no longer so").await?;
+    let shown = told(&phones, ADA, "/land walks").await?;
+    phones.press(ADA, ADA, shown.id, &data(&shown, 1)).await?;
+    phones.shown("Recorded").await?;
+    assert_eq!(
+        wishes(&house).await?,
+        [(BranchWish::Resolve, "ada".to_owned())]
+    );
+    house.close().await
+}
+
+async fn move_head(house: &House, build: BuildId) -> anyhow::Result<()> {
+    let store = &house.services.store;
+    let mut changes = ChangeSet::new();
+    if let Some(found) = store.get::<Build>(&build.to_string()).await? {
+        let head = Some(CommitId::parse(&"b".repeat(40))?);
+        changes.update(
+            &found,
+            &Build {
+                head,
+                ..found.record.clone()
+            },
+        );
+    }
+    store.commit(changes).await?;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! The words of an answer are shown while they come, in one message that holds the whole in the end.
+
+use anyhow::Context as _;
+use ropewalk_bus::LiveEvent;
+use ropewalk_schemas::idea::Message;
+use ropewalk_schemas::{MessageId, Slug, Subject};
+use ropewalk_store::Query;
+use serde_json::{Value, json};
+
+use crate::house::{ADA, House};
+use crate::phones::{self, Phones, until};
+use crate::talking::answer;
+
+/// Tells of words that came, as the ideation agent does.
+fn delta(house: &House, answers: MessageId, of_try: &str, text: &str) -> anyhow::Result<()> {
+    house.services.bus.live().publish(LiveEvent {
+        event_type: "ideation.delta".to_owned(),
+        subject: Subject::idea(&Slug::parse("walks")?),
+        data: json!({ "message_id": answers, "try": of_try, "text": text }),
+    });
+    Ok(())
+}
+
+/// Returns the newest message of a conversation.
+async fn newest(house: &House) -> anyhow::Result<MessageId> {
+    let messages = house.services.store.list::<Message>(Query::new()).await?;
+    messages
+        .iter()
+        .map(|message| message.id)
+        .max()
+        .context("no message")
+}
+
+/// Returns the texts that stood in the place of a message, in order.
+async fn edits(phones: &Phones, message: i64) -> anyhow::Result<Vec<String>> {
+    let edits = phones.did("editmessagetext").await?;
+    let of_it = edits
+        .iter()
+        .map(|edit| &edit["parameters"])
+        .filter(|edit| edit["message_id"] == message);
+    let text = |edit: &Value| edit["text"].as_str().unwrap_or_default().to_owned();
+    Ok(of_it.map(text).collect())
+}
+
+/// Waits until the last text in the place of a message is `text`.
+async fn becomes(phones: &Phones, message: i64, text: &str) -> anyhow::Result<Vec<String>> {
+    until(text, || async {
+        let edits = edits(phones, message).await?;
+        Ok((edits.last().map(String::as_str) == Some(text)).then_some(edits))
+    })
+    .await
+}
+
+/// Begins an idea whose first answer begins with these words; returns what they answer, and the message that shows them.
+async fn begun(
+    house: &House,
+    phones: &Phones,
+    words: &str,
+) -> anyhow::Result<(MessageId, phones::Message)> {
+    phones.write(ADA, ADA, "Walks").await?;
+    phones.message(ADA, "It is the idea walks now").await?;
+    let answers = newest(house).await?;
+    delta(house, answers, "1", words)?;
+    let shown = phones.message(ADA, &format!("{words} …")).await?;
+    Ok((answers, shown))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_are_shown_while_they_come_in_one_message_that_is_not_edited_often()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (answers, shown) = begun(&house, &phones, "Who").await?;
+    for _ in 0..40 {
+        delta(&house, answers, "1", " walks")?;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let edited = edits(&phones, shown.id).await?.len();
+    assert!((1..=3).contains(&edited), "{edited} edits in 4 s");
+    // A try that broke off is forgotten with its words.
+    delta(&house, answers, "2", "Where do")?;
+    becomes(&phones, shown.id, "Where do …").await?;
+    answer(&house, "Where do **you** walk?").await?;
+    becomes(&phones, shown.id, "Where do you walk?").await?;
+    let told = phones.messages(ADA).await?;
+    assert_eq!(told.len(), 2, "one message for the answer: {told:#?}");
+
+    // The next one is another message.
+    let before = newest(&house).await?;
+    phones.write(ADA, ADA, "In the hills").await?;
+    until("the next message", || async {
+        Ok((newest(&house).await? > before).then_some(()))
+    })
+    .await?;
+    answer(&house, "Which hills?").await?;
+    phones.message(ADA, "Which hills?").await?;
+    assert_eq!(phones.messages(ADA).await?.len(), 3);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_whose_words_a_restart_cut_off_takes_their_place() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (answers, shown) = begun(&house, &phones, "Who").await?;
+    house.close().await?;
+    let house = House::open(directory.path(), &phones.server).await?;
+    // What comes now begins in the middle, and is not shown.
+    delta(&house, answers, "1", "in the middle")?;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    answer(&house, "Who walks?").await?;
+    assert_eq!(
+        becomes(&phones, shown.id, "Who walks?").await?,
+        ["Who walks?"]
+    );
+    assert_eq!(phones.messages(ADA).await?.len(), 2);
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_answer_arrives_once_though_telegram_breaks_off_in_between() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let (_, shown) = begun(&house, &phones, "Long").await?;
+    phones.fault("flood").await?;
+    let parts = ["a", "b", "c"].map(|letter| letter.repeat(3_000));
+    answer(&house, &parts.join("\n\n")).await?;
+    becomes(&phones, shown.id, &parts[0]).await?;
+    until("a refusal", || async {
+        Ok((phones.refusals().await? > 0).then_some(()))
+    })
+    .await?;
+    phones.fault("none").await?;
+    phones.message(ADA, &parts[2]).await?;
+    phones.write(ADA, ADA, "/ideas").await?;
+    phones.message(ADA, "walks: Walks").await?;
+    let told = phones.messages(ADA).await?;
+    for part in &parts[1..] {
+        let of_it = told.iter().filter(|one| one.text == *part).count();
+        assert_eq!(of_it, 1, "{}", &part[..1]);
+    }
+    house.close().await
+}
