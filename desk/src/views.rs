@@ -20,6 +20,6 @@ pub mod why;
 
 use ropewalk_store::Versioned;
 
-fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
+pub(crate) fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
     rows.into_iter().map(|row| row.record).collect()
 }

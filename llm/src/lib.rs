@@ -15,6 +15,7 @@ pub mod message;
 pub mod model;
 pub mod openai;
 pub mod price;
+pub mod print;
 pub mod provider;
 pub mod reply;
 pub mod request;

@@ -41,6 +41,7 @@ build list --idea habits
 build show 7c01d2e4
 build show 7c01d2e4 --requirement FR-2
 build log 7c01d2e4 --follow
+build replay 7c01d2e4 --into /tmp/again
 build pause 7c01d2e4
 build resume 7c01d2e4
 build stop 7c01d2e4 --reason "wrong way"

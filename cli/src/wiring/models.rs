@@ -41,12 +41,22 @@ pub(crate) fn models(
     clock: &Clock,
 ) -> Result<Models, CliError> {
     let mut built = BTreeMap::new();
+    of_roles(project, |choice| {
+        entry(choice, &mut built, project, environment, clock)
+    })
+}
+
+/// Makes the models of every role, each by `make`.
+pub(super) fn of_roles(
+    project: &Project,
+    mut make: impl FnMut(&ModelChoice) -> Result<ModelEntry, CliError>,
+) -> Result<Models, CliError> {
     let settings = &project.config().models;
     let mut models = Models {
-        chat: entry(&settings.chat, &mut built, project, environment, clock)?,
-        spec: entry(&settings.spec, &mut built, project, environment, clock)?,
-        build: entry(&settings.build, &mut built, project, environment, clock)?,
-        small: entry(&settings.small, &mut built, project, environment, clock)?,
+        chat: make(&settings.chat)?,
+        spec: make(&settings.spec)?,
+        build: make(&settings.build)?,
+        small: make(&settings.small)?,
         fallbacks: BTreeMap::new(),
         efforts: efforts(&settings.efforts),
     };
@@ -57,9 +67,7 @@ pub(crate) fn models(
         (ModelRole::Small, &settings.fallbacks.small),
     ];
     for (role, choices) in fallbacks {
-        let entries = choices
-            .iter()
-            .map(|choice| entry(choice, &mut built, project, environment, clock));
+        let entries = choices.iter().map(&mut make);
         models = models.falling_back_to(role, entries.collect::<Result<_, _>>()?);
     }
     Ok(models)

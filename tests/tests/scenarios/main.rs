@@ -9,6 +9,7 @@ mod picture;
 mod postgres;
 mod project;
 mod rehearsal;
+mod replay;
 mod running;
 mod told;
 mod whole_pipeline;
