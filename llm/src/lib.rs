@@ -1,4 +1,5 @@
-//! Speaks to language models: one [`Model`] trait over Anthropic Messages, OpenAI-compatible chat and a script.
+//! Speaks to language models: one [`Model`] trait over Anthropic Messages, OpenAI-compatible chat, Responses,
+//! Gemini and a script.
 //!
 //! What it is not: it keeps no conversation, runs no tool, stores no usage and never decides what to ask. It reads
 //! no environment; a key is handed to [`provider::build`]. No type of a provider's wire format leaves its module.
@@ -11,6 +12,7 @@
 pub mod anthropic;
 pub mod bounded;
 pub mod error;
+pub mod gemini;
 pub mod message;
 pub mod model;
 pub mod openai;

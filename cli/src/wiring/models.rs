@@ -235,6 +235,7 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
         Some(SettingsKind::Anthropic) => ProviderKind::Anthropic,
         Some(SettingsKind::OpenAi) => ProviderKind::Openai,
         Some(SettingsKind::Responses) => ProviderKind::Responses,
+        Some(SettingsKind::Gemini) => ProviderKind::Gemini,
         Some(SettingsKind::Scripted) => ProviderKind::Scripted,
         None => config.kind,
     };

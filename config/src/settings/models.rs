@@ -168,6 +168,8 @@ pub enum ProviderKind {
     OpenAi,
     /// OpenAI's Responses.
     Responses,
+    /// Gemini's `streamGenerateContent`.
+    Gemini,
     /// Replies from a file.
     Scripted,
 }
