@@ -11,6 +11,7 @@
 
 pub mod anthropic;
 pub mod bounded;
+pub mod cassette;
 pub mod error;
 pub mod gemini;
 pub mod message;
@@ -27,6 +28,7 @@ pub mod scripted;
 mod wire;
 
 pub use bounded::Bounded;
+pub use cassette::{Cassette, CassetteError, Recorder};
 pub use error::{ModelError, TimeoutKind};
 pub use message::{Block, Message, Role, ToolUse};
 pub use model::Model;

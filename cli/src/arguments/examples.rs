@@ -16,6 +16,7 @@ rehearse --dir here --bus nats
 init --name habits
 trust
 up
+up --record cassette.jsonl
 up --bind 127.0.0.1:7440 --store postgres://habits@host/habits
 agent list --all
 agent build --store postgres://host/habits --bus nats://host:4222
