@@ -143,3 +143,8 @@ fn every_reason_to_stop_is_known() {
         assert_eq!(stop(reason, calls), expected, "{reason}");
     }
 }
+
+#[test]
+fn fuzz_sse_gemini() {
+    crate::wire::fixtures::fuzz("sse-gemini", decoder);
+}
