@@ -11,5 +11,6 @@ mod project;
 mod rehearsal;
 mod replay;
 mod running;
+mod summaries;
 mod told;
 mod whole_pipeline;
