@@ -173,8 +173,7 @@ async fn begin(
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
-    let engine = remembering(models::compacting(engine, project)?, again);
-    let engine = looked_after(project, engine, supervisor);
+    let engine = looked_after(project, remembering(engine, again), supervisor)?;
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
@@ -284,13 +283,18 @@ fn watch_store(store: &Store, supervisor: &Supervisor) {
     });
 }
 
-/// Keeps an engine to the budgets of the project, and looks after its providers while they are away.
-fn looked_after(project: &Project, engine: Engine, supervisor: &Supervisor) -> Engine {
+/// Keeps an engine to the budgets of the project and its conversations to their bound, and looks after its providers while
+/// they are away.
+fn looked_after(
+    project: &Project,
+    engine: Engine,
+    supervisor: &Supervisor,
+) -> Result<Engine, CliError> {
     let budgets = ropewalk_builder::budgets(&project.config().budget);
-    let engine = engine.with_budgets(budgets);
+    let engine = models::compacting(engine.with_budgets(budgets), project)?;
     let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
     supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
-    engine
+    Ok(engine)
 }
 
 /// Begins to back up and to forget.
