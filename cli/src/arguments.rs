@@ -111,6 +111,7 @@ impl Command {
             Self::Agent(agent) => agent.hosts_agents(),
             Self::Rehearse(_)
             | Self::Up(_)
+            | Self::Build(Build::Replay(_))
             | Self::Idea(Idea::Chat(_))
             | Self::Spec(Spec::Generate(_)) => true,
             _ => false,

@@ -1,5 +1,6 @@
 //! Wires concrete backends together: the one place that knows which store, bus, models and agents there are.
 
+mod again;
 mod agents;
 mod backups;
 mod desk;
@@ -27,8 +28,9 @@ use ropewalk_workspace::{Git, GitError};
 use crate::error::CliError;
 use crate::project::Project;
 
+pub use again::Again;
 pub use agents::{Crew, Role};
-pub(crate) use agents::{lander, notice, require_commit};
+pub(crate) use agents::{lander, notice, open_clone, require_commit};
 pub use desk::Desk;
 pub(crate) use desk::location;
 pub(crate) use halt::told as halt_told;

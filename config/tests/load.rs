@@ -360,3 +360,58 @@ fn the_defaults_name_every_key() -> anyhow::Result<()> {
     assert!(Path::new(ropewalk_config::PROJECT_FILE).is_relative());
     Ok(())
 }
+
+/// Whatever a file holds is a configuration, or is refused in words that name what is wrong.
+#[test]
+fn fuzz_config() {
+    let desk = Desk::new().unwrap_or_else(|error| panic!("{error}"));
+    let file = desk.root.path().join("project/ropewalk.toml");
+    let environment = desk.environment(&[]);
+    let check = |input: &[u8]| {
+        std::fs::write(&file, input).unwrap_or_else(|error| panic!("{error}"));
+        match Config::load_whoever_wrote_it(&desk.directory(), &environment, &[]) {
+            Ok(loaded) => format!(
+                "{} {}",
+                loaded.trust.is_some(),
+                loaded.config.providers.len()
+            ),
+            Err(error) => {
+                let told = error.to_string();
+                assert!(!told.trim().is_empty());
+                told.split('`').next().unwrap_or_default().to_owned()
+            }
+        }
+    };
+    let words = [
+        "[models]\n",
+        "[providers.x]\n",
+        "kind = \"openai\"\n",
+        "base_url = \"http://h\"\n",
+        "sandbox = \"off\"\n",
+        "[[gate.commands]]\n",
+        "name = \"a\"\n",
+        "run = \"b\"\n",
+        "[build]\n",
+        "loops = 2\n",
+        "true",
+        "-1",
+        "1e400",
+        "\"\"\"",
+        "'",
+        "[",
+        "]",
+        "{",
+        "}",
+        "=",
+        "#",
+        ".",
+        "inf",
+        "1979-05-27",
+    ];
+    ropewalk_tests::fuzz::Target {
+        name: "config",
+        words: &words,
+        check: &check,
+    }
+    .run();
+}

@@ -1,6 +1,7 @@
 //! What people want of builds: that they pause, go on or stop, how urgent they are, and what becomes of their tasks and
 //! branches.
 
+pub mod again;
 pub mod landing;
 pub mod tasks;
 

@@ -41,6 +41,7 @@ const SAYS: &str = "A person says: ";
 #[derive(Clone)]
 pub struct Engine {
     store: Store,
+    past: Option<Store>,
     models: Models,
     clock: Clock,
     ids: Ids,
@@ -54,6 +55,7 @@ impl Engine {
     pub fn new(store: Store, models: Models, clock: Clock) -> Self {
         Self {
             store,
+            past: None,
             models,
             ids: Ids::system(clock.clone()),
             clock,
@@ -61,6 +63,14 @@ impl Engine {
             brake: Brake::default(),
             compaction: None,
         }
+    }
+
+    /// Takes what was answered to the same work in another store for known: the work is done again, and nobody is asked
+    /// what was asked then.
+    #[must_use]
+    pub fn remembering(mut self, past: Store) -> Self {
+        self.past = Some(past);
+        self
     }
 
     /// Asks no model while `brake` is on.

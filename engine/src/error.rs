@@ -143,7 +143,9 @@ fn model_class(error: &ModelError) -> Option<FailureClass> {
         ModelError::TooLong { .. } => FailureClass::ReplyTooLarge,
         ModelError::Refused { .. } => FailureClass::AgentRefused,
         // Only a person can give a key, so nothing is tried again.
-        ModelError::Unauthorized { .. } | ModelError::Script { .. } => FailureClass::Unknown,
+        ModelError::Unauthorized { .. }
+        | ModelError::Script { .. }
+        | ModelError::Strayed { .. } => FailureClass::Unknown,
         ModelError::Cancelled => return None,
     })
 }

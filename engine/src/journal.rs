@@ -1,9 +1,9 @@
 //! Stores every reply before it is acted on, and replays it when the same work runs again.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_llm::{ModelError, Reply, Usage};
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::model_call::{Compaction, ModelCall};
+use ropewalk_schemas::model_call::{Compaction, ModelCall, RequestPrint};
 use ropewalk_store::{ChangeSet, CommitError, Store};
 use serde_json::Value;
 
@@ -13,6 +13,8 @@ use crate::job::{Job, ModelEntry, ModelRole};
 /// Reads and writes the journal of one job.
 pub(crate) struct Journal<'a> {
     store: &'a Store,
+    /// The journal of a run of the same work in another store, which is read where this one knows nothing.
+    past: Option<&'a Store>,
     clock: &'a Clock,
     job: &'a Job,
 }
@@ -25,6 +27,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) took: TimeDelta,
     /// What was done to the conversation before.
     pub(crate) compaction: Option<Compaction>,
+    /// What was asked.
+    pub(crate) print: RequestPrint,
 }
 
 /// An answer that is known.
@@ -35,12 +39,25 @@ pub(crate) struct Known {
     pub(crate) provider: Option<String>,
     /// What was done to the conversation before.
     pub(crate) compaction: Option<Compaction>,
+    /// What was asked.
+    pub(crate) asked: Option<RequestPrint>,
+    /// When it came.
+    pub(crate) at: DateTime<Utc>,
 }
 
 impl<'a> Journal<'a> {
     /// Opens the journal of `job`.
-    pub(crate) fn new(store: &'a Store, clock: &'a Clock, job: &'a Job) -> Self {
-        Self { store, clock, job }
+    pub(crate) fn new(
+        (store, past): (&'a Store, Option<&'a Store>),
+        clock: &'a Clock,
+        job: &'a Job,
+    ) -> Self {
+        Self {
+            store,
+            past,
+            clock,
+            job,
+        }
     }
 
     /// Returns what was answered at `turn`.
@@ -55,16 +72,26 @@ impl<'a> Journal<'a> {
     }
 
     async fn known(&self, key: String) -> Result<Option<Known>, EngineError> {
-        let Some(call) = self.store.get::<ModelCall>(&key).await? else {
+        let own = self.store.get::<ModelCall>(&key).await?;
+        let call = match own {
+            Some(call) => Some(call.record),
+            None => self.remember(&key).await?,
+        };
+        call.map(|call| known(&key, call)).transpose()
+    }
+
+    /// Takes an answer over from the past.
+    async fn remember(&self, key: &str) -> Result<Option<ModelCall>, EngineError> {
+        let Some(past) = self.past else {
             return Ok(None);
         };
-        let call = call.record;
-        let reply = serde_json::from_value(call.reply).map_err(|error| unreadable(&key, &error))?;
-        Ok(Some(Known {
-            reply,
-            provider: call.provider,
-            compaction: call.compaction,
-        }))
+        let Some(call) = past.get::<ModelCall>(key).await? else {
+            return Ok(None);
+        };
+        self.insert(&call.record)
+            .await
+            .map_err(EngineError::Journal)?;
+        Ok(Some(call.record))
     }
 
     /// Stores a reply and returns the one that counts: another run of the same work may have been faster.
@@ -73,7 +100,7 @@ impl<'a> Journal<'a> {
         turn: u32,
         reply: Reply,
         asked: &Asked<'_>,
-    ) -> Result<Reply, EngineError> {
+    ) -> Result<Known, EngineError> {
         self.store_reply(turn, (self.key(turn), self.job.role), reply, asked)
             .await
     }
@@ -84,7 +111,7 @@ impl<'a> Journal<'a> {
         turn: u32,
         reply: Reply,
         asked: &Asked<'_>,
-    ) -> Result<Reply, EngineError> {
+    ) -> Result<Known, EngineError> {
         let key = ModelCall::summary_key(&self.key(turn));
         self.store_reply(turn, (key, ModelRole::Small), reply, asked)
             .await
@@ -96,20 +123,21 @@ impl<'a> Journal<'a> {
         (key, role): (String, ModelRole),
         reply: Reply,
         asked: &Asked<'_>,
-    ) -> Result<Reply, EngineError> {
+    ) -> Result<Known, EngineError> {
         let body = serde_json::to_value(&reply).map_err(|error| unreadable(&key, &error))?;
         let call = ModelCall {
             role: role.as_str().to_owned(),
             reply: body,
             compaction: asked.compaction,
+            asked: Some(asked.print.clone()),
             duration_ms: u64::try_from(asked.took.num_milliseconds()).ok(),
             ..self.call(key.clone(), asked.entry, &reply.model, &reply.usage)
         };
         match self.insert(&call).await {
-            Ok(()) => Ok(reply),
+            Ok(()) => known(&key, call),
             Err(CommitError::Conflict { .. }) => {
-                let known = self.known(key).await?;
-                Ok(known.map_or(reply, |known| known.reply))
+                let stored = self.known(key.clone()).await?;
+                stored.map_or_else(|| known(&key, call), Ok)
             }
             Err(CommitError::Oversized { limit_bytes, .. }) => {
                 let limit_bytes = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
@@ -160,6 +188,7 @@ impl<'a> Journal<'a> {
             task: scope.task.clone(),
             reply: Value::Null,
             compaction: None,
+            asked: None,
             refusal: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,
@@ -175,6 +204,17 @@ impl<'a> Journal<'a> {
     pub(crate) fn key(&self, turn: u32) -> String {
         format!("{}/{turn}", self.job.journal_key)
     }
+}
+
+fn known(key: &str, call: ModelCall) -> Result<Known, EngineError> {
+    let reply = serde_json::from_value(call.reply).map_err(|error| unreadable(key, &error))?;
+    Ok(Known {
+        reply,
+        provider: call.provider,
+        compaction: call.compaction,
+        asked: call.asked,
+        at: call.at,
+    })
 }
 
 fn unreadable(key: &str, error: &serde_json::Error) -> EngineError {

@@ -298,6 +298,7 @@ impl Outages<'_> {
             task: None,
             reply: Value::Null,
             compaction: None,
+            asked: None,
             refusal: None,
             input_tokens: usage.total_input_tokens(),
             output_tokens: usage.output_tokens,

@@ -167,4 +167,34 @@ mod tests {
         assert_eq!(found[0].words, ["sqlite3", ":memory:"]);
         assert_eq!(found[0].reads, ["a.sql"]);
     }
+
+    /// A line is understood or not, and one that is rewritten only gains what looks after its pipelines.
+    #[test]
+    fn fuzz_shell() {
+        let check = |input: &[u8]| {
+            let line = String::from_utf8_lossy(input);
+            let commands = simple_commands(&line);
+            let programs = commands.iter().filter_map(Simple::program).count();
+            let written = match rewritten(&line) {
+                Rewritten::AsIs => 0,
+                Rewritten::Strict => 1,
+                Rewritten::Line(text) => {
+                    assert!(has_pipeline(&line));
+                    assert!(text.len() > line.len());
+                    2
+                }
+            };
+            format!("{} {programs} {written}", commands.len().min(9))
+        };
+        let words = [
+            "|", "||", "&&", ";", "$(", ")", "`", "'", "\"", "\\", "<<E\n", "E\n", "#", "{ ", "}",
+            "if ", "then ", "fi", "case ", "in ", "esac", "2>&1", "!", "for ", "do ", "done", "&",
+        ];
+        ropewalk_tests::fuzz::Target {
+            name: "shell",
+            words: &words,
+            check: &check,
+        }
+        .run();
+    }
 }

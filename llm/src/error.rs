@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::request::ScriptKey;
 
 /// Says why a model did not answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelError {
     /// The key is wrong or may not do this.
     #[error("the provider refused the key ({message}); check the variable `{variable}`")]
@@ -85,6 +88,14 @@ pub enum ModelError {
         /// Names the call.
         key: ScriptKey,
     },
+    /// A cassette that is played holds no answer to this request.
+    #[error("`{place}` does not hold what is asked: {what}")]
+    Strayed {
+        /// The cassette.
+        place: String,
+        /// What differs from the next request that it holds.
+        what: String,
+    },
     /// The caller gave up.
     #[error("the call was cancelled")]
     Cancelled,
@@ -105,6 +116,7 @@ impl ModelError {
             | Self::TooLong { .. }
             | Self::Refused { .. }
             | Self::Script { .. }
+            | Self::Strayed { .. }
             | Self::Cancelled => false,
         }
     }
@@ -121,6 +133,7 @@ impl ModelError {
             | Self::Malformed { .. }
             | Self::Refused { .. }
             | Self::Script { .. }
+            | Self::Strayed { .. }
             | Self::Cancelled => false,
         }
     }
@@ -143,7 +156,8 @@ impl ModelError {
 }
 
 /// Names a bound on time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TimeoutKind {
     /// No connection stood in time.
     Connect,

@@ -1,4 +1,5 @@
-//! Speaks to language models: one [`Model`] trait over Anthropic Messages, OpenAI-compatible chat and a script.
+//! Speaks to language models: one [`Model`] trait over Anthropic Messages, OpenAI-compatible chat, Responses,
+//! Gemini and a script.
 //!
 //! What it is not: it keeps no conversation, runs no tool, stores no usage and never decides what to ask. It reads
 //! no environment; a key is handed to [`provider::build`]. No type of a provider's wire format leaves its module.
@@ -10,11 +11,14 @@
 
 pub mod anthropic;
 pub mod bounded;
+pub mod cassette;
 pub mod error;
+pub mod gemini;
 pub mod message;
 pub mod model;
 pub mod openai;
 pub mod price;
+pub mod print;
 pub mod provider;
 pub mod reply;
 pub mod request;
@@ -24,6 +28,7 @@ pub mod scripted;
 mod wire;
 
 pub use bounded::Bounded;
+pub use cassette::{Cassette, CassetteError, Recorder};
 pub use error::{ModelError, TimeoutKind};
 pub use message::{Block, Message, Role, ToolUse};
 pub use model::Model;

@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use crate::anthropic::{self, Anthropic};
+use crate::gemini::{self, Gemini};
 use crate::model::Model;
 use crate::openai::OpenAi;
 use crate::price::PriceTable;
@@ -20,13 +21,14 @@ use crate::scripted::{Script, Scripted};
 use crate::wire::{Endpoint, Limits, Secret};
 
 /// The data files that come with the house.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 8] = [
     ("anthropic", include_str!("../providers/anthropic.toml")),
     ("openai", include_str!("../providers/openai.toml")),
     (
         "openai-responses",
         include_str!("../providers/openai-responses.toml"),
     ),
+    ("gemini", include_str!("../providers/gemini.toml")),
     ("openrouter", include_str!("../providers/openrouter.toml")),
     ("ollama", include_str!("../providers/ollama.toml")),
     ("llamacpp", include_str!("../providers/llamacpp.toml")),
@@ -43,6 +45,8 @@ pub enum ProviderKind {
     Openai,
     /// OpenAI's Responses.
     Responses,
+    /// Gemini's `streamGenerateContent`.
+    Gemini,
     /// A script.
     Scripted,
 }
@@ -55,7 +59,8 @@ pub struct ProviderConfig {
     pub name: String,
     /// What it speaks.
     pub kind: ProviderKind,
-    /// Where it is: `/v1/messages` (Anthropic), `/chat/completions` or `/responses` (OpenAI) is appended. Empty for a script.
+    /// Where it is: `/v1/messages` (Anthropic), `/chat/completions` or `/responses` (OpenAI),
+    /// `/models/MODEL:streamGenerateContent` (Gemini) is appended. Empty for a script.
     #[serde(default)]
     pub base_url: String,
     /// The environment variable that holds the key; none if the provider takes no key.
@@ -283,8 +288,7 @@ impl ProviderConfig {
 
     fn headers(&self, secret: Option<&Secret>) -> Result<HeaderMap, BuildError> {
         let mut headers = HeaderMap::new();
-        let anthropic = self.kind == ProviderKind::Anthropic;
-        if anthropic {
+        if self.kind == ProviderKind::Anthropic {
             headers.insert(
                 HeaderName::from_static("anthropic-version"),
                 HeaderValue::from_static(anthropic::VERSION),
@@ -292,10 +296,11 @@ impl ProviderConfig {
         }
         if let Some(secret) = secret {
             let key = secret.key.expose_secret().trim();
-            let (name, text) = if anthropic {
-                (HeaderName::from_static("x-api-key"), key.to_owned())
-            } else {
-                (AUTHORIZATION, format!("Bearer {key}"))
+            let own = |name| (HeaderName::from_static(name), key.to_owned());
+            let (name, text) = match self.kind {
+                ProviderKind::Anthropic => own("x-api-key"),
+                ProviderKind::Gemini => own(gemini::KEY_HEADER),
+                _ => (AUTHORIZATION, format!("Bearer {key}")),
             };
             let mut value = HeaderValue::from_str(&text).map_err(|_| BuildError::UnusableKey {
                 variable: secret.variable.clone(),
@@ -328,6 +333,10 @@ pub fn build(
         }
         ProviderKind::Responses => {
             let model = Responses::new(name, config.endpoint("/responses", key, clock)?);
+            Arc::new(Retrying::new(model, policy, clock.clone()))
+        }
+        ProviderKind::Gemini => {
+            let model = Gemini::new(name, config.endpoint("/models", key, clock)?);
             Arc::new(Retrying::new(model, policy, clock.clone()))
         }
         ProviderKind::Scripted => {

@@ -80,6 +80,18 @@ impl Endpoint {
         decoder: impl Decoder + 'static,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
+        self.stream_from(self.url.clone(), body, decoder, cancel)
+            .await
+    }
+
+    /// Does the same at an address of its own.
+    pub(crate) async fn stream_from(
+        &self,
+        url: Url,
+        body: &Value,
+        decoder: impl Decoder + 'static,
+        cancel: &CancellationToken,
+    ) -> Result<ReplyStream, ModelError> {
         let bounds = Bounds {
             deadline: Instant::now() + self.limits.total,
             content_bytes: self.limits.content_bytes,
@@ -87,7 +99,7 @@ impl Endpoint {
         };
         let mut request = self
             .client
-            .post(self.url.clone())
+            .post(url)
             .headers(self.headers.clone())
             .json(body);
         if let Some(traceparent) = traceparent {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 struct Emulator {
     server: Aimock,
     clock: Clock,
-    models: [std::sync::Arc<dyn Model>; 3],
+    models: [std::sync::Arc<dyn Model>; 4],
 }
 
 impl Emulator {
@@ -34,6 +34,7 @@ impl Emulator {
             model("anthropic", "")?,
             model("openai", "/v1/")?,
             model("openai-responses", "/v1/")?,
+            model("gemini", "/v1beta/")?,
         ];
         Ok(Self {
             server,
@@ -161,6 +162,7 @@ async fn one_script_gives_the_same_conversation_in_every_format() -> Result<()> 
     assert_eq!(second.stop, StopReason::EndTurn);
     assert_eq!(conversations[0], conversations[1]);
     assert_eq!(conversations[0], conversations[2]);
+    assert_eq!(conversations[0], conversations[3]);
     Ok(())
 }
 
@@ -201,7 +203,7 @@ async fn a_reply_that_follows_a_schema_is_json() -> Result<()> {
 
 #[tokio::test]
 async fn an_overloaded_provider_is_asked_again_and_a_limited_one_six_times() -> Result<()> {
-    for format in 0..3 {
+    for format in 0..4 {
         let emulator = Emulator::start()?;
         let model = &emulator.models[format];
         let reply = emulator.ask(model, &says("FLAKY")).await.1?;

@@ -154,6 +154,14 @@ pub enum JobEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
     },
+    /// The answer that is known was given to another question: what was done since the one before it came to something
+    /// else.
+    Strayed {
+        /// Which time it is, from 1.
+        turn: u32,
+        /// What differs.
+        what: String,
+    },
     /// The gate looked at the work.
     Judged {
         /// Whether it took it.
@@ -290,6 +298,10 @@ mod tests {
                 },
             },
             JobEvent::PersonSaid { text: text() },
+            JobEvent::Strayed {
+                turn: 2,
+                what: text(),
+            },
             JobEvent::Advised { text: text() },
             JobEvent::FellBack {
                 from: text(),

@@ -22,6 +22,23 @@ pub enum Compaction {
     Cut,
 }
 
+/// Names what a model was asked by hashes of its parts. Ids, times and places on a machine leave no trace in it, so that
+/// the same work asks the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestPrint {
+    /// The system prompt.
+    pub system: String,
+    /// The tools on offer.
+    pub tools: String,
+    /// All else that is set: how long the reply may be, whether a tool has to be called, its form.
+    pub settings: String,
+    /// What was said up to the last reply of the model, that among it.
+    pub before: String,
+    /// What was said since, piece by piece.
+    pub since: Vec<String>,
+}
+
 /// One paid call. It is stored before it is acted on, so that a crash does not ask twice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCall {
@@ -48,6 +65,9 @@ pub struct ModelCall {
     /// What was done to the conversation before it was asked; a replay does the same there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
+    /// What was asked; none for a call of before this was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<RequestPrint>,
     /// Why the reply was not kept. It was paid all the same, so its use counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,

@@ -3,7 +3,7 @@
 mod attributes;
 mod hunks;
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use ropewalk_schemas::CommitId;
 
 use crate::{GitError, LocalClone};
@@ -76,27 +76,26 @@ pub(crate) enum MergedTrees {
 }
 
 impl LocalClone {
-    /// Puts the one commit `candidate` on top of `head`; nothing but objects is written.
-    pub async fn rebase(
-        &self,
-        candidate: &CommitId,
-        head: &CommitId,
-        when: DateTime<Utc>,
-    ) -> Result<Rebase, GitError> {
+    /// Puts the one commit `candidate` on top of `head`, as of the same time; nothing but objects is written.
+    pub async fn rebase(&self, candidate: &CommitId, head: &CommitId) -> Result<Rebase, GitError> {
         let call = self.call([
             "show",
             "--no-patch",
             "--no-show-signature",
-            "--format=%T%n%P%n%B",
+            "--format=%T%n%P%n%ct%n%B",
         ]);
         let output = self
             .git()
             .run(call.argument(candidate.as_str()).argument("--"))
             .await?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let [tree, parents, message] = text.splitn(3, '\n').collect::<Vec<_>>()[..] else {
-            return Err(GitError::unreadable("show", &output.stdout));
+        let unreadable = || GitError::unreadable("show", &output.stdout);
+        let [tree, parents, when, message] = text.splitn(4, '\n').collect::<Vec<_>>()[..] else {
+            return Err(unreadable());
         };
+        let when = when.parse().ok();
+        let when = when.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        let when = when.ok_or_else(unreadable)?;
         if parents == head.as_str() {
             let rebased = Rebased {
                 commit: candidate.clone(),

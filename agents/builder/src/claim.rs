@@ -16,7 +16,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use super::Shared;
 use super::context::{Plan, builds_in, of_build, retry_on_conflict};
-use super::decide::order::{claimable, locked_files};
+use super::decide::order::{claimable, locked_files, may_begin};
 use super::decide::step::stop_reason;
 use super::effects::{Scene, party};
 use super::error::BuilderError;
@@ -93,7 +93,7 @@ async fn look(shared: &Shared, context: &Context) -> Result<Look, BuilderError> 
             let Some(task) = plan.tasks.iter().find(|row| row.id == task.id) else {
                 continue;
             };
-            if !turn.admits(task) {
+            if !turn.admits(task) || !may_begin(&shared.options.order, &tasks, &task.id) {
                 continue;
             }
             match attempt(shared, context, &plan.build, task).await? {

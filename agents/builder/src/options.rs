@@ -6,6 +6,7 @@ use ropewalk_config::Config;
 use ropewalk_config::settings::{BudgetSettings, PackageManager};
 use ropewalk_engine::{Allowance, Budgets};
 use ropewalk_orchestrator::questions::Deadlines;
+use ropewalk_schemas::TaskId;
 
 use super::decide::failure::Limits;
 use super::decide::step::StopLimits;
@@ -16,6 +17,9 @@ use ropewalk_gate::checks::Gate;
 pub struct BuildOptions {
     /// How many loops this process runs.
     pub loops: usize,
+    /// The order in which tasks are built, one after the other; those that are not in it come last, and without any they
+    /// are built as they become ready.
+    pub order: Vec<TaskId>,
     /// How long a lease lives without renewal.
     pub lease: Duration,
     /// How long a loop gives no sign of life before its attempts are taken for dead.
@@ -73,6 +77,7 @@ impl Default for BuildOptions {
     fn default() -> Self {
         Self {
             loops: 2,
+            order: Vec::new(),
             lease: Duration::from_mins(1),
             silent_after: Duration::from_secs(90),
             check_cycles: true,
@@ -100,6 +105,7 @@ impl BuildOptions {
         let build = &config.build;
         Self {
             loops: build.loops as usize,
+            order: Vec::new(),
             lease: seconds(build.lease_seconds),
             silent_after: seconds(config.monitor.component_down_seconds),
             check_cycles: build.check_cycles,

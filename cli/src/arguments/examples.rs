@@ -16,6 +16,7 @@ rehearse --dir here --bus nats
 init --name habits
 trust
 up
+up --record cassette.jsonl
 up --bind 127.0.0.1:7440 --store postgres://habits@host/habits
 agent list --all
 agent build --store postgres://host/habits --bus nats://host:4222
@@ -42,6 +43,7 @@ build list --idea habits
 build show 7c01d2e4
 build show 7c01d2e4 --requirement FR-2
 build log 7c01d2e4 --follow
+build replay 7c01d2e4 --into /tmp/again
 build pause 7c01d2e4
 build resume 7c01d2e4
 build stop 7c01d2e4 --reason "wrong way"

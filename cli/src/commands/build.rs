@@ -5,6 +5,7 @@ pub mod list;
 pub mod log;
 pub mod pause;
 pub mod priority;
+pub mod replay;
 pub mod resume;
 pub mod retry;
 pub mod show;
@@ -41,6 +42,8 @@ pub enum Build {
     Land(land::Land),
     /// Shows what happened in a build.
     Log(log::Log),
+    /// Does a build again that ran, from its journal and without a model, in a fresh directory.
+    Replay(replay::Replay),
 }
 
 /// Runs a verb.
@@ -56,5 +59,6 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::Priority(verb) => verb.run(app).await,
         Build::Land(verb) => Box::pin(verb.run(app)).await,
         Build::Log(verb) => Box::pin(verb.run(app)).await,
+        Build::Replay(verb) => Box::pin(verb.run(app)).await,
     }
 }

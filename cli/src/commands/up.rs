@@ -5,6 +5,7 @@ pub mod resume;
 pub mod stop;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -24,6 +25,12 @@ pub struct Up {
     /// Where pages and API listen, for example `127.0.0.1:7440`.
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<SocketAddr>,
+    /// Writes into this file what models are asked and answer, without secrets.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Lets a file that `--record` wrote answer in place of the models.
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    replay: Option<PathBuf>,
 }
 
 impl Up {
@@ -34,10 +41,22 @@ impl Up {
 
     /// Runs the agents of `crew` until a signal.
     pub(super) async fn serve(self, crew: Crew, app: &App) -> Result<(), CliError> {
+        let file = |path: Option<PathBuf>| {
+            let absolute = path.map(std::path::absolute).transpose();
+            absolute.map(|path| path.map(|path| path.display().to_string()))
+        };
         let flags = [
             ("bus.transport", self.bus),
             ("store.location", self.store),
             ("server.address", self.bind.map(|bind| bind.to_string())),
+            (
+                "models.record",
+                file(self.record).map_err(CliError::failed)?,
+            ),
+            (
+                "models.replay",
+                file(self.replay).map_err(CliError::failed)?,
+            ),
         ];
         let settings: Vec<String> = flags
             .into_iter()

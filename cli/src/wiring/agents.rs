@@ -20,6 +20,7 @@ use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_runtime::Brake;
+use ropewalk_schemas::TaskId;
 use ropewalk_workspace::{
     CleanPool, CommandRunner, Git, GitError, Identity, LocalClone, LocalCloneOptions, Sandbox,
 };
@@ -66,6 +67,8 @@ pub enum Crew {
     Specification,
     /// Those that a text needs to become a specification.
     Text,
+    /// Those that do a build again.
+    Replay,
     /// Those of these roles, beside other processes that run the same or other ones.
     Roles(Vec<Role>),
 }
@@ -97,6 +100,7 @@ impl Crew {
             Self::Ideation => matches!(role, Role::Questions | Role::Ideation),
             Self::Specification => matches!(role, Role::Questions | Role::Specification),
             Self::Text => Self::Ideation.has(role) || Self::Specification.has(role),
+            Self::Replay => matches!(role, Role::Questions | Role::Build),
             Self::Roles(roles) => roles.contains(&role),
         }
     }
@@ -113,6 +117,8 @@ pub(super) struct Parts<'a> {
     pub(super) process: Option<u32>,
     /// What confines commands.
     pub(super) sandbox: Option<Sandbox>,
+    /// The order in which tasks are built; none for any that fits.
+    pub(super) order: Vec<TaskId>,
 }
 
 /// Makes the agents of `crew`.
@@ -185,7 +191,8 @@ pub(crate) async fn require_commit(
     Ok(())
 }
 
-async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, GitError> {
+/// Opens the local clone of a project.
+pub(crate) async fn open_clone(project: &Project, git: Git) -> Result<LocalClone, GitError> {
     let options = LocalCloneOptions {
         user_repository: project.locations.repository.clone(),
         state: project.state().to_owned(),
@@ -308,7 +315,10 @@ impl<'a> Toolkit<'a> {
             stacks: StackProfiles::shipped()?,
             questions: self.templates.clone(),
             state: self.parts.project.state().to_owned(),
-            options: BuildOptions::from_config(self.config(), self.deadlines),
+            options: BuildOptions {
+                order: self.parts.order.clone(),
+                ..BuildOptions::from_config(self.config(), self.deadlines)
+            },
             process: self.parts.process,
         };
         Ok(BuildAgent::new(parts)?)

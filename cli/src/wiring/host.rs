@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ropewalk_bus::{Overheard, Poker, Services as BusServices, Sharing};
 use ropewalk_config::Environment;
-use ropewalk_engine::Engine;
+use ropewalk_engine::{Engine, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
@@ -13,6 +13,7 @@ use ropewalk_server::Door;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use tracing::{error, warn};
 
+use super::again::Again;
 use super::agents::{self, Crew, Parts};
 use super::processes::{self, Place};
 use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
@@ -56,10 +57,27 @@ impl Host {
         environment: &Environment,
         crew: Crew,
     ) -> Result<Self, CliError> {
+        Self::start_as(project, environment, (crew, None)).await
+    }
+
+    /// Starts those that do a build again.
+    pub async fn start_again(
+        project: Project,
+        environment: &Environment,
+        again: &Again,
+    ) -> Result<Self, CliError> {
+        Self::start_as(project, environment, (Crew::Replay, Some(again))).await
+    }
+
+    async fn start_as(
+        project: Project,
+        environment: &Environment,
+        (crew, again): (Crew, Option<&Again>),
+    ) -> Result<Self, CliError> {
         let interrupts = Interrupts::start();
         let supervisor = Supervisor::new(interrupts.shutdown().clone());
         let begun = tokio::select! {
-            begun = Box::pin(begin(&project, environment, &crew, &supervisor)) => begun,
+            begun = Box::pin(begin(&project, environment, (&crew, again), &supervisor)) => begun,
             () = interrupts.requested() => Err(CliError::Cancelled),
         };
         match begun {
@@ -123,7 +141,7 @@ impl Host {
 async fn begin(
     project: &Project,
     environment: &Environment,
-    crew: &Crew,
+    (crew, again): (&Crew, Option<&Again>),
     supervisor: &Supervisor,
 ) -> Result<(Services, Right), CliError> {
     let clock = Clock::system();
@@ -133,7 +151,7 @@ async fn begin(
     if crew.shares() {
         transport::check_shared(project)?;
     }
-    let models = models::models(project, environment, &clock)?;
+    let models = models_of(project, environment, &clock, again)?;
     let confinement = sandbox::confinement(project, environment).await?;
     if let Some(warning) = confinement.warning {
         warn!("{warning}");
@@ -155,8 +173,7 @@ async fn begin(
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
-    let engine = models::compacting(engine, project)?;
-    let engine = looked_after(project, engine, supervisor);
+    let engine = looked_after(project, remembering(engine, again), supervisor)?;
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
     let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
@@ -182,6 +199,7 @@ async fn begin(
             brake,
             process,
             sandbox: confinement.sandbox,
+            order: again.map_or_else(Vec::new, |again| again.order.clone()),
         },
     )
     .await?;
@@ -199,6 +217,27 @@ async fn begin(
     }
     keep_house(project, &services, supervisor);
     Ok((services, right))
+}
+
+/// Makes the models of every role; those of a build that is done again know no answer.
+fn models_of(
+    project: &Project,
+    environment: &Environment,
+    clock: &Clock,
+    again: Option<&Again>,
+) -> Result<Models, CliError> {
+    match again {
+        Some(again) => again.models(project),
+        None => models::models(project, environment, clock),
+    }
+}
+
+/// Lets `engine` remember what was answered when a build was done first.
+fn remembering(engine: Engine, again: Option<&Again>) -> Engine {
+    match again {
+        Some(again) => engine.remembering(again.past.clone()),
+        None => engine,
+    }
 }
 
 /// Takes the right to consume.
@@ -244,13 +283,18 @@ fn watch_store(store: &Store, supervisor: &Supervisor) {
     });
 }
 
-/// Keeps an engine to the budgets of the project, and looks after its providers while they are away.
-fn looked_after(project: &Project, engine: Engine, supervisor: &Supervisor) -> Engine {
+/// Keeps an engine to the budgets of the project and its conversations to their bound, and looks after its providers while
+/// they are away.
+fn looked_after(
+    project: &Project,
+    engine: Engine,
+    supervisor: &Supervisor,
+) -> Result<Engine, CliError> {
     let budgets = ropewalk_builder::budgets(&project.config().budget);
-    let engine = engine.with_budgets(budgets);
+    let engine = models::compacting(engine.with_budgets(budgets), project)?;
     let (watched, stop) = (engine.clone(), supervisor.shutdown().soft().clone());
     supervisor.spawn("outages", async move { watched.watch_outages(stop).await });
-    engine
+    Ok(engine)
 }
 
 /// Begins to back up and to forget.

@@ -10,7 +10,8 @@ use ropewalk_config::settings::{
 use ropewalk_config::{ConfigError, Environment, Prompts};
 use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_llm::{
-    Bounded, BuildError, Effort, Model, PriceTable, ProviderConfig, ProviderKind, Script,
+    Bounded, BuildError, Cassette, CassetteError, Effort, Model, PriceTable, ProviderConfig,
+    ProviderKind, Recorder, Script,
 };
 use ropewalk_runtime::Clock;
 
@@ -41,12 +42,49 @@ pub(crate) fn models(
     clock: &Clock,
 ) -> Result<Models, CliError> {
     let mut built = BTreeMap::new();
+    let tape = Tape::of(project)?;
+    of_roles(project, |choice| {
+        entry(choice, &mut built, (project, &tape), environment, clock)
+    })
+}
+
+/// What runs beside the models.
+enum Tape {
+    /// Nothing.
+    Off,
+    /// It writes down what they are asked and answer.
+    Records(Recorder),
+    /// It answers in their place.
+    Plays(Cassette),
+}
+
+impl Tape {
+    fn of(project: &Project) -> Result<Self, CliError> {
+        let settings = &project.config().models;
+        let unusable = |error: CassetteError| CliError::caused("cassette", error);
+        if let Some(path) = &settings.replay {
+            let path = project.file("models.replay", path)?;
+            return Cassette::open(&path).map(Self::Plays).map_err(unusable);
+        }
+        let Some(path) = &settings.record else {
+            return Ok(Self::Off);
+        };
+        let path = project.file("models.record", path)?;
+        Recorder::create(&path).map(Self::Records).map_err(unusable)
+    }
+}
+
+/// Makes the models of every role, each by `make`.
+pub(super) fn of_roles(
+    project: &Project,
+    mut make: impl FnMut(&ModelChoice) -> Result<ModelEntry, CliError>,
+) -> Result<Models, CliError> {
     let settings = &project.config().models;
     let mut models = Models {
-        chat: entry(&settings.chat, &mut built, project, environment, clock)?,
-        spec: entry(&settings.spec, &mut built, project, environment, clock)?,
-        build: entry(&settings.build, &mut built, project, environment, clock)?,
-        small: entry(&settings.small, &mut built, project, environment, clock)?,
+        chat: make(&settings.chat)?,
+        spec: make(&settings.spec)?,
+        build: make(&settings.build)?,
+        small: make(&settings.small)?,
         fallbacks: BTreeMap::new(),
         efforts: efforts(&settings.efforts),
     };
@@ -57,9 +95,7 @@ pub(crate) fn models(
         (ModelRole::Small, &settings.fallbacks.small),
     ];
     for (role, choices) in fallbacks {
-        let entries = choices
-            .iter()
-            .map(|choice| entry(choice, &mut built, project, environment, clock));
+        let entries = choices.iter().map(&mut make);
         models = models.falling_back_to(role, entries.collect::<Result<_, _>>()?);
     }
     Ok(models)
@@ -94,7 +130,7 @@ pub fn check_models(
             Some(check) => check.prices.push(price),
             None => checks.push(ModelCheck {
                 provider: choice.provider.clone(),
-                fault: build(&choice.provider, project, environment, clock).err(),
+                fault: build(&choice.provider, (project, &Tape::Off), environment, clock).err(),
                 prices: vec![price],
             }),
         }
@@ -138,14 +174,14 @@ type Built = (Arc<dyn Model>, PriceTable, Option<u64>);
 fn entry(
     choice: &ModelChoice,
     built: &mut BTreeMap<String, Built>,
-    project: &Project,
+    (project, tape): (&Project, &Tape),
     environment: &Environment,
     clock: &Clock,
 ) -> Result<ModelEntry, CliError> {
     let (model, prices, window_tokens) = if let Some(known) = built.get(&choice.provider) {
         known.clone()
     } else {
-        let fresh = build(&choice.provider, project, environment, clock)?;
+        let fresh = build(&choice.provider, (project, tape), environment, clock)?;
         built.insert(choice.provider.clone(), fresh.clone());
         fresh
     };
@@ -159,16 +195,20 @@ fn entry(
 
 fn build(
     name: &str,
-    project: &Project,
+    (project, tape): (&Project, &Tape),
     environment: &Environment,
     clock: &Clock,
 ) -> Result<Built, CliError> {
     let Provider { config, script } = provider(name, project)?;
+    let (prices, window_tokens) = (config.prices.clone(), config.window_tokens);
+    if let Tape::Plays(cassette) = tape {
+        let player = cassette.player(name, clock.clone());
+        return Ok((Arc::new(player), prices, window_tokens));
+    }
     let key = config
         .key_variable
         .as_deref()
         .and_then(|variable| environment.secret(variable));
-    let (prices, window_tokens) = (config.prices.clone(), config.window_tokens);
     let model = ropewalk_llm::build(&config, key, script, clock).map_err(|error| match error {
         BuildError::MissingKey { provider, variable } => {
             CliError::from(ConfigError::MissingKey { provider, variable })
@@ -176,11 +216,12 @@ fn build(
         other => CliError::from(other),
     })?;
     let longest = project.config().models.max_output_tokens;
-    Ok((
-        Arc::new(Bounded::new(model, longest)),
-        prices,
-        window_tokens,
-    ))
+    let model = Bounded::new(model, longest);
+    let model: Arc<dyn Model> = match tape {
+        Tape::Records(recorder) => Arc::new(recorder.around(model, clock.clone())),
+        _ => Arc::new(model),
+    };
+    Ok((model, prices, window_tokens))
 }
 
 fn provider(name: &str, project: &Project) -> Result<Provider, CliError> {
@@ -227,6 +268,7 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
         Some(SettingsKind::Anthropic) => ProviderKind::Anthropic,
         Some(SettingsKind::OpenAi) => ProviderKind::Openai,
         Some(SettingsKind::Responses) => ProviderKind::Responses,
+        Some(SettingsKind::Gemini) => ProviderKind::Gemini,
         Some(SettingsKind::Scripted) => ProviderKind::Scripted,
         None => config.kind,
     };

@@ -28,6 +28,12 @@ pub struct ModelSettings {
     /// How hard the models of a role are to think, where that is said.
     #[serde(default)]
     pub efforts: EffortSettings,
+    /// The cassette in which is written down what models are asked and answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
+    /// The cassette that answers in place of all models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<PathBuf>,
 }
 
 /// How hard models are to think, by role; where nothing is said, as their provider thinks best.
@@ -168,6 +174,8 @@ pub enum ProviderKind {
     OpenAi,
     /// OpenAI's Responses.
     Responses,
+    /// Gemini's `streamGenerateContent`.
+    Gemini,
     /// Replies from a file.
     Scripted,
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use ropewalk_config::Prompt;
-use ropewalk_llm::{Block, Message, ModelRequest, Role, ScriptKey};
+use ropewalk_llm::{Block, Message, ModelRequest, Role, ScriptKey, print};
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::model_call::Compaction;
 use serde_json::{Value, json};
@@ -212,13 +212,14 @@ impl<'a> Session<'a> {
             entry,
             took: self.engine.clock.now() - began,
             compaction: None,
+            print: print::print(&request),
         };
-        let reply = self
+        let known = self
             .journal
             .record_summary(self.turn, reply, &asked)
             .await?;
-        self.conversation.pay(reply.usage);
-        Ok(reply.text())
+        self.conversation.pay(known.reply.usage);
+        Ok(known.reply.text())
     }
 
     fn summary_request(

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ropewalk_llm::{ModelError, ModelRequest, Reply, ToolChoice};
+use ropewalk_llm::{ModelError, ModelRequest, Reply, ToolChoice, print};
 use ropewalk_runtime::in_hand;
 use ropewalk_schemas::model_call::Compaction;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,8 @@ pub struct Session<'a> {
     rung: usize,
     /// How often the model was asked.
     pub(super) turn: u32,
+    /// When the newest reply came.
+    heard_at: Option<DateTime<Utc>>,
     /// How often a result was sent back.
     tries: u32,
     /// The turn after which the present try began.
@@ -46,11 +49,12 @@ impl<'a> Session<'a> {
         Ok(Self {
             engine,
             job,
-            journal: Journal::new(&engine.store, &engine.clock, job),
+            journal: Journal::new((&engine.store, engine.past.as_ref()), &engine.clock, job),
             conversation: Conversation::new(job, intake),
             steering: Arc::new(Unsteered),
             rung: 0,
             turn: 0,
+            heard_at: None,
             tries: 0,
             since: 0,
         })
@@ -66,6 +70,11 @@ impl<'a> Session<'a> {
     /// Returns the turn that was heard last, from 1: with the key of the job it names a place in the journal.
     pub const fn turn(&self) -> u32 {
         self.turn
+    }
+
+    /// Returns when the newest reply came, the same for whoever hears it from the journal; none before the first.
+    pub const fn heard_at(&self) -> Option<DateTime<Utc>> {
+        self.heard_at
     }
 
     /// Goes on until there is a result. A job whose key was run before gets the same replies again, as far as they go.
@@ -128,6 +137,14 @@ impl<'a> Session<'a> {
         if let Some(how) = known.compaction {
             self.make_room_again(how, observer).await?;
         }
+        if let Some(asked) = &known.asked
+            && let Some(what) = print::difference(asked, &self.request(self.asked()))
+        {
+            warn!("turn {} was asked otherwise before: {what}", self.turn);
+            let turn = self.turn;
+            observer.see(JobEvent::Strayed { turn, what });
+        }
+        self.heard_at = Some(known.at);
         Ok(known.reply)
     }
 
@@ -225,7 +242,7 @@ impl<'a> Session<'a> {
     }
 
     async fn ask_once(
-        &self,
+        &mut self,
         compaction: Option<Compaction>,
         item: &str,
         cancel: &CancellationToken,
@@ -244,8 +261,11 @@ impl<'a> Session<'a> {
                     entry,
                     took,
                     compaction,
+                    print: print::print(&request),
                 };
-                self.journal.record(self.turn, reply, &asked).await
+                let known = self.journal.record(self.turn, reply, &asked).await?;
+                self.heard_at = Some(known.at);
+                Ok(known.reply)
             }
             Err(broken) => {
                 let error = self.engine.broke(&self.journal, self.turn, entry, broken);

@@ -75,4 +75,57 @@ mod tests {
             }
         }
     }
+
+    /// Whatever a model writes for arguments is an object that fits, is told by its field, or is given back as it came.
+    #[test]
+    fn fuzz_tool_json() {
+        let table = include_str!("../../tests/tables/tools.json");
+        let table: Value = serde_json::from_str(table).unwrap();
+        let tools = table.as_array().cloned().unwrap_or_else(|| {
+            let named = table.as_object().unwrap().values();
+            named.cloned().collect()
+        });
+        let schemas: Vec<Schema> = tools
+            .iter()
+            .map(|tool| Schema::compile(tool.get("parameters").unwrap_or(tool)).unwrap())
+            .collect();
+        assert!(schemas.len() > 5);
+        let check = |input: &[u8]| {
+            let raw = String::from_utf8_lossy(input);
+            let call = ropewalk_llm::ToolUse::parse("id", "tool", &raw);
+            if call.malformed {
+                assert_eq!(call.input, Value::String(raw.into_owned()));
+                return "malformed".to_owned();
+            }
+            assert!(call.input.is_object());
+            let told = schemas.iter().map(|schema| violations(schema, &call.input));
+            let told: Vec<usize> = told
+                .inspect(|told| assert!(told.len() <= MOST))
+                .map(|told| told.len())
+                .collect();
+            format!("{told:?}")
+        };
+        let words = [
+            "\"path\":",
+            "\"command\":",
+            "\"edits\":[",
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            "null",
+            "true",
+            "1e400",
+            "-0",
+            "\"\\ud800\"",
+            "\\u0000",
+        ];
+        ropewalk_tests::fuzz::Target {
+            name: "tool-json",
+            words: &words,
+            check: &check,
+        }
+        .run();
+    }
 }

@@ -198,6 +198,52 @@ pub(crate) mod fixtures {
         (deltas, reply)
     }
 
+    /// Feeds a decoder with whatever there is: it neither panics nor hears something else when packets are cut otherwise.
+    pub(crate) fn fuzz<D: Decoder + 'static>(name: &str, decoder: fn() -> D) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let check = |input: &[u8]| {
+            runtime.block_on(async {
+                let whole = read(input, input.len().max(1), decoder()).await;
+                for piece in [1, 7] {
+                    let again = read(input, piece, decoder()).await;
+                    // A line that is none spoils all events of its packet, so only what is read whole is the same.
+                    assert!(whole.1.is_err() || again == whole, "{again:?} {whole:?}");
+                }
+                let (deltas, reply) = whole;
+                let kinds = deltas.len().min(9);
+                match reply {
+                    Ok(reply) => format!("{kinds} {:?}", reply.stop),
+                    Err(error) => format!("{kinds} {error}"),
+                }
+            })
+        };
+        ropewalk_tests::fuzz::Target {
+            name,
+            words: &WORDS,
+            check: &check,
+        }
+        .run();
+    }
+
+    /// What streams are made of.
+    const WORDS: [&str; 12] = [
+        "data: ",
+        "\n\n",
+        "\r",
+        "event: error\n",
+        ": ping\n\n",
+        "data: [DONE]\n\n",
+        "null",
+        "{}",
+        "[]",
+        "\"\"",
+        "-1",
+        "18446744073709551616",
+    ];
+
     /// Returns what comes of a stream that stays open and silent after `bytes`.
     pub(crate) async fn read_and_hang(
         bytes: &'static [u8],

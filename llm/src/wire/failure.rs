@@ -12,7 +12,7 @@ use crate::error::ModelError;
 const MESSAGE_CHARACTERS: usize = 500;
 
 /// What providers write when a conversation is too long, in lower case.
-const OVERFLOW_MARKS: [&str; 8] = [
+const OVERFLOW_MARKS: [&str; 9] = [
     "context_length_exceeded",
     "exceed_context_size_error",
     "prompt is too long",
@@ -20,8 +20,12 @@ const OVERFLOW_MARKS: [&str; 8] = [
     "exceed context limit",
     "exceeds the available context size",
     "context window",
+    "exceeds the maximum number of tokens",
     "request_too_large",
 ];
+
+/// What Gemini calls a key that it does not know, with the status of a bad request.
+const BAD_KEY: &str = "API_KEY_INVALID";
 
 /// Sorts an HTTP error by its status and its page.
 pub(super) fn of_status(
@@ -60,8 +64,10 @@ fn sort(
     secret: Option<&Secret>,
 ) -> ModelError {
     let message = said.shown(secret);
+    let retry_after = retry_after.or(said.wait);
+    let is_key = matches!(status, 401 | 403) || said.code == BAD_KEY;
     match (status, secret) {
-        (401 | 403, Some(secret)) => ModelError::Unauthorized {
+        (400..=403, Some(secret)) if is_key => ModelError::Unauthorized {
             variable: secret.variable.clone(),
             message,
         },
@@ -87,6 +93,8 @@ struct Said {
     kind: String,
     code: String,
     message: String,
+    /// How long the provider asks to wait.
+    wait: Option<Duration>,
 }
 
 impl Said {
@@ -108,10 +116,17 @@ impl Said {
             .into_iter()
             .find(|text| !text.is_empty())
             .unwrap_or_else(|| error.to_string());
+        let details = error.get("details").and_then(Value::as_array);
+        let detail = |name: &str| {
+            let mut all = details.into_iter().flatten();
+            all.find_map(|detail| detail.get(name)?.as_str())
+        };
+        let reason = detail("reason").filter(|reason| *reason == BAD_KEY);
         error.is_object().then(|| Self {
             kind: field("type"),
-            code: field("code"),
+            code: reason.map_or_else(|| field("code"), str::to_owned),
             message,
+            wait: detail("retryDelay").and_then(seconds),
         })
     }
 
@@ -156,6 +171,12 @@ impl Said {
     }
 }
 
+/// Reads an amount of time as Gemini writes it: `3.5s`.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -182,7 +203,26 @@ mod tests {
             json!({"error": {"message": message, "type": "invalid_request_error", "code": code}})
                 .to_string()
         };
+        let gemini = |message: &str, reason: &str| {
+            json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT",
+                "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]}})
+            .to_string()
+        };
         let cases = [
+            (
+                400,
+                gemini("API key not valid.", "API_KEY_INVALID"),
+                "unauthorized",
+            ),
+            (400, gemini("bad schema", "OTHER"), "refused"),
+            (
+                400,
+                gemini(
+                    "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+                    "",
+                ),
+                "overflow",
+            ),
             (401, anthropic("authentication_error", "x"), "unauthorized"),
             (403, anthropic("permission_error", "x"), "unauthorized"),
             (404, anthropic("not_found_error", "model"), "refused"),
@@ -264,6 +304,17 @@ mod tests {
         for (data, expected) in cases {
             assert_eq!(in_stream(&data).as_ref().map(kind), expected, "{data}");
         }
+    }
+
+    #[test]
+    fn a_wait_that_only_the_page_names_is_kept() {
+        let page = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slower",
+            "details": [{"@type": "x", "violations": []}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"}]}});
+        let error = of_status(429, None, &page.to_string(), None);
+        assert_eq!(error.retry_after(), Some(Duration::from_millis(3_500)));
+        let header = Some(Duration::from_secs(1));
+        let error = of_status(429, header, &page.to_string(), None);
+        assert_eq!(error.retry_after(), header);
     }
 
     #[test]

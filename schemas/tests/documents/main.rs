@@ -1,5 +1,6 @@
 //! Reads, writes and edits whole documents, also ones that a person has written into.
 
+mod fuzz;
 mod round_trip;
 
 use ropewalk_schemas::document::tasks_md::{self, Journal, PlanStatus, Progress, TasksPlan};

@@ -1,4 +1,4 @@
-//! A conversation and a specification in both wire formats, with an emulator that others wrote in place of the script.
+//! A conversation and a specification in every wire format, with an emulator that others wrote in place of the script.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,12 @@ That is all.
 
 /// A wire format with the path below the emulator's address.
 type Format = (&'static str, &'static str);
-const FORMATS: [Format; 2] = [("anthropic", ""), ("openai", "/v1")];
+const FORMATS: [Format; 4] = [
+    ("anthropic", ""),
+    ("openai", "/v1"),
+    ("responses", "/v1"),
+    ("gemini", "/v1beta"),
+];
 
 /// An idea in a project whose models are an emulator.
 struct Project {
@@ -150,7 +155,7 @@ fn complaint(output: &Output) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
-async fn three_lines_get_three_streamed_and_stored_replies_in_both_formats() -> anyhow::Result<()> {
+async fn three_lines_get_three_streamed_and_stored_replies_in_every_format() -> anyhow::Result<()> {
     for format in FORMATS {
         let project = Project::new(format, "any")?;
         let shown = project.say(LINES)?;
@@ -233,7 +238,7 @@ async fn an_overloaded_provider_is_asked_again() -> anyhow::Result<()> {
 
 /// The first plan of the emulator names a task that is not there; it is sent back, and the second is taken.
 #[tokio::test]
-async fn a_specification_is_checked_repaired_and_written_in_both_formats() -> anyhow::Result<()> {
+async fn a_specification_is_checked_repaired_and_written_in_every_format() -> anyhow::Result<()> {
     for format in FORMATS {
         let project = Project::new(format, "any")?;
         project.say(LINES)?;

@@ -34,13 +34,13 @@ const SCRIPT: &str = r#"
 "#;
 
 /// A project whose planner is a script, and two providers that build.
-struct Project {
+pub(crate) struct Project {
     directory: tempfile::TempDir,
-    runner: Runner,
+    pub(crate) runner: Runner,
 }
 
 impl Project {
-    fn new(first: &Aimock, second: &Aimock) -> anyhow::Result<Self> {
+    pub(crate) fn new(first: &Aimock, second: &Aimock) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         repository::begin(&directory.path().join("repo"), &[])?;
         fs::write(directory.path().join("script.yaml"), SCRIPT)?;
@@ -52,6 +52,10 @@ impl Project {
         Ok(Self { directory, runner })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     fn run(&self, line: &str) -> anyhow::Result<Output> {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         let output = self.runner.run(&arguments, PATIENCE)?;
@@ -60,13 +64,13 @@ impl Project {
         Ok(output)
     }
 
-    fn json(&self, line: &str) -> anyhow::Result<Value> {
+    pub(crate) fn json(&self, line: &str) -> anyhow::Result<Value> {
         let output = self.run(&format!("{line} --json"))?;
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     /// Approves a specification of one task.
-    fn approve(&self) -> anyhow::Result<()> {
+    pub(crate) fn approve(&self) -> anyhow::Result<()> {
         self.run("idea new Walks --slug walks")?;
         let folder = self
             .directory
@@ -136,7 +140,7 @@ base_url = "{second}/v1"
 }
 
 /// Starts an emulator that answers so.
-fn emulator(directory: &Path, name: &str, fixtures: &Value) -> anyhow::Result<Aimock> {
+pub(crate) fn emulator(directory: &Path, name: &str, fixtures: &Value) -> anyhow::Result<Aimock> {
     let file: PathBuf = directory.join(name);
     fs::write(&file, json!({ "fixtures": fixtures }).to_string())?;
     Ok(Aimock::start(&file)?)

@@ -9,6 +9,8 @@ mod picture;
 mod postgres;
 mod project;
 mod rehearsal;
+mod replay;
 mod running;
+mod summaries;
 mod told;
 mod whole_pipeline;

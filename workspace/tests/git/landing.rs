@@ -2,7 +2,7 @@
 
 use ropewalk_workspace::Rebase;
 
-use crate::world::{World, commit, now};
+use crate::world::{World, commit};
 
 #[tokio::test]
 async fn a_candidate_on_the_head_stays_as_it_is() -> anyhow::Result<()> {
@@ -10,7 +10,7 @@ async fn a_candidate_on_the_head_stays_as_it_is() -> anyhow::Result<()> {
     let clone = world.clone().await?;
     let head = clone.default_branch_head().await?.commit;
     let candidate = commit(&clone, &head, "a", "a").await?;
-    let Rebase::Rebased(rebased) = clone.rebase(&candidate, &head, now()).await? else {
+    let Rebase::Rebased(rebased) = clone.rebase(&candidate, &head).await? else {
         anyhow::bail!("conflict");
     };
     assert_eq!((rebased.commit, rebased.tree_changed), (candidate, false));
@@ -24,7 +24,7 @@ async fn a_candidate_is_put_on_a_head_that_moved_on() -> anyhow::Result<()> {
     let base = clone.default_branch_head().await?.commit;
     let candidate = commit(&clone, &base, "README.md", "one\ntwo\nthree\nfour\n").await?;
     let head = commit(&clone, &base, "src/main.rs", "fn main() { run() }\n").await?;
-    let Rebase::Rebased(rebased) = clone.rebase(&candidate, &head, now()).await? else {
+    let Rebase::Rebased(rebased) = clone.rebase(&candidate, &head).await? else {
         anyhow::bail!("conflict");
     };
     assert!(rebased.tree_changed);
@@ -57,7 +57,7 @@ async fn a_conflict_shows_both_sides() -> anyhow::Result<()> {
         candidate
     };
     let head = commit(&clone, &base, "README.md", "one\nTHEIRS\nthree\n").await?;
-    let Rebase::Conflict(files) = clone.rebase(&candidate, &head, now()).await? else {
+    let Rebase::Conflict(files) = clone.rebase(&candidate, &head).await? else {
         anyhow::bail!("no conflict");
     };
     assert_eq!(files.len(), 1);
@@ -81,7 +81,7 @@ async fn a_file_that_both_added_has_no_base() -> anyhow::Result<()> {
     let base = clone.default_branch_head().await?.commit;
     let candidate = commit(&clone, &base, "new.txt", "mine\n").await?;
     let head = commit(&clone, &base, "new.txt", "theirs\n").await?;
-    let Rebase::Conflict(files) = clone.rebase(&candidate, &head, now()).await? else {
+    let Rebase::Conflict(files) = clone.rebase(&candidate, &head).await? else {
         anyhow::bail!("no conflict");
     };
     assert_eq!(
@@ -107,7 +107,7 @@ async fn attributes_of_the_head_say_how_a_file_is_joined() -> anyhow::Result<()>
         let base = clone.default_branch_head().await?.commit;
         let candidate = commit(&clone, &base, "docs/log.md", "one\nmine\n").await?;
         let head = commit(&clone, &base, "docs/log.md", "one\ntheirs\n").await?;
-        let rebase = clone.rebase(&candidate, &head, now()).await?;
+        let rebase = clone.rebase(&candidate, &head).await?;
         let Rebase::Rebased(rebased) = rebase else {
             assert!(!joins, "{attributes}");
             continue;
@@ -139,7 +139,7 @@ async fn a_merge_driver_of_the_repository_does_not_run() -> anyhow::Result<()> {
     let base = clone.default_branch_head().await?.commit;
     let candidate = commit(&clone, &base, "README.md", "one\nMINE\nthree\n").await?;
     let head = commit(&clone, &base, "README.md", "one\nTHEIRS\nthree\n").await?;
-    let rebase = clone.rebase(&candidate, &head, now()).await?;
+    let rebase = clone.rebase(&candidate, &head).await?;
     assert!(matches!(rebase, Rebase::Conflict(_)), "{rebase:?}");
     assert!(!fired.exists());
     Ok(())

@@ -1,5 +1,6 @@
 //! Moves work between a slot and a commit: the candidate that an attempt makes, and kept work that it goes on from.
 
+use chrono::{DateTime, Utc};
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::{Action, Task};
@@ -21,23 +22,23 @@ const SUBJECT_LETTERS: usize = 72;
 
 /// Makes the candidate commit of what the agent left in the slot.
 ///
-/// Products of tools are left out; files that were not to be touched are kept in, for the gate to see them.
+/// Products of tools are left out; files that were not to be touched are kept in, for the gate to see them. The commit is
+/// of when the work was handed in, so that a conversation which is gone through again comes to the same one.
 pub(super) async fn propose(
     work: &Work<'_>,
     slot: &mut Slot,
-    allowed: &[RepoPath],
+    (allowed, when): (&[RepoPath], DateTime<Utc>),
     report: &mut Report,
 ) -> Result<CommitId, BuilderError> {
     let said = report.summary.as_deref();
     let message = message(&work.claim.task, work.claim.attempt.build, said);
-    let now = work.context.now();
     let was_told = knows_of_strays(work).await?;
     let take = |file: &ChangedFile| {
         let sorted = scope::sort(std::slice::from_ref(file), allowed);
         sorted.products.is_empty() && !(was_told && is_stray(file, allowed))
     };
     failpoint!("build.preserve.before");
-    let snapshot = slot.snapshot(&message, now, &take).await?;
+    let snapshot = slot.snapshot(&message, when, &take).await?;
     failpoint!("build.preserve.after");
     report.candidate = Some(snapshot.commit.clone());
     report.unkept = unkept(slot, &snapshot, allowed).await?;
@@ -143,7 +144,7 @@ pub(super) async fn lay_out(
 ) -> Result<(), BuilderError> {
     let clone = &work.shared.clone;
     let base = work.base();
-    let Rebase::Rebased(rebased) = clone.rebase(kept, &base, work.context.now()).await? else {
+    let Rebase::Rebased(rebased) = clone.rebase(kept, &base).await? else {
         info!(task.id = %work.claim.task.id, "kept work no longer fits; beginning anew");
         return Ok(());
     };

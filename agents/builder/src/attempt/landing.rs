@@ -113,10 +113,7 @@ async fn onto(
             None => return Ok(Moved::Lost("the head went on while it was joined")),
         }
     } else {
-        match clone
-            .rebase(&evidence.commit, head, work.context.now())
-            .await?
-        {
+        match clone.rebase(&evidence.commit, head).await? {
             Rebase::Rebased(rebased) => rebased.commit,
             Rebase::Conflict(files) => return Ok(Moved::Failed(Box::new(conflict(&files)))),
         }

@@ -51,7 +51,8 @@ pub(super) async fn work_on(
         }
         let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
         report.granted = beyond(&claim.task, &allowed);
-        let commit = propose(work, slot, &allowed, report).await?;
+        let when = session.heard_at().unwrap_or_else(|| work.context.now());
+        let commit = propose(work, slot, (&allowed, when), report).await?;
         if let Some(why) = report.blocked.take() {
             let fault = Fault::new(FailureClass::Blocked, why);
             return Ok(Made::Ended(Ending::Failed(Box::new(fault))));

@@ -23,8 +23,7 @@ pub(super) async fn regate(
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
     let clone = &work.shared.clone;
-    let now = work.context.now();
-    let commit = match clone.rebase(&kept.candidate, &work.base(), now).await? {
+    let commit = match clone.rebase(&kept.candidate, &work.base()).await? {
         Rebase::Rebased(rebased) => rebased.commit,
         Rebase::Conflict(files) => {
             return Ok(Ending::Failed(Box::new(landing::conflict(&files))));

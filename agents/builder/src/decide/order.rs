@@ -57,6 +57,21 @@ pub fn claimable<'a>(
     ready
 }
 
+/// Says that `task` is the first of `order` that has not ended, or that none of them is left.
+pub fn may_begin(order: &[TaskId], tasks: &[Task], task: &TaskId) -> bool {
+    let has_ended = |id: &TaskId| {
+        let found = tasks.iter().find(|task| task.id == *id);
+        found.is_none_or(|task| {
+            matches!(
+                task.state,
+                TaskState::Complete | TaskState::Skipped | TaskState::Failed
+            )
+        })
+    };
+    let first = order.iter().find(|id| !has_ended(id));
+    first.is_none_or(|first| first == task)
+}
+
 /// Leaves out the tasks that share a file with one that has waited for its files for longer: it goes first.
 fn leave_to_elders(ready: &mut Vec<&Task>) {
     let elders: Vec<(DateTime<Utc>, Natural<'_>, Vec<String>)> = ready

@@ -174,4 +174,44 @@ mod tests {
             "b b"
         );
     }
+
+    /// What is replaced exactly is replaced as everybody would, and what is not is left alone.
+    #[test]
+    fn fuzz_edit() {
+        let check = |input: &[u8]| {
+            let input = String::from_utf8_lossy(input);
+            let mut parts = input.splitn(3, "\n====\n");
+            let [text, old, new] = [(); 3].map(|()| parts.next().unwrap_or_default());
+            let exact = text.matches(old).count();
+            let once = replace(text, old, new, false);
+            match &once {
+                Ok(changed) if exact == 1 => assert_eq!(*changed, text.replacen(old, new, 1)),
+                Ok(_) => assert_eq!(exact, 0),
+                Err(ReplaceError::Ambiguous(lines)) => {
+                    let all = text.matches('\n').count() + 1;
+                    assert!(lines.len() > 1 && lines.iter().all(|line| *line <= all));
+                }
+                Err(ReplaceError::Missing) => assert_eq!(exact, 0),
+                Err(ReplaceError::Same) => assert_eq!(old, new),
+            }
+            let all = replace(text, old, new, true);
+            if exact > 0 && old != new {
+                assert_eq!(all, Ok(text.replace(old, new)));
+            }
+            format!(
+                "{exact} {:?}",
+                once.map(|_| ())
+                    .map_err(|error| std::mem::discriminant(&error))
+            )
+        };
+        let words = [
+            "\n====\n", "  ", "\u{2019}", "e\u{301}", "\u{2013}", "\t", "\r\n", "\u{a0}",
+        ];
+        ropewalk_tests::fuzz::Target {
+            name: "edit",
+            words: &words,
+            check: &check,
+        }
+        .run();
+    }
 }

@@ -221,3 +221,8 @@ async fn what_a_model_thought_is_kept_as_it_came_for_its_provider() {
     let redacted = json!({ "type": "redacted_thinking", "data": "x" });
     assert_eq!(reply.blocks, [kept(thinking), kept(redacted)]);
 }
+
+#[test]
+fn fuzz_sse_anthropic() {
+    crate::wire::fixtures::fuzz("sse-anthropic", decoder);
+}

@@ -202,3 +202,8 @@ async fn a_refusal_is_text_that_stops_by_content_filter() {
         ("no".to_owned(), StopReason::ContentFilter)
     );
 }
+
+#[test]
+fn fuzz_sse_openai() {
+    crate::wire::fixtures::fuzz("sse-openai", decoder);
+}

@@ -126,3 +126,8 @@ async fn a_response_that_stops_early_says_why() {
         "{reply:?}"
     );
 }
+
+#[test]
+fn fuzz_sse_responses() {
+    crate::wire::fixtures::fuzz("sse-responses", decoder);
+}

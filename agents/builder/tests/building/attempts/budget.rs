@@ -6,7 +6,7 @@ use ropewalk_engine::{Allowance, Budgets};
 use ropewalk_orchestrator::questions::{Asked, Asking, Deadlines, ask};
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
-use ropewalk_schemas::model_call::Spending;
+use ropewalk_schemas::model_call::{ModelCall, Spending};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::{TaskState, WaitReason};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
@@ -359,5 +359,75 @@ async fn a_budget_knows_what_was_paid_for_a_reply_that_is_not_kept() {
     let waiting = task(&tasks, "T-1").waiting_for;
     assert_eq!(waiting, Some(WaitReason::Budget));
     assert_eq!(spending(&open, build.id).await.calls, 1);
+    open.close().await;
+}
+
+/// Three loops ask side by side, each call a little later than the one before.
+fn three_talkers() -> (String, Value) {
+    let rules: Vec<String> = (1..=3)
+        .map(|number| {
+            let steps = (1..=60).map(|step| {
+                let delay = 20 + 7 * number;
+                format!(
+                    "- {{ agent: build, task: T-{number}, turn: {step}, reply: {{ delay_ms: {delay}, tools: [{{ name: bash, input: {{ command: \"echo {step}\" }} }}] }} }}\n"
+                )
+            });
+            steps.collect::<String>()
+        })
+        .collect();
+    let tasks: Vec<Value> = (1..=3)
+        .map(|number| {
+            json!({
+                "id": format!("T-{number}"), "phase": "api", "action": "CREATE", "file": format!("{number}.txt"),
+                "validation": { "command": format!("grep -q good {number}.txt"), "expected": "exit 0" },
+            })
+        })
+        .collect();
+    (rules.concat(), json!(tasks))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_is_passed_by_one_call_of_each_loop_at_most() {
+    let (rules, plan) = three_talkers();
+    let limit = 30_000;
+    let house = House::new(&rules).with(|options| {
+        options.loops = 3;
+        options.budgets = Budgets {
+            build: Allowance {
+                tokens: Some(limit),
+                micro_usd: None,
+            },
+            ..Budgets::default()
+        };
+    });
+    let open = house.open().await;
+    let spec = open.approve(plan).await;
+    let (build, _) = open
+        .until(spec, |build, _| build.state == BuildState::Paused)
+        .await;
+    assert_eq!(build.pause_reason, Some(PauseReason::Budget));
+    let query = Query::new()
+        .equal("build", build.id.to_string())
+        .order_by("at");
+    let calls = open.services.store.list::<ModelCall>(query).await.unwrap();
+    let mut spent = 0;
+    let mut beyond = Vec::new();
+    for call in &calls {
+        if spent >= limit {
+            beyond.push(call.task.clone().unwrap());
+        }
+        spent += call.input_tokens + call.output_tokens;
+    }
+    assert!(
+        spent >= limit && calls.len() > 3,
+        "{spent} in {}",
+        calls.len()
+    );
+    // Those that were on their way when one of them used the budget up.
+    let loops = beyond.len();
+    beyond.sort();
+    beyond.dedup();
+    assert_eq!(beyond.len(), loops, "no loop began another call");
+    assert!(loops <= 2, "{loops} calls beyond the budget");
     open.close().await;
 }

@@ -80,6 +80,7 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         JobEvent::ResultRefused { reason, .. } => {
             vec![head(&format!("result not taken: {}", short(reason, WIDTH)))]
         }
+        JobEvent::Strayed { turn, what } => vec![head(&strayed(*turn, what))],
         JobEvent::Judged { passed: true, .. } => vec![head("the gate took it")],
         JobEvent::Judged { text, .. } => {
             let mut lines = vec![head("the gate sent it back")];
@@ -91,6 +92,12 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         } => vec![head(&format!("ended: {}", short(error, WIDTH)))],
         _ => Vec::new(),
     }
+}
+
+/// Tells that a known answer was given to another question.
+fn strayed(turn: u32, what: &str) -> String {
+    let what = short(what, WIDTH);
+    format!("turn {turn} was asked otherwise before: {what}")
 }
 
 /// Tells what was done about a conversation that had grown too long.

@@ -1,0 +1,109 @@
+//! Lays what a replay stands on: an empty directory, a repository of one commit, the folder of the idea.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use ropewalk_schemas::CommitId;
+use ropewalk_schemas::build::Build;
+use ropewalk_workspace::{Git, Identity, LocalClone, LocalCloneOptions};
+
+use crate::error::CliError;
+use crate::project::Project;
+
+/// The name of the repository in the directory.
+pub(super) const REPOSITORY: &str = "repo";
+/// The name of the state in it.
+pub(super) const STATE: &str = "state";
+/// Names the task of a commit.
+const TASK: &str = "Ropewalk-Task";
+
+/// Takes a directory that is not there yet, or is empty.
+pub(super) fn fresh(directory: &Path) -> Result<PathBuf, CliError> {
+    let absolute = std::path::absolute(directory).map_err(CliError::failed)?;
+    let refused = |error: &std::io::Error| CliError::file(&absolute, error);
+    match std::fs::read_dir(&absolute).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::create_dir_all(&absolute).map_err(|error| refused(&error))?;
+        }
+        Ok(false) => {
+            let text = (
+                format!("`{}` is not empty", absolute.display()),
+                "name a new directory with `--into`",
+            );
+            return Err(CliError::refused("file", text));
+        }
+        Err(error) => return Err(refused(&error)),
+    }
+    absolute.canonicalize().map_err(|error| refused(&error))
+}
+
+/// Makes the repository with the base of the build, and the folder of its idea as the build took it along.
+pub(super) async fn lay(
+    before: &LocalClone,
+    build: &Build,
+    project: &Project,
+) -> Result<(), CliError> {
+    let (Some(base), Some(head)) = (&build.base, &build.head) else {
+        return Ok(());
+    };
+    let repository = &project.locations.repository;
+    before.copy_to(repository, &build.target, base).await?;
+    crate::wiring::make_state(project.state())?;
+    let Some(first) = folder_commit(before, base, head).await? else {
+        return Ok(());
+    };
+    let from = format!("ideas/{}", build.idea);
+    let ideas = project.state().join("users").join(build.user.as_str());
+    for file in before.list_files(&first, &from).await? {
+        let Some(content) = before.read_file(&first, &file.path).await? else {
+            continue;
+        };
+        let path = ideas.join(&file.path);
+        let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        written
+            .and_then(|()| std::fs::write(&path, content))
+            .map_err(|error| CliError::file(&path, &error))?;
+    }
+    Ok(())
+}
+
+/// Finds the commit that added the folder of the idea; none where it did not travel with the code.
+async fn folder_commit(
+    clone: &LocalClone,
+    base: &CommitId,
+    head: &CommitId,
+) -> Result<Option<CommitId>, CliError> {
+    let log = clone.log(Some(base), head).await?;
+    let first = log.into_iter().next();
+    let is_of_task = |trailers: &[(String, String)]| trailers.iter().any(|(name, _)| name == TASK);
+    Ok(first
+        .filter(|commit| !is_of_task(&commit.trailers))
+        .map(|commit| commit.id))
+}
+
+/// Where a project lies.
+pub(super) struct Place {
+    repository: PathBuf,
+    state: PathBuf,
+}
+
+impl Place {
+    /// Takes the place of a project.
+    pub(super) fn of(project: &Project) -> Self {
+        Self {
+            repository: project.locations.repository.clone(),
+            state: project.state().to_owned(),
+        }
+    }
+
+    /// Opens its local clone.
+    pub(super) async fn open(self, git: Git) -> Result<LocalClone, CliError> {
+        let options = LocalCloneOptions {
+            user_repository: self.repository,
+            state: self.state,
+            identity: Identity::default(),
+        };
+        Ok(LocalClone::open_or_create(git, options).await?)
+    }
+}

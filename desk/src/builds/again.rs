@@ -1,0 +1,174 @@
+//! What it takes to do a build again that ran: its plan as it was before anything happened, and what people answered.
+
+use ropewalk_orchestrator::Context;
+use ropewalk_orchestrator::questions::{self, AnswerError, Given};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::knowledge::KnowledgeItem;
+use ropewalk_schemas::payload::SpecApproved;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::specification::{Revision, Specification};
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, revision_key};
+
+use crate::views::records;
+
+/// Where the repeated answers come from.
+const CHANNEL: &str = "replay";
+
+/// Says why a build cannot be done again.
+#[derive(Debug, thiserror::Error)]
+pub enum AgainError {
+    /// It goes on.
+    #[error("build `{build}` is {state}; replay it when it has ended")]
+    Open {
+        /// The build.
+        build: BuildId,
+        /// Its state.
+        state: BuildState,
+    },
+    /// It never began.
+    #[error("build `{0}` has no base: it ended before it began; there is nothing to replay")]
+    Groundless(BuildId),
+    /// It stands on the work of another build, which is on no base commit.
+    #[error("build `{build}` goes on from the work of build `{before}`; replay that one")]
+    Follows {
+        /// The build.
+        build: BuildId,
+        /// The one before.
+        before: BuildId,
+    },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The new store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// A build to be done again.
+pub struct Again {
+    build: Build,
+    tasks: Vec<Task>,
+    answered: Vec<Question>,
+}
+
+impl Again {
+    /// Takes a build that has ended from its store.
+    pub async fn of(store: &Store, build: Build) -> Result<Self, AgainError> {
+        use BuildState::{Failed, Paused, Stopped, Succeeded};
+        let id = build.id;
+        if !matches!(build.state, Succeeded | Failed | Stopped | Paused) {
+            let state = build.state;
+            return Err(AgainError::Open { build: id, state });
+        }
+        if build.base.is_none() || build.head.is_none() {
+            return Err(AgainError::Groundless(id));
+        }
+        let followed = build.follows.first().map(|followed| followed.build);
+        if let Some(before) = build.continues.or(followed) {
+            return Err(AgainError::Follows { build: id, before });
+        }
+        let of_build = Query::new().equal("build", id.to_string());
+        let mut tasks = records(store.list::<Task>(of_build).await?);
+        tasks.sort_by_key(|task| task.number);
+        let asked = records(store.list::<Question>(Query::new()).await?);
+        let is_answered = |question: &Question| {
+            question.state == QuestionState::Answered && is_about(&question.about, id)
+        };
+        let mut answered: Vec<Question> = asked.into_iter().filter(is_answered).collect();
+        answered.sort_by_key(|question| question.asked_at);
+        Ok(Self {
+            build,
+            tasks,
+            answered,
+        })
+    }
+
+    /// Lists the tasks in the order in which they landed.
+    pub fn order(&self) -> Vec<TaskId> {
+        let mut landed: Vec<&Task> = self
+            .tasks
+            .iter()
+            .filter(|task| task.completed_at.is_some())
+            .collect();
+        landed.sort_by_key(|task| task.completed_at);
+        landed.into_iter().map(|task| task.id.clone()).collect()
+    }
+
+    /// Writes the plan into another store, as nothing had happened to it yet.
+    pub async fn lay(&self, from: &Store, into: &Store) -> Result<(), AgainError> {
+        let build = &self.build;
+        let mut changes = ChangeSet::new();
+        if let Some(idea) = from.get::<Idea>(build.idea.as_str()).await? {
+            changes.insert(&idea.record);
+        }
+        let spec = build.spec.to_string();
+        if let Some(spec) = from.get::<Specification>(&spec).await? {
+            changes.insert(&spec.record);
+        }
+        let key = revision_key(build.spec, build.revision);
+        if let Some(revision) = from.get::<Revision>(&key).await? {
+            changes.insert(&revision.record);
+        }
+        let lessons = records(from.list::<KnowledgeItem>(Query::new()).await?);
+        let known = |lesson: &&KnowledgeItem| lesson.created_at <= build.created_at;
+        for lesson in lessons.iter().filter(known) {
+            changes.insert(lesson);
+        }
+        changes.insert(&queued(build));
+        // A task that joins branches came after the plan.
+        for task in self.tasks.iter().filter(|task| task.joins.is_none()) {
+            changes.insert(&Task::planned(build.id, task.number, task.block.clone()));
+        }
+        into.commit(changes).await?;
+        Ok(())
+    }
+
+    /// Answers the open questions of the build as they were answered before; returns one that nobody answered then.
+    pub async fn answer(&self, context: &Context) -> Result<Option<Question>, AnswerError> {
+        let asked = records(context.store.list::<Question>(Query::new()).await?);
+        let about = asked
+            .iter()
+            .filter(|one| is_about(&one.about, self.build.id));
+        let (open, closed): (Vec<&Question>, Vec<&Question>) =
+            about.partition(|one| one.state == QuestionState::Pending);
+        for question in open {
+            let done = closed.iter().filter(|one| is_same(one, question)).count();
+            let mut before = self.answered.iter().filter(|one| is_same(one, question));
+            let Some(answer) = before.nth(done).and_then(|one| one.answer.as_ref()) else {
+                return Ok(Some(question.clone()));
+            };
+            let given = match &answer.choice {
+                Some(choice) => Given::Picked(choice, Some(answer.text.as_str())),
+                None => Given::Typed(&answer.text),
+            };
+            questions::answer(context, question.id, given, &answer.by, CHANNEL).await?;
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the build as its approval made it.
+fn queued(build: &Build) -> Build {
+    let approval = SpecApproved {
+        spec_id: build.spec,
+        idea_slug: build.idea.clone(),
+        user_slug: build.user.clone(),
+        revision: build.revision,
+        hash: build.hash.clone(),
+        approved_by: build.user.clone(),
+        priority: build.priority,
+        price: build.quote.clone(),
+    };
+    Build::queued(build.id, &approval, build.correlation_id, build.created_at)
+}
+
+fn is_about(about: &About, id: BuildId) -> bool {
+    matches!(about, About::Build { build } | About::Task { build, .. } if *build == id)
+}
+
+fn is_same(one: &Question, other: &Question) -> bool {
+    one.trigger == other.trigger && one.about == other.about && one.topic == other.topic
+}

@@ -1,0 +1,263 @@
+//! Names what a request asks by hashes, without what differs from run to run: ids, times, places on this machine.
+
+use ropewalk_runtime::secrets;
+use ropewalk_schemas::model_call::RequestPrint;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::message::{Block, Message, Role};
+use crate::request::ModelRequest;
+
+/// So many bytes of a hash are kept.
+const KEPT_BYTES: usize = 8;
+/// So much of what differs is shown.
+const SHOWN_CHARACTERS: usize = 200;
+/// Stands for an id.
+const ID: &str = "<id>";
+/// Stands for a time.
+const TIME: &str = "<time>";
+/// Ends an amount of time that stands in two words.
+const UNITS: [&str; 9] = [
+    "ms",
+    "s",
+    "sec",
+    "secs",
+    "seconds",
+    "second",
+    "milliseconds",
+    "minutes",
+    "minute",
+];
+
+/// Returns what names `request`; secrets, ids, times and where a file lies on this machine leave no trace in it, nor does
+/// the name of the model.
+pub fn print(request: &ModelRequest) -> RequestPrint {
+    let said = &request.messages;
+    let replied = said
+        .iter()
+        .rposition(|message| message.role == Role::Assistant);
+    let (before, since) = said.split_at(replied.map_or(0, |last| last + 1));
+    let mut whole = Sha256::new();
+    for block in before.iter().flat_map(|message| &message.blocks) {
+        whole.update(piece(block));
+        whole.update([0]);
+    }
+    let settings = json!([
+        request.tool_choice,
+        request.max_output_tokens,
+        request.response_schema,
+        request.effort,
+    ]);
+    RequestPrint {
+        system: hash(&plain(&request.system)),
+        tools: hash(&json!(request.tools).to_string()),
+        settings: hash(&settings.to_string()),
+        before: short(whole),
+        since: pieces(since).map(|block| hash(&piece(block))).collect(),
+    }
+}
+
+/// Says what of `request` is not as `known` has it; none where it asks the same.
+pub fn difference(known: &RequestPrint, request: &ModelRequest) -> Option<String> {
+    let now = print(request);
+    let parts = [
+        (known.system == now.system, "the system prompt differs"),
+        (known.tools == now.tools, "the tools on offer differ"),
+        (known.settings == now.settings, "the settings differ"),
+        (known.before == now.before, "what was said before differs"),
+    ];
+    if let Some((_, what)) = parts.into_iter().find(|(is_same, _)| !is_same) {
+        return Some(what.to_owned());
+    }
+    let (had, has) = (known.since.len(), now.since.len());
+    let at = (0..had.max(has)).find(|at| known.since.get(*at) != now.since.get(*at))?;
+    let replied = request
+        .messages
+        .iter()
+        .rposition(|message| message.role == Role::Assistant);
+    let since = &request.messages[replied.map_or(0, |last| last + 1)..];
+    let Some(block) = pieces(since).nth(at) else {
+        return Some(format!(
+            "{has} pieces were told since the last reply, and there were {had}"
+        ));
+    };
+    Some(format!(
+        "{} differs: {}",
+        named(block, request),
+        shown(block)
+    ))
+}
+
+fn pieces(messages: &[Message]) -> impl Iterator<Item = &Block> {
+    messages.iter().flat_map(|message| &message.blocks)
+}
+
+/// Returns what a piece of a conversation says. Ids pair calls with results, which their order does as well.
+fn piece(block: &Block) -> String {
+    match block {
+        Block::Text(text) => plain(text),
+        Block::ToolUse(call) => format!("{} {}", call.name, plain(&call.input.to_string())),
+        Block::ToolResult {
+            content, is_error, ..
+        } => format!("{is_error} {}", plain(content)),
+        // What only its provider reads is never the same twice.
+        Block::Opaque { provider, .. } => provider.clone(),
+    }
+}
+
+fn named(block: &Block, request: &ModelRequest) -> String {
+    let Block::ToolResult { tool_use_id, .. } = block else {
+        return "what was told".to_owned();
+    };
+    let mut all = pieces(&request.messages);
+    let tool = all.find_map(|block| match block {
+        Block::ToolUse(call) if call.id == *tool_use_id => Some(call.name.as_str()),
+        _ => None,
+    });
+    format!("the result of `{}`", tool.unwrap_or("a tool"))
+}
+
+fn shown(block: &Block) -> String {
+    let text = match block {
+        Block::Text(text) | Block::ToolResult { content: text, .. } => text.as_str(),
+        _ => "",
+    };
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(SHOWN_CHARACTERS).collect()
+}
+
+fn hash(text: &str) -> String {
+    short(Sha256::new_with_prefix(text))
+}
+
+fn short(hash: Sha256) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in hash.finalize().iter().take(KEPT_BYTES) {
+        // Writing to a String cannot fail.
+        write!(text, "{byte:02x}").ok();
+    }
+    text
+}
+
+/// Strikes out of a text what differs from run to run: secrets, ids, times, and where a file lies on this machine.
+pub fn plain(text: &str) -> String {
+    let text = secrets::strike(text);
+    let mut plain = String::with_capacity(text.len());
+    // Where a number began that may be an amount of time, and whether a day was just named.
+    let (mut number, mut day) = (None, false);
+    let mut rest = &*text;
+    while let Some(first) = rest.chars().next() {
+        if !is_of_word(first) {
+            plain.push(first);
+            rest = &rest[first.len_utf8()..];
+            (number, day) = (number.filter(|_| first == ' '), day && first == ' ');
+            continue;
+        }
+        let end = rest.find(|letter| !is_of_word(letter));
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        let core = word.trim_end_matches(['.', ':']);
+        if let Some(began) = number.filter(|_| UNITS.contains(&core)) {
+            plain.truncate(began);
+            plain.push_str(TIME);
+        } else {
+            let began = plain.len();
+            number = is_number(core).then_some(began);
+            let struck = if day && is_time_to_the_minute(core) {
+                TIME.to_owned()
+            } else {
+                of_word(core)
+            };
+            plain.push_str(&struck);
+        }
+        day = is_day(core);
+        plain.push_str(&word[core.len()..]);
+    }
+    plain
+}
+
+fn is_of_word(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-_./:+~".contains(letter)
+}
+
+/// Returns a word without what differs from run to run.
+fn of_word(word: &str) -> String {
+    if word.contains("://") {
+        return word.to_owned();
+    }
+    if let Some(place) = word.strip_prefix('/')
+        && let Some((_, name)) = place.rsplit_once('/')
+    {
+        return format!("/{}", of_word(name));
+    }
+    let parts: Vec<&str> = word
+        .split('/')
+        .map(|part| {
+            if is_id(part) {
+                ID
+            } else if is_day(part) || is_time_of_day(part) || is_amount_of_time(part) {
+                TIME
+            } else {
+                part
+            }
+        })
+        .collect();
+    parts.join("/")
+}
+
+/// Says that a text is a UUID or the id of a git object.
+fn is_id(text: &str) -> bool {
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let groups: Vec<usize> = text.split('-').map(str::len).collect();
+    let is_uuid = groups == [8, 4, 4, 4, 12] && text.split('-').all(is_hex);
+    is_uuid || (matches!(text.len(), 40 | 64) && is_hex(text))
+}
+
+/// Says that a text is a day, or begins with one and goes on with a time: `2026-03-01T08:00:00Z`.
+fn is_day(text: &str) -> bool {
+    let shape = |text: &str| -> String {
+        let shape = text.chars().take(10);
+        shape
+            .map(|letter| if letter.is_ascii_digit() { '0' } else { letter })
+            .collect()
+    };
+    shape(text) == "0000-00-00" && text[10..].chars().next().is_none_or(|next| next == 'T')
+}
+
+/// Says that a text is a time of the day to the second.
+fn is_time_of_day(text: &str) -> bool {
+    let parts: Vec<&str> = text.trim_end_matches('Z').split(':').collect();
+    matches!(parts[..], [hour, minute, second]
+        if hour.len() == 2 && minute.len() == 2 && second.len() >= 2 && parts.iter().all(|part| is_number(part)))
+}
+
+/// Says that a text is a time of the day to the minute, which without a day before it may be anything.
+fn is_time_to_the_minute(text: &str) -> bool {
+    text.len() == 5 && is_time_of_day(&format!("{text}:00"))
+}
+
+/// Says that a text is an amount of time, such as `0.03s` or `1m02s`.
+fn is_amount_of_time(text: &str) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let Some(digits) = digits.filter(|digits| *digits > 0) else {
+            return false;
+        };
+        let unit = ["ms", "us", "ns", "min", "s", "m", "h"]
+            .into_iter()
+            .find(|unit| rest[digits..].starts_with(unit));
+        let Some(unit) = unit else { return false };
+        rest = &rest[digits + unit.len()..];
+    }
+    !text.is_empty()
+}
+
+fn is_number(text: &str) -> bool {
+    let is_of_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    text.starts_with(|first: char| first.is_ascii_digit()) && text.chars().all(is_of_number)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! A build that ran is done again from its journal: the same commits, and nobody is asked.
+
+use std::path::Path;
+use std::process::Output;
+
+use anyhow::{Context, ensure};
+use ropewalk_runtime::http;
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_store::{ChangeSet, Query, Versioned};
+use ropewalk_tests::program::Runner;
+use ropewalk_tests::servers::Aimock;
+use serde_json::{Value, json};
+
+use crate::fallback::{Project as Walks, emulator};
+use crate::picture::{at, git, store};
+use crate::project::{LINES, PATIENCE, Project, TASKS, identity};
+use crate::running::{finish, start, stop, until_events, until_ready};
+
+fn calls(number: u32, tool: &str, arguments: &Value) -> Value {
+    json!({
+        "blocks": [{ "type": "toolCall", "id": format!("call_{number}"), "name": tool, "arguments": arguments }],
+        "usage": { "input_tokens": 900, "output_tokens": 120, "prompt_tokens": 900,
+                   "completion_tokens": 120, "total_tokens": 1020 },
+    })
+}
+
+/// Says what a model answers that hands in an empty file first, is sent back, looks around and mends it.
+fn conversation() -> Value {
+    let after = |number: u32| json!({ "toolCallId": format!("call_{number}") });
+    let write = |text: &str| json!({ "path": "a.txt", "content": text });
+    let look = json!({ "command": "date +%FT%TZ; pwd; cat /proc/sys/kernel/random/uuid; ls" });
+    json!([
+        { "match": after(5), "response": { "content": "there is no more" } },
+        { "match": after(4), "response": calls(5, "finish", &json!({ "summary": "Wrote a walk." })) },
+        { "match": after(3), "response": calls(4, "write", &write("a walk\n")) },
+        { "match": after(2), "response": calls(3, "bash", &look) },
+        { "match": after(1), "response": calls(2, "finish", &json!({ "summary": "Wrote the list." })) },
+        { "match": { "toolName": "write" }, "response": calls(1, "write", &write("")) },
+    ])
+}
+
+/// Returns how many requests an emulator has got.
+pub(crate) async fn requests(server: &Aimock) -> anyhow::Result<usize> {
+    let client = http::client(http::ClientOptions::default())?;
+    let url = format!("{}/__aimock/journal", server.url());
+    let journal: Value = client.get(url).send().await?.json().await?;
+    Ok(journal.as_array().context("a list of requests")?.len())
+}
+
+/// Replays a build; returns what the program said.
+fn replay(runner: &Runner, build: &str, into: &Path) -> anyhow::Result<(Output, Value)> {
+    let into = into.display().to_string();
+    let output = runner.run(
+        &["build", "replay", build, "--into", &into, "--json"],
+        PATIENCE,
+    )?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let report = serde_json::from_str(&said);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output, report.with_context(|| format!("{said}{errors}"))?))
+}
+
+fn history(repository: &Path, branch: &str) -> anyhow::Result<Vec<String>> {
+    let range = format!("main..{branch}");
+    let log = git(repository, &["log", "--reverse", "--format=%H", &range])?;
+    Ok(log.lines().map(str::to_owned).collect())
+}
+
+/// Compares all commits but the last, which holds when the tasks were complete: of that all else is the same.
+fn check_same(had: &Path, has: &Path, branch: &str) -> anyhow::Result<()> {
+    let (before, after) = (history(had, branch)?, history(has, branch)?);
+    assert_eq!(before.len(), after.len());
+    assert_eq!(before[..before.len() - 1], after[..after.len() - 1]);
+    let files = |repository: &Path| {
+        let tree = git(repository, &["ls-tree", "-r", branch])?;
+        let others = tree
+            .lines()
+            .filter(|line| !line.ends_with("build/tasks.md"));
+        anyhow::Ok(others.map(str::to_owned).collect::<Vec<_>>())
+    };
+    assert_eq!(files(had)?, files(has)?);
+    Ok(())
+}
+
+/// Replaces what the journal of a build holds of its `turn`.
+async fn rewrite(
+    directory: &Path,
+    turn: u32,
+    change: impl Fn(&Versioned<ModelCall>, &mut ChangeSet),
+) -> anyhow::Result<()> {
+    let store = store(directory).await?;
+    let calls = store.list::<ModelCall>(Query::new()).await?;
+    let end = format!("T-001/1/{turn}");
+    let call = calls.iter().find(|call| call.key.ends_with(&end));
+    let mut changes = ChangeSet::new();
+    change(call.context("the call")?, &mut changes);
+    store.commit(changes).await?;
+    Ok(store.close().await?)
+}
+
+#[tokio::test]
+async fn a_build_that_ran_is_done_again_to_the_same_commits_and_nobody_is_asked()
+-> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "one.json", &conversation())?;
+    let project = Walks::new(&server, &server)?;
+    project.approve()?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_ready(project.path(), &mut up).await?;
+    until_events(project.path(), &mut up, "build.completed", 1).await?;
+    stop(&mut up).await?;
+    let builds = project.json("build list")?;
+    assert_eq!(at(&builds, "/0/state")?, "succeeded", "{builds}");
+    let build = at(&builds, "/0/id")?.as_str().context("an id")?.to_owned();
+    let asked = requests(&server).await?;
+
+    let place = tempfile::tempdir()?;
+    let into = place.path().join("again");
+    let (output, report) = replay(&project.runner, &build, &into)?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, true, "{report}");
+    assert_eq!(at(&report, "/strayed")?, &Value::Null, "{report}");
+    check_same(
+        &project.path().join("repo"),
+        &into.join("repo"),
+        "build/walks",
+    )?;
+    assert_eq!(requests(&server).await?, asked);
+    let store = store(&into).await?;
+    assert_eq!(store.count::<ModelCall>(Query::new()).await?, 5);
+    store.close().await?;
+
+    // There is no second replay in the same place.
+    let place_taken = into.display().to_string();
+    let again = ["build", "replay", &build, "--into", &place_taken];
+    let refused = project.runner.run(&again, PATIENCE)?;
+    assert_eq!(refused.status.code(), Some(1));
+
+    check_differences(&project, &build, place.path()).await?;
+    assert_eq!(requests(&server).await?, asked);
+    Ok(())
+}
+
+/// Another result of a tool is named, another answer comes to other commits, and a missing one ends the replay.
+async fn check_differences(project: &Walks, build: &str, place: &Path) -> anyhow::Result<()> {
+    rewrite(project.path(), 4, |row, changes| {
+        let mut call = row.record.clone();
+        if let Some(asked) = &mut call.asked {
+            asked.since[0] = "0".repeat(16);
+        }
+        changes.update(row, &call);
+    })
+    .await?;
+    let (output, report) = replay(&project.runner, build, &place.join("strayed"))?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/strayed/task")?, "T-001");
+    assert_eq!(at(&report, "/strayed/turn")?, 4);
+    let what = at(&report, "/strayed/what")?.as_str().context("a text")?;
+    ensure!(what.starts_with("the result of `bash` differs"), "{what}");
+
+    rewrite(project.path(), 4, |row, changes| {
+        let mut call = row.record.clone();
+        call.reply["blocks"][0]["tool_use"]["input"]["content"] = json!("another walk\n");
+        changes.update(row, &call);
+    })
+    .await?;
+    let (output, report) = replay(&project.runner, build, &place.join("other"))?;
+    ensure!(!output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, false);
+    let differs = at(&report, "/differs")?.as_str().context("a text")?;
+    ensure!(differs.contains("T-001"), "{differs}");
+
+    rewrite(project.path(), 5, |row, changes| {
+        changes.delete(row);
+    })
+    .await?;
+    let (output, report) = replay(&project.runner, build, &place.join("missing"))?;
+    ensure!(!output.status.success(), "{report}");
+    let differs = at(&report, "/differs")?.as_str().context("a text")?;
+    ensure!(
+        differs.contains("`T-001`") && differs.contains("turn"),
+        "{differs}"
+    );
+    Ok(())
+}
+
+/// Two loops built side by side; the replay does one task after the other, as they landed.
+#[tokio::test]
+async fn a_build_of_several_loops_is_done_again_in_the_order_in_which_it_landed()
+-> anyhow::Result<()> {
+    let project = Project::new()?;
+    let opening = "I want to build a habit tracking app";
+    project.verb(&["idea", "new", opening, "--slug", "habits"], "")?;
+    project
+        .runner
+        .run_with_input(&["idea", "chat", "habits"], LINES, PATIENCE)?;
+    let made = project.verb(&["spec", "generate", "habits"], "")?;
+    let (id, hash) = identity(&made)?;
+    project.verb(&["spec", "approve", &id, "--hash", &hash], "")?;
+    finish(&project.runner, project.path(), 1).await?;
+    let store = store(project.path()).await?;
+    let build = store.list::<Build>(Query::new()).await?.remove(0).record.id;
+    store.close().await?;
+
+    let place = tempfile::tempdir()?;
+    let into = place.path().join("again");
+    let (output, report) = replay(&project.runner, &build.to_string(), &into)?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, true, "{report}");
+    let commits = at(&report, "/commits")?.as_array().context("commits")?;
+    assert_eq!(commits.len(), TASKS + 2);
+    check_same(&project.repository(), &into.join("repo"), "build/habits")
+}

@@ -1,0 +1,158 @@
+//! The program is killed while it waits for each of the calls of an attempt whose conversation is summed up twice: the next
+//! one comes to the same commits, and no answer is paid twice.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use ropewalk_schemas::model_call::ModelCall;
+use ropewalk_store::Query;
+use ropewalk_tests::servers::Aimock;
+use serde_json::{Value, json};
+
+use crate::fallback::{Project, emulator};
+use crate::picture::{git, store};
+use crate::replay::requests;
+use crate::running::{Running, start, stop, until_events, until_ready};
+
+/// The steps of the agent before it says that it is done.
+const STEPS: u32 = 10;
+/// How long the emulator thinks before each answer, in milliseconds.
+const THINKS_MS: u32 = 300;
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Says what a model answers that thinks aloud for four thousand tokens before each line that it writes.
+fn conversation() -> Value {
+    let profile = json!({ "ttft": THINKS_MS, "tps": 1_000_000 });
+    let answer = |matched: Value, response: Value| json!({ "match": matched, "response": response, "streamingProfile": profile, "chunkSize": 20_000 });
+    let usage = json!({ "input_tokens": 900, "output_tokens": 4_000, "prompt_tokens": 900,
+        "completion_tokens": 4_000, "total_tokens": 4_900 });
+    let call = |number: u32, text: &str, tool: &str, arguments: Value| {
+        json!({ "usage": usage, "blocks": [
+            { "type": "text", "text": text },
+            { "type": "toolCall", "id": format!("call_{number}"), "name": tool, "arguments": arguments } ] })
+    };
+    let summary = json!({ "content": "Lines were written.", "usage": usage });
+    let mut fixtures = vec![answer(json!({ "systemMessage": "You sum up" }), summary)];
+    let done = call(
+        STEPS + 1,
+        "Done.",
+        "finish",
+        json!({ "summary": "Wrote the lines." }),
+    );
+    let after = |number: u32| json!({ "toolCallId": format!("call_{number}") });
+    fixtures.push(answer(after(STEPS), done));
+    let thought = "x".repeat(16_000);
+    for step in (1..=STEPS).rev() {
+        let line = json!({ "command": format!("echo line-{step} >> a.txt") });
+        let matched = match step {
+            1 => json!({ "toolName": "bash" }),
+            step => after(step - 1),
+        };
+        fixtures.push(answer(matched, call(step, &thought, "bash", line)));
+    }
+    json!(fixtures)
+}
+
+/// Starts the program, which makes room early.
+async fn up(project: &Project) -> anyhow::Result<Running> {
+    // The script of the small model knows no summary, so that the model of the job is asked for it.
+    let settings = ["compaction.threshold_tokens=25000", "build.loops=1"];
+    let mut arguments = vec!["up"];
+    for setting in settings {
+        arguments.extend(["--set", setting]);
+    }
+    let mut up = start(&project.runner, &arguments)?;
+    until_ready(project.path(), &mut up).await?;
+    Ok(up)
+}
+
+/// What an attempt came to.
+#[derive(Debug, PartialEq)]
+struct End {
+    /// Tree and subject of each commit.
+    commits: Vec<String>,
+    /// The calls that were paid.
+    paid: Vec<String>,
+    requests: usize,
+}
+
+/// Builds, and kills the program while it waits for the answer to the request `killed_at`, if that is one.
+async fn play(server: &Aimock, killed_at: Option<usize>) -> anyhow::Result<End> {
+    let project = Project::new(server, server)?;
+    project.approve()?;
+    let before = requests(server).await?;
+    let mut running = up(&project).await?;
+    if let Some(killed_at) = killed_at {
+        let began = Instant::now();
+        while requests(server).await? < before + killed_at {
+            ensure!(began.elapsed() < PATIENCE, "no request {killed_at}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        running.0.kill()?;
+        let status = running.0.wait()?;
+        ensure!(status.code().is_none(), "it was not killed: {status}");
+        running = up(&project).await?;
+    }
+    until_events(project.path(), &mut running, "build.completed", 1).await?;
+    stop(&mut running).await?;
+    let repository = project.path().join("repo");
+    // The first commit holds the time of the approval, and the last one those of the tasks.
+    let log = git(
+        &repository,
+        &["log", "--reverse", "--format=%s", "main..build/walks"],
+    )?;
+    let mut commits: Vec<String> = log.lines().map(str::to_owned).collect();
+    commits.push(git(&repository, &["show", "build/walks:a.txt"])?);
+    let store = store(project.path()).await?;
+    let calls = Query::new().equal("task", "T-001");
+    let calls = store.list::<ModelCall>(calls).await?;
+    store.close().await?;
+    let mut paid = Vec::new();
+    for call in calls {
+        let place = call
+            .key
+            .split_once("/T-001/")
+            .context("a call of the task")?;
+        paid.push(place.1.to_owned());
+    }
+    paid.sort();
+    Ok(End {
+        commits,
+        paid,
+        requests: requests(server).await? - before,
+    })
+}
+
+#[tokio::test]
+async fn a_kill_at_each_call_of_an_attempt_with_two_summaries_changes_nothing_and_pays_nothing_twice()
+-> anyhow::Result<()> {
+    let fixtures = tempfile::tempdir()?;
+    let server = emulator(fixtures.path(), "summaries.json", &conversation())?;
+    let undisturbed = play(&server, None).await?;
+    let summaries = undisturbed
+        .paid
+        .iter()
+        .filter(|key| key.ends_with("/summary"));
+    assert_eq!(summaries.count(), 2, "{undisturbed:?}");
+    let calls = STEPS as usize + 3;
+    assert_eq!(
+        (undisturbed.paid.len(), undisturbed.requests),
+        (calls, calls)
+    );
+    let mut in_flight = 0;
+    for killed_at in 1..=calls {
+        let mut again = play(&server, Some(killed_at)).await?;
+        // The request that waited when the program was killed is the only one that was sent again; on a busy machine its
+        // answer may have been written down before the kill came.
+        let more = again.requests - calls;
+        ensure!(more <= 1, "{more} requests more for a kill at {killed_at}");
+        in_flight += more;
+        again.requests = calls;
+        assert_eq!(again, undisturbed, "{killed_at}");
+    }
+    ensure!(
+        in_flight > calls / 2,
+        "only {in_flight} kills met a request"
+    );
+    Ok(())
+}
