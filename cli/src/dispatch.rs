@@ -37,6 +37,8 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Trust(verb) => verb.run(app),
         Command::Up(verb) => verb.run(app).await,
         Command::Agent(verb) => verb.run(app).await,
+        Command::Export(verb) => verb.run(app).await,
+        Command::Import(verb) => Box::pin(verb.run(app)).await,
         Command::Doctor(verb) => verb.run(app).await,
         Command::Idea(noun) => commands::idea::run(noun, app).await,
         Command::Spec(noun) => commands::spec::run(noun, app).await,

@@ -19,6 +19,9 @@ up
 up --bind 127.0.0.1:7440 --store postgres://habits@host/habits
 agent list --all
 agent build --store postgres://host/habits --bus nats://host:4222
+export ../habits.ropewalk
+import ../habits.ropewalk
+import habits.ropewalk habits --name habits-2
 doctor
 doctor --json
 idea new Walks --slug walks --kind tool
