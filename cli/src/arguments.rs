@@ -20,6 +20,7 @@ use crate::commands::{
 use crate::error::CliError;
 use crate::output::remark;
 use crate::rehearse;
+use crate::top;
 
 /// Turns an idea in a chat into specified, approved, built and verified code.
 #[derive(Debug, Parser)]
@@ -98,6 +99,8 @@ pub enum Command {
     Stop(commands::up::stop::Stop),
     /// Lets everything go on that `stop` stopped.
     Resume(commands::up::resume::Resume),
+    /// Shows on one screen what runs, waits, asks and costs, as it changes.
+    Top(top::Top),
     /// Shows what models used and cost.
     Usage(commands::usage::Usage),
     /// Shows and checks the configuration.

@@ -55,6 +55,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Whoami(verb) => verb.run(app),
         Command::Stop(verb) => verb.run(app).await,
         Command::Resume(verb) => verb.run(app).await,
+        Command::Top(verb) => verb.run(app).await,
         Command::Usage(verb) => verb.run(app).await,
         Command::Config(noun) => commands::config::run(noun, app),
         Command::Completions(verb) => verb.run(app),

@@ -20,6 +20,7 @@ pub mod progress;
 pub mod project;
 pub mod rehearse;
 pub mod scripted;
+pub mod top;
 pub mod values;
 pub mod wiring;
 

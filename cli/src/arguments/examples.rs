@@ -82,6 +82,8 @@ people token ada
 stop
 resume
 whoami
+top
+top --every 5
 usage --by day
 usage --by model --idea habits
 config show build
