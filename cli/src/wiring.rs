@@ -2,6 +2,7 @@
 
 mod agents;
 mod backups;
+mod changes;
 mod desk;
 mod halt;
 mod host;

@@ -11,6 +11,7 @@ use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
 use ropewalk_server::Door;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
+use ropewalk_workspace::Git;
 use tracing::{error, warn};
 
 use super::agents::{self, Crew, Parts};
@@ -35,6 +36,7 @@ pub struct Host {
     pub project: Project,
     interrupts: Interrupts,
     right: Right,
+    git: Git,
 }
 
 /// What lets this process consume.
@@ -63,12 +65,13 @@ impl Host {
             () = interrupts.requested() => Err(CliError::Cancelled),
         };
         match begun {
-            Ok((services, right)) => Ok(Self {
+            Ok((services, right, git)) => Ok(Self {
                 services,
                 supervisor,
                 project,
                 interrupts,
                 right,
+                git,
             }),
             Err(error) => {
                 supervisor.shutdown().abort();
@@ -86,7 +89,8 @@ impl Host {
 
     /// Serves the API behind `door`; returns what people are told of it.
     pub fn serve(&self, door: Door) -> Result<String, CliError> {
-        serving::serve(door, &self.project, &self.services, &self.supervisor)
+        let told = (&self.services, &self.supervisor);
+        serving::serve(door, &self.project, &self.git, told)
     }
 
     /// Begins a turn of a conversation, which the next interrupt ends.
@@ -125,7 +129,7 @@ async fn begin(
     environment: &Environment,
     crew: &Crew,
     supervisor: &Supervisor,
-) -> Result<(Services, Right), CliError> {
+) -> Result<(Services, Right, Git), CliError> {
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
@@ -177,7 +181,7 @@ async fn begin(
         Parts {
             project,
             environment,
-            git,
+            git: git.clone(),
             engine,
             brake,
             process,
@@ -198,7 +202,7 @@ async fn begin(
         Overheard::serve(&services.bus, project.state(), supervisor)?;
     }
     keep_house(project, &services, supervisor);
-    Ok((services, right))
+    Ok((services, right, git))
 }
 
 /// Takes the right to consume.
