@@ -87,14 +87,22 @@ impl ProjectFile {
 
     /// Takes out what lets somebody in: hashes of tokens, and passwords in addresses; returns the keys.
     pub fn remove_secrets(&mut self) -> Result<Vec<String>, ConfigError> {
-        let mut removed = Vec::new();
-        for (key, value) in self.own()?.leaves() {
+        let leaves = self.own()?.leaves();
+        let (mut removed, mut secrets) = (Vec::new(), Vec::new());
+        for (key, value) in &leaves {
+            let held: Vec<&str> = texts(value).into_iter().flat_map(credentials).collect();
             if key.starts_with("people.") && key.ends_with(".token_sha256") {
-                take(self.document.as_table_mut(), &key);
-                removed.push(key);
-            } else if strike(self.document.as_item_mut(), &value) {
-                removed.push(key);
+                take(self.document.as_table_mut(), key);
+            } else if held.is_empty() {
+                continue;
             }
+            secrets.extend(held);
+            removed.push(key.clone());
+        }
+        // The longest first: one that is a part of another would leave the rest of that.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        for secret in secrets {
+            Strike(secret).visit_item_mut(self.document.as_item_mut());
         }
         Ok(removed)
     }
@@ -195,15 +203,6 @@ fn take(table: &mut dyn toml_edit::TableLike, key: &str) -> bool {
             .and_then(Item::as_table_like_mut)
             .is_some_and(|below| take(below, rest)),
     }
-}
-
-/// Puts stars in the place of the passwords of `value`, wherever it stands below `item`; answers whether it had any.
-fn strike(item: &mut Item, value: &serde_json::Value) -> bool {
-    let secrets: Vec<&str> = texts(value).into_iter().flat_map(credentials).collect();
-    for secret in &secrets {
-        Strike(secret).visit_item_mut(item);
-    }
-    !secrets.is_empty()
 }
 
 /// Returns every text in `value`, at any depth.
