@@ -11,6 +11,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ropewalk_desk::advice::Words;
 
 use crate::app::Global;
+use crate::archive;
 use crate::commands::{
     self, alert::Alert, build::Build, config::Config, dead_letter::DeadLetter, event::Event,
     idea::Idea, knowledge::Knowledge, lock::Lock, people::People, question::Question,
@@ -19,6 +20,7 @@ use crate::commands::{
 use crate::error::CliError;
 use crate::output::remark;
 use crate::rehearse;
+use crate::top;
 
 /// Turns an idea in a chat into specified, approved, built and verified code.
 #[derive(Debug, Parser)]
@@ -49,6 +51,10 @@ pub enum Command {
     Up(commands::up::Up),
     /// Runs the agents of some roles, beside other processes that share the work; or lists what every part does.
     Agent(commands::agent::Agent),
+    /// Writes the project into one file, to be taken elsewhere.
+    Export(archive::Export),
+    /// Takes a project out of a file that `export` wrote; it arrives stopped.
+    Import(archive::Import),
     /// Checks everything that a run needs, and says how to mend what is missing.
     Doctor(commands::doctor::Doctor),
     /// Begins, shows and talks about ideas.
@@ -93,6 +99,8 @@ pub enum Command {
     Stop(commands::up::stop::Stop),
     /// Lets everything go on that `stop` stopped.
     Resume(commands::up::resume::Resume),
+    /// Shows on one screen what runs, waits, asks and costs, as it changes.
+    Top(top::Top),
     /// Shows what models used and cost.
     Usage(commands::usage::Usage),
     /// Shows and checks the configuration.

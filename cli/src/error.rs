@@ -23,7 +23,9 @@ use ropewalk_orchestrator::FrameError;
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_runtime::TaskFailure;
 use ropewalk_schemas::InvalidId;
-use ropewalk_store::{CommitError, InstanceLockError, LocationError, OpenError, ReadError};
+use ropewalk_store::{
+    BackupError, CommitError, InstanceLockError, LocationError, OpenError, ReadError,
+};
 use ropewalk_workspace::GitError;
 use serde::Serialize;
 
@@ -283,6 +285,7 @@ macro_rules! plain_errors {
 }
 
 plain_errors! {
+    BackupError = "store",
     BusError = "bus",
     CommitError = "store",
     FrameError = "agents",

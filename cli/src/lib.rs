@@ -8,6 +8,7 @@
 //! [`CliError`], one line with an exit code. To add a backend: choose it in `wiring/` by what the configuration says.
 
 pub mod app;
+pub mod archive;
 pub mod arguments;
 pub mod commands;
 pub mod dispatch;
@@ -19,6 +20,7 @@ pub mod progress;
 pub mod project;
 pub mod rehearse;
 pub mod scripted;
+pub mod top;
 pub mod values;
 pub mod wiring;
 

@@ -3,6 +3,7 @@
 mod again;
 mod agents;
 mod backups;
+mod changes;
 mod desk;
 mod halt;
 mod host;

@@ -3,12 +3,14 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, Item, Table, Value};
+use toml_edit::visit_mut::VisitMut;
+use toml_edit::{DocumentMut, Formatted, Item, Table, Value};
 
 use crate::error::ConfigError;
 use crate::layers::{Layers, read_file};
 use crate::load::{DEFAULTS, PROJECT_FILE, read};
 use crate::origin::Origin;
+use crate::settings::credentials;
 
 /// What `init` writes.
 const TEMPLATE: &str = "\
@@ -78,6 +80,38 @@ impl ProjectFile {
         Ok(())
     }
 
+    /// Takes the value of `key` (dotted) out; answers whether there was one.
+    pub fn remove(&mut self, key: &str) -> bool {
+        take(self.document.as_table_mut(), key)
+    }
+
+    /// Takes out what lets somebody in: hashes of tokens, and passwords in addresses; returns the keys.
+    pub fn remove_secrets(&mut self) -> Result<Vec<String>, ConfigError> {
+        let leaves = self.own()?.leaves();
+        let (mut removed, mut secrets) = (Vec::new(), Vec::new());
+        for (key, value) in &leaves {
+            let held: Vec<&str> = texts(value).into_iter().flat_map(credentials).collect();
+            if key.starts_with("people.") && key.ends_with(".token_sha256") {
+                take(self.document.as_table_mut(), key);
+            } else if held.is_empty() {
+                continue;
+            }
+            secrets.extend(held);
+            removed.push(key.clone());
+        }
+        // The longest first: one that is a part of another would leave the rest of that.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        for secret in secrets {
+            Strike(secret).visit_item_mut(self.document.as_item_mut());
+        }
+        Ok(removed)
+    }
+
+    /// Returns the text that [`ProjectFile::save`] writes.
+    pub fn text(&self) -> String {
+        self.document.to_string()
+    }
+
     /// Writes the file whole or not at all; a file that somebody else changed meanwhile is left alone.
     pub fn save(&mut self) -> Result<(), ConfigError> {
         if read_file(&self.path)? != self.before {
@@ -111,10 +145,21 @@ impl ProjectFile {
     fn layers(&self) -> Result<Layers, ConfigError> {
         let mut layers = Layers::default();
         layers.add_toml(DEFAULTS, &Origin::Default)?;
+        self.add_to(&mut layers)?;
+        Ok(layers)
+    }
+
+    /// Returns what this file alone says.
+    fn own(&self) -> Result<Layers, ConfigError> {
+        let mut layers = Layers::default();
+        self.add_to(&mut layers)?;
+        Ok(layers)
+    }
+
+    fn add_to(&self, layers: &mut Layers) -> Result<(), ConfigError> {
         let path = self.path.clone();
         let origin = Origin::Project { path, line: None };
-        layers.add_toml(&self.document.to_string(), &origin)?;
-        Ok(layers)
+        layers.add_toml(&self.document.to_string(), &origin)
     }
 }
 
@@ -149,9 +194,67 @@ fn put(table: &mut dyn toml_edit::TableLike, key: &str, mut value: Value) {
     }
 }
 
+/// Removes the value at the dotted `key`; answers whether there was one.
+fn take(table: &mut dyn toml_edit::TableLike, key: &str) -> bool {
+    match key.split_once('.') {
+        None => table.remove(key).is_some(),
+        Some((section, rest)) => table
+            .get_mut(section)
+            .and_then(Item::as_table_like_mut)
+            .is_some_and(|below| take(below, rest)),
+    }
+}
+
+/// Returns every text in `value`, at any depth.
+fn texts(value: &serde_json::Value) -> Vec<&str> {
+    match value {
+        serde_json::Value::String(text) => vec![text.as_str()],
+        serde_json::Value::Array(list) => list.iter().flat_map(texts).collect(),
+        serde_json::Value::Object(table) => table.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Puts stars in the place of one secret.
+struct Strike<'a>(&'a str);
+
+impl VisitMut for Strike<'_> {
+    fn visit_string_mut(&mut self, text: &mut Formatted<String>) {
+        if text.value().contains(self.0) {
+            let decor = text.decor().clone();
+            *text = Formatted::new(text.value().replace(self.0, "***"));
+            *text.decor_mut() = decor;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lets_somebody_in_is_taken_out_and_the_rest_stays() {
+        let (_folder, path) = file(
+            "[store]\nlocation = \"postgres://ada:canary@host/db\"  # ours\n[people.ada]\nuser = \"ada\"\n\
+             token_sha256 = \"sha256:7c01d2e4\"\n[notices]\nwebhook_url = \"https://canary-that-is-a-token@host/hook\"\n",
+        );
+        let mut edited = ProjectFile::open(&path).unwrap();
+        let removed = edited.remove_secrets().unwrap();
+        assert_eq!(
+            removed,
+            [
+                "store.location",
+                "people.ada.token_sha256",
+                "notices.webhook_url"
+            ]
+        );
+        assert_eq!(
+            edited.text(),
+            "[store]\nlocation = \"postgres://ada:***@host/db\"  # ours\n[people.ada]\nuser = \"ada\"\n\
+             [notices]\nwebhook_url = \"https://***@host/hook\"\n"
+        );
+        assert!(edited.remove("store.location") && !edited.remove("store.location"));
+    }
 
     const TEXT: &str =
         "# mine\n[build]   # loops\nloops = 2  # two\n\n# last\n[bus]\ntransport = \"embedded\"\n";

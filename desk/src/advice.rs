@@ -13,6 +13,7 @@ use crate::attachments::AttachError;
 use crate::builds::SteerError;
 use crate::builds::landing::LandingError;
 use crate::builds::tasks::TaskError;
+use crate::comments::CommentError;
 use crate::dead_letters::DeadLetterError;
 use crate::halt::HaltError;
 use crate::ideas::{AbandonError, ChatError};
@@ -168,8 +169,25 @@ impl Advice for RequestError {
                 format!("`ropewalk spec show {spec}` shows what became of it")
             }
             Self::Forbidden(error) => return error.next(),
+            Self::Newer(_) => "look at it again, then say what to change".to_owned(),
             Self::Text => "say what to change".to_owned(),
             Self::Read(_) | Self::Commit(_) => return None,
+        })
+    }
+}
+
+impl Advice for CommentError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Unfinished(_) => "wait for its end, or tell its models something now".to_owned(),
+            Self::Amended(_) => "comment on what the other one changed".to_owned(),
+            Self::Changed | Self::NoLine { .. } => {
+                "load the page again; what you wrote is kept there as long as its lines are"
+                    .to_owned()
+            }
+            Self::Count => "say something about at least one line".to_owned(),
+            Self::Document(error) => return error.next(),
+            Self::Request(error) => return error.next(),
         })
     }
 }

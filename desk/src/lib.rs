@@ -12,6 +12,7 @@ pub mod advice;
 pub mod alerts;
 pub mod attachments;
 pub mod builds;
+pub mod comments;
 pub mod dead_letters;
 pub mod halt;
 pub mod ideas;

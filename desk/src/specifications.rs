@@ -54,6 +54,9 @@ pub enum RequestError {
     /// The person may not do this.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
+    /// There is a newer revision than the one that was shown.
+    #[error("specification `{0}` has changed since it was shown")]
+    Newer(SpecId),
     /// There is nothing in the text, or too much.
     #[error("the text is empty or longer than {FEEDBACK_BYTES} bytes")]
     Text,
@@ -227,8 +230,22 @@ pub async fn revise(
     by: &UserSlug,
     feedback: &str,
 ) -> Result<(), RequestError> {
+    revise_shown(context, spec, None, by, feedback).await
+}
+
+/// Asks for changes to the newest revision, which has to be the one with the hash `shown`, if any is given.
+pub(crate) async fn revise_shown(
+    context: &Context,
+    spec: SpecId,
+    shown: Option<&ContentHash>,
+    by: &UserSlug,
+    feedback: &str,
+) -> Result<(), RequestError> {
     loop {
         let (found, context) = opened(context, spec).await?;
+        if shown.is_some() && found.hash.as_ref() != shown {
+            return Err(RequestError::Newer(spec));
+        }
         let mut changes = ChangeSet::new();
         let reason = add_revision(&mut changes, &context, &found, by, feedback).await?;
         if closed(changes, &context, &found, reason).await? {

@@ -7,6 +7,7 @@ pub mod dead_letter;
 pub mod event;
 pub mod idea;
 pub mod knowledge;
+pub mod lines;
 pub mod lock;
 pub mod question;
 pub mod review;

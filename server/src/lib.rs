@@ -25,4 +25,4 @@ mod stream;
 mod take;
 
 pub use listen::{Address, Door, ListenError, Server};
-pub use shared::{Folder, Options};
+pub use shared::{Changes, Folder, Options};

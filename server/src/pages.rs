@@ -13,6 +13,7 @@ mod graph;
 mod idea;
 mod knowledge;
 mod letter;
+mod lines;
 mod markdown;
 mod question;
 mod refusal;
@@ -21,6 +22,7 @@ mod shown;
 mod specification;
 mod task;
 mod timeline;
+mod usage;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -55,6 +57,11 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
         )
         .route("/specifications/{id}/approve", post(specification::approve))
         .route("/specifications/{id}/revise", post(specification::revise))
+        .route("/specifications/{id}/lines", get(lines::specification))
+        .route(
+            "/specifications/{id}/comments",
+            post(lines::on_specification),
+        )
         .route("/specifications/{id}/reject", post(specification::reject))
         .route("/builds", get(build::list))
         .route("/builds/{id}", get(build::show))
@@ -64,6 +71,8 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
         .route("/builds/{id}/tell", post(build::tell))
         .route("/builds/{id}/priority", post(build::rank))
         .route("/builds/{id}/land", post(build::land))
+        .route("/builds/{id}/difference", get(lines::difference))
+        .route("/builds/{id}/comments", post(lines::on_build))
         .route("/builds/{id}/tasks/{task}", get(task::show))
         .route("/builds/{id}/tasks/{task}/retry", post(task::retry))
         .route("/builds/{id}/tasks/{task}/tell", post(task::tell))
@@ -79,6 +88,7 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
             "/dead-letters/{position}/{subscriber}/discard",
             post(letter::discard),
         )
+        .route("/usage", get(usage::show))
         .route("/knowledge", get(knowledge::list))
         .route("/knowledge/{id}", get(knowledge::show))
         .route("/events", get(event::list))

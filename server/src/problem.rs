@@ -8,6 +8,7 @@ use ropewalk_desk::alerts::AcknowledgeError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
+use ropewalk_desk::comments::CommentError;
 use ropewalk_desk::dead_letters::DeadLetterError;
 use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
@@ -232,9 +233,24 @@ impl From<RequestError> for Problem {
             RequestError::Text => StatusCode::BAD_REQUEST,
             RequestError::Abandoned(_)
             | RequestError::OnItsWay { .. }
+            | RequestError::Newer(_)
             | RequestError::State { .. } => StatusCode::CONFLICT,
         };
         Self::of(status, "specification", &error)
+    }
+}
+
+impl From<CommentError> for Problem {
+    fn from(error: CommentError) -> Self {
+        let status = match error {
+            CommentError::Document(error) => return error.into(),
+            CommentError::Request(error) => return error.into(),
+            CommentError::NoLine { .. } | CommentError::Count => StatusCode::BAD_REQUEST,
+            CommentError::Unfinished(_) | CommentError::Amended(_) | CommentError::Changed => {
+                StatusCode::CONFLICT
+            }
+        };
+        Self::of(status, "comments", &error)
     }
 }
 

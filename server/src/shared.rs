@@ -2,13 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ropewalk_bus::Tail;
+use ropewalk_config::settings::BudgetSettings;
 use ropewalk_desk::people::People;
+use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{ComponentName, InvalidId};
 
@@ -28,6 +32,13 @@ const STREAMS: usize = 2_048;
 /// Says where the documents of an idea lie.
 pub type Folder = Arc<dyn Fn(&Idea) -> PathBuf + Send + Sync>;
 
+/// Tells the lines that a build changed, or why nobody can say.
+pub type Changes = Arc<
+    dyn Fn(Build) -> Pin<Box<dyn Future<Output = Result<Vec<FileLines>, String>> + Send>>
+        + Send
+        + Sync,
+>;
+
 /// What a server serves, and to whom.
 pub struct Options {
     /// Everybody who works on the project.
@@ -36,6 +47,10 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Where the documents of an idea lie.
     pub folder: Folder,
+    /// What tells the lines that a build changed.
+    pub changes: Changes,
+    /// What models may use.
+    pub budget: BudgetSettings,
     /// The state directory, where transcripts lie.
     pub state: PathBuf,
     /// The providers of the models that build: the one that is asked, then those that take over.
@@ -52,6 +67,8 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) people: People,
     pub(crate) folder: Folder,
+    pub(crate) changes: Changes,
+    pub(crate) budget: BudgetSettings,
     pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
     pub(crate) silent_after: Duration,
@@ -81,6 +98,8 @@ impl Shared {
             hosts: Hosts::new(address, options.hosts),
             people: options.people,
             folder: options.folder,
+            changes: options.changes,
+            budget: options.budget,
             state: options.state,
             builds_with: options.builds_with,
             silent_after: options.silent_after,

@@ -88,7 +88,8 @@
   // --- Fresh pages --------------------------------------------------------------------------------------------------
   let planned = 0, isStale = false;
   function refreshSoon() {
-    if (document.hidden) { isStale = true; return; }
+    // What somebody writes on a line stays where it is.
+    if (document.hidden || document.querySelector(".said")) { isStale = true; return; }
     if (!planned && document.getElementById("palette")) planned = setTimeout(refresh, 300);
   }
 

@@ -52,6 +52,7 @@ pub use records::{
     attempt_key, evidence_key, injection_key, path_key, revision_key, task_key, wait_key,
 };
 pub use store::Store;
+pub use store::leaving::leave_behind;
 pub use store::maintenance::{Health, Statistics};
 pub use store::retention::{ForgetError, Forgotten};
 pub use value::Value;

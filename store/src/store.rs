@@ -1,5 +1,6 @@
 //! The handle that everybody holds: commits through the writer, reads beside it.
 
+pub(crate) mod leaving;
 pub(crate) mod maintenance;
 mod open;
 pub(crate) mod retention;

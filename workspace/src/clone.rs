@@ -1,5 +1,6 @@
 //! Keeps the bare local clone in the state directory: every object and ref that Ropewalk works with.
 
+mod bundle;
 mod copy;
 mod history;
 mod known;

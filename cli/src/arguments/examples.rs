@@ -20,6 +20,9 @@ up --record cassette.jsonl
 up --bind 127.0.0.1:7440 --store postgres://habits@host/habits
 agent list --all
 agent build --store postgres://host/habits --bus nats://host:4222
+export ../habits.ropewalk
+import ../habits.ropewalk
+import habits.ropewalk habits --name habits-2
 doctor
 doctor --json
 idea new Walks --slug walks --kind tool
@@ -82,6 +85,8 @@ people token ada
 stop
 resume
 whoami
+top
+top --every 5
 usage --by day
 usage --by model --idea habits
 config show build

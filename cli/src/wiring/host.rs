@@ -11,6 +11,7 @@ use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
 use ropewalk_server::Door;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
+use ropewalk_workspace::Git;
 use tracing::{error, warn};
 
 use super::again::Again;
@@ -36,6 +37,7 @@ pub struct Host {
     pub project: Project,
     interrupts: Interrupts,
     right: Right,
+    git: Git,
 }
 
 /// What lets this process consume.
@@ -81,12 +83,13 @@ impl Host {
             () = interrupts.requested() => Err(CliError::Cancelled),
         };
         match begun {
-            Ok((services, right)) => Ok(Self {
+            Ok((services, right, git)) => Ok(Self {
                 services,
                 supervisor,
                 project,
                 interrupts,
                 right,
+                git,
             }),
             Err(error) => {
                 supervisor.shutdown().abort();
@@ -104,7 +107,8 @@ impl Host {
 
     /// Serves the API behind `door`; returns what people are told of it.
     pub fn serve(&self, door: Door) -> Result<String, CliError> {
-        serving::serve(door, &self.project, &self.services, &self.supervisor)
+        let told = (&self.services, &self.supervisor);
+        serving::serve(door, &self.project, &self.git, told)
     }
 
     /// Begins a turn of a conversation, which the next interrupt ends.
@@ -143,7 +147,7 @@ async fn begin(
     environment: &Environment,
     (crew, again): (&Crew, Option<&Again>),
     supervisor: &Supervisor,
-) -> Result<(Services, Right), CliError> {
+) -> Result<(Services, Right, Git), CliError> {
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
@@ -194,7 +198,7 @@ async fn begin(
         Parts {
             project,
             environment,
-            git,
+            git: git.clone(),
             engine,
             brake,
             process,
@@ -216,7 +220,7 @@ async fn begin(
         Overheard::serve(&services.bus, project.state(), supervisor)?;
     }
     keep_house(project, &services, supervisor);
-    Ok((services, right))
+    Ok((services, right, git))
 }
 
 /// Makes the models of every role; those of a build that is done again know no answer.

@@ -8,6 +8,7 @@ use ropewalk_orchestrator::Services;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_server::{Address, Door, ListenError, Options, Server};
+use ropewalk_workspace::Git;
 use tracing::warn;
 
 use crate::error::CliError;
@@ -42,8 +43,8 @@ pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
 pub(super) fn serve(
     door: Door,
     project: &Project,
-    services: &Services,
-    supervisor: &Supervisor,
+    git: &Git,
+    (services, supervisor): (&Services, &Supervisor),
 ) -> Result<String, CliError> {
     let places = project.places();
     let options = Options {
@@ -51,6 +52,8 @@ pub(super) fn serve(
         hosts: project.config().server.hosts.clone(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         state: project.state().to_owned(),
+        changes: super::changes::changes(git.clone(), project),
+        budget: project.config().budget.clone(),
         builds_with: project.config().models.builders(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),
     };

@@ -1,5 +1,6 @@
 //! `init`, `doctor` and `config`: the beginning of a project.
 
+mod archives;
 mod helping;
 
 use serde_json::Value;

@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use similar::TextDiff;
 
+use super::lines::FileLines;
+
 /// A specification in the list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SpecificationRow {
@@ -131,6 +133,16 @@ pub async fn compare(
         to,
         difference,
     })
+}
+
+/// Numbers the lines of the documents of the newest revision.
+pub async fn document_lines(
+    store: &Store,
+    specification: &Specification,
+) -> Result<Vec<FileLines>, CompareError> {
+    let documents = documents(store, specification, specification.revision).await?;
+    let lines = documents.map(|(name, text)| FileLines::of_document(name, &text));
+    Ok(lines.into())
 }
 
 /// Renders both documents of a revision; what is no part of its content is the same for all.

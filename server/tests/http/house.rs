@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_config::settings::PersonRecord;
+use ropewalk_config::settings::{BudgetSettings, PersonRecord};
 use ropewalk_desk::people::{People, Person};
+use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::Services;
 use ropewalk_runtime::http::{self, ClientOptions};
 use ropewalk_runtime::{Clock, Supervisor};
@@ -31,6 +32,9 @@ use tempfile::TempDir;
 /// The tokens of two people: ada may everything, bob nothing beside what everybody may.
 pub(crate) const ADA: &str = "token-of-ada";
 pub(crate) const BOB: &str = "token-of-bob";
+
+/// What every build changed.
+const DIFFERENCE: &str = "diff --git a/walks.txt b/walks.txt\n--- a/walks.txt\n+++ b/walks.txt\n@@ -3,2 +3,2 @@\n same\n-<b>old</b>\n+<b>new</b>\n";
 
 /// An answer: its status, its headers and its body, `null` where that is no JSON.
 pub(crate) struct Answer {
@@ -94,6 +98,11 @@ impl House {
             state: directory.path().to_owned(),
             builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),
+            changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(DIFFERENCE)) })),
+            budget: BudgetSettings {
+                day_tokens: Some(50_000),
+                ..BudgetSettings::default()
+            },
             folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
         };
         let door = Door::open(anywhere(), &options.people).await.unwrap();

@@ -1,9 +1,11 @@
 //! What a browser is shown and sends: pages that need no script, forms that prove themselves, refusals in words.
 
+use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
-use ropewalk_store::DeliveryState;
+use ropewalk_store::{ChangeSet, DeliveryState};
 use serde_json::json;
 
 use crate::house::{ADA, Answer, BOB, House, answered};
@@ -74,6 +76,7 @@ async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else()
         ("/builds", "Nothing was built yet"),
         ("/running", "Nothing is wrong"),
         ("/knowledge", "Nothing was learned yet"),
+        ("/usage", "No model was asked yet"),
         ("/events", "Nothing of this kind happened"),
         ("/ideas/new", "What do you have in mind?"),
     ] {
@@ -119,6 +122,140 @@ async fn a_form_changes_something_only_with_the_proof_of_its_login() {
     assert_eq!(shown["kind"], "tool");
     let page = browser.read("/ideas/walks").await;
     assert!(page.text.contains("Walks<br />\nof mine") || page.text.contains("Walks<br>\nof mine"));
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_on_lines_of_a_finished_build_go_together_as_one_revision() {
+    let house = House::new().await;
+    let (spec, _) = house.specified().await;
+    let build = house.built().await;
+    let head = CommitId::parse(&"a".repeat(40)).unwrap();
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let path = format!("/builds/{build}/comments");
+    let of = head.to_string();
+    let fields = [
+        ("of", of.as_str()),
+        ("file.0", "walks.txt"),
+        ("side.0", "new"),
+        ("line.0", "4"),
+        ("text.0", "say <i>which</i>"),
+        ("file.1", "walks.txt"),
+        ("side.1", "old"),
+        ("line.1", "4"),
+        ("text.1", "why did it go?"),
+    ];
+    house
+        .change(build, |build| {
+            build.spec = spec;
+            build.head = Some(head.clone());
+        })
+        .await;
+    let page = browser.read(&format!("/builds/{build}/difference")).await;
+    assert!(page.text.contains("has not ended"), "{}", page.text);
+    assert!(page.text.contains("&#60;b&#62;new") && !page.text.contains("<b>new"));
+    let before = house.rows().await;
+    let early = browser.send(&path, &fields, Some(&proof)).await;
+    assert_eq!(early.status, 409, "{}", early.text);
+    assert_eq!(house.rows().await, before);
+    let now = house.services.clock.now();
+    house
+        .change(build, |build| {
+            build.state = BuildState::Succeeded;
+            build.completed_at = Some(now);
+        })
+        .await;
+    let page = browser.read(&format!("/builds/{build}/difference")).await;
+    assert!(
+        page.text.contains("data-side=\"old\" data-line=\"4\""),
+        "{}",
+        page.text
+    );
+    let before = house.rows().await;
+    for (at, wrong, status) in [(0, "b", 409), (1, "other.txt", 400), (3, "40", 400)] {
+        let value = if at == 0 {
+            wrong.repeat(40)
+        } else {
+            wrong.to_owned()
+        };
+        let mut wrong = fields;
+        wrong[at].1 = &value;
+        let refused = browser.send(&path, &wrong, Some(&proof)).await;
+        assert_eq!(refused.status, status, "{}", refused.text);
+    }
+    assert_eq!(
+        browser.send(&path, &fields[..1], Some(&proof)).await.status,
+        400
+    );
+    assert_eq!(house.rows().await, before);
+    let sent = browser.send(&path, &fields, Some(&proof)).await;
+    assert_eq!(sent.status, 303, "{}", sent.text);
+    let specification = house.read(&format!("/api/specifications/{spec}")).await;
+    let told = format!(
+        "Comments on lines of `build/walks` at {}:\n- `walks.txt`, line 4 (`<b>new</b>`): say <i>which</i>\n\
+         - `walks.txt`, removed line 4 (`<b>old</b>`): why did it go?",
+        head.short()
+    );
+    assert_eq!(specification["feedback"], json!([told]));
+    assert_eq!(specification["state"], "draft");
+    assert_eq!(house.events("spec.revision_requested").await.len(), 1);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_figures_of_the_page_of_usage_are_those_of_the_store() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let page = browser.read("/usage").await;
+    assert!(
+        page.text.contains("No model was asked yet"),
+        "{}",
+        page.text
+    );
+    assert!(page.text.contains("50000 tokens"), "{}", page.text);
+    let call = |key: &str, day: &str, tokens: u64, money: u64| -> ModelCall {
+        serde_json::from_value(json!({
+            "key": key, "role": "build", "model": "m", "provider": "p", "reply": null, "idea": "walks",
+            "input_tokens": tokens, "output_tokens": 3, "micro_usd": money, "at": format!("{day}T08:00:00Z"),
+        }))
+        .unwrap()
+    };
+    let mut changes = ChangeSet::new();
+    changes
+        .insert(&call("one", "2026-03-01", 1_234, 1_500_000))
+        .insert(&call("two", "2026-03-03", 77, 250_000));
+    house.services.store.commit(changes).await.unwrap();
+    let page = browser.read("/usage").await;
+    for told in [
+        "<strong>$1.75</strong> <span>1317 tokens in 2 model calls",
+        "2026-03-01: $1.50, 1237 tokens in 1 calls",
+        "2026-03-03: $0.25, 80 tokens in 1 calls",
+        "<td>1311</td><td>0</td><td>6</td><td>$1.75</td>",
+        "p/m",
+    ] {
+        assert!(page.text.contains(told), "no {told}: {}", page.text);
+    }
+    let page = browser.read("/usage?idea=other").await;
+    assert!(
+        page.text.contains("No model was asked yet"),
+        "{}",
+        page.text
+    );
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_drawn_by() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    house.specified().await;
+    let mut size = browser.read("/").await.text.len();
+    for name in ["ropewalk.css", "ropewalk.js", "htmx.js", "icon.svg"] {
+        let file = answered(house.bare("GET", &format!("/static/{name}"))).await;
+        size += file.text.len();
+    }
+    assert!(size <= 100 * 1024, "{size} bytes");
     house.stop().await;
 }
 

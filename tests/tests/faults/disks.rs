@@ -18,11 +18,11 @@ use crate::running::{start, stop, until_events};
 use crate::trial::{UNTIL_FAULT, approved, end_of, may_mount};
 
 /// A file system of a few MiB in memory; unmounted on drop.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// Mounts it over `place` with what lies there.
-    fn over(place: &Path, mebibytes: u32) -> anyhow::Result<Self> {
+    pub(crate) fn over(place: &Path, mebibytes: u32) -> anyhow::Result<Self> {
         let aside = place.with_extension("aside");
         fs::rename(place, &aside)?;
         fs::create_dir(place)?;
@@ -43,7 +43,7 @@ impl SmallDisk {
     }
 
     /// Fills it to the last byte; returns the file to delete.
-    fn fill(&self) -> anyhow::Result<PathBuf> {
+    pub(crate) fn fill(&self) -> anyhow::Result<PathBuf> {
         let filler = self.0.join("filler");
         let mut file = fs::File::create(&filler)?;
         for size in [65_536, 4_096, 1] {

@@ -18,6 +18,7 @@ mod ledger;
 mod sleepy;
 mod trial;
 
+mod archives;
 mod broker;
 mod clocks;
 mod deaths;

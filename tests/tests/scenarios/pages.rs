@@ -13,9 +13,10 @@ use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
 use ropewalk_tests::program::Runner;
 use ropewalk_tests::servers::node_modules;
+use serde_json::{Value, json};
 
 use crate::picture::{check_at_rest, git, store};
-use crate::project::{LINES, PATIENCE, Project, TASKS};
+use crate::project::{LINES, PATIENCE, Project, TASKS, plan, rule};
 use crate::running::{Running, start, until_ready};
 
 /// Starts `up` there, waits until it takes requests, and returns it with the link that it shows.
@@ -188,6 +189,68 @@ async fn what_is_refused_is_said_in_words_on_a_page_and_changes_nothing() -> any
         (2, true)
     );
     assert_eq!(store.count::<Build>(Query::new()).await?, 0);
+    Ok(())
+}
+
+/// Returns a project whose model answers by these rules before the others.
+fn answering(mut rules: Vec<Value>) -> anyhow::Result<Project> {
+    let project = Project::new()?;
+    let script = project.path().join("script.yaml");
+    let others: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&script)?)?;
+    rules.extend(others);
+    std::fs::write(script, Value::Array(rules).to_string())?;
+    Ok(project)
+}
+
+#[tokio::test]
+async fn comments_on_lines_become_one_revision_that_the_amended_build_does() -> anyhow::Result<()> {
+    // What is asked for on a line of the third file is done in the third task, and nowhere else.
+    let mut amended = plan("");
+    let louder = "Write part 3 louder.";
+    amended["tasks"][2]["action"] = json!("UPDATE");
+    amended["tasks"][2]["requirements"][0]["text"] = json!(louder);
+    amended["tasks"][2]["validation"]["command"] = json!("grep LOUD parts/03.txt");
+    let revised = json!({ "agent": "specification", "contains": "`parts/03.txt`, line 1" });
+    let turn =
+        |turn: u32| json!({ "agent": "build", "task": "T-003", "contains": louder, "turn": turn });
+    let file = json!({ "path": "parts/03.txt", "content": "part 3 is ready, LOUD\n" });
+    let project = answering(vec![
+        rule(&revised, "specification", &amended),
+        rule(&turn(1), "read", &json!({ "path": "parts/03.txt" })),
+        rule(&turn(2), "write", &file),
+        rule(&turn(3), "finish", &json!({ "summary": "It is louder." })),
+    ])?;
+    let spec = specified(&project)?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("comments.cjs", &[&link, &spec])?.end()?;
+    drop(up);
+    let store = store(project.path()).await?;
+    let specification = store.list::<Specification>(Query::new()).await?.remove(0);
+    let [first, second] = specification.feedback.as_slice() else {
+        bail!("not two requests: {:?}", specification.feedback);
+    };
+    ensure!(
+        first.starts_with("Comments on lines of revision 1:"),
+        "{first}"
+    );
+    ensure!(
+        first.contains("`spec.md`, line 1 (") && first.contains("Another title"),
+        "{first}"
+    );
+    ensure!(
+        second.contains("`parts/03.txt`, line 1 (`part 3 is ready`): Say it louder"),
+        "{second}"
+    );
+    ensure!(
+        second.contains("`parts/04.txt`, line 1 (`part 4 is ready`): This one is good"),
+        "{second}"
+    );
+    let shown = git(
+        &project.repository(),
+        &["show", "build/habits:parts/03.txt"],
+    )?;
+    assert_eq!(shown.trim(), "part 3 is ready, LOUD");
+    assert_eq!(store.count::<Build>(Query::new()).await?, 2);
     Ok(())
 }
 

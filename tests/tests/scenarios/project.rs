@@ -96,7 +96,7 @@ kind = "scripted"
 script = "script.yaml"
 "#;
 
-fn rule(key: &Value, tool: &str, input: &Value) -> Value {
+pub(crate) fn rule(key: &Value, tool: &str, input: &Value) -> Value {
     let mut rule = key.clone();
     rule["reply"] = json!({ "tools": [{ "name": tool, "input": input }] });
     rule
@@ -169,7 +169,8 @@ fn script(more: &str) -> String {
     Value::Array(rules).to_string()
 }
 
-fn plan(more: &str) -> Value {
+/// Returns a plan of twelve tasks, of which each says `more`.
+pub(crate) fn plan(more: &str) -> Value {
     let requirement = |number: usize| {
         json!({ "id": format!("FR-{number}"), "text": format!("Part {number} is there.{more}"), "priority": "must",
             "acceptance": format!("part {number} says that it is ready{more}"), "source": "planning/brief.md" })

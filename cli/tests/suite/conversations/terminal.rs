@@ -26,8 +26,13 @@ impl Terminal {
     fn run(world: &World, verb: &str, variables: &[(&str, &str)]) -> Self {
         // A shell that stays between them would end by the key itself.
         let line = format!("exec {} {verb}", env!("CARGO_BIN_EXE_ropewalk"));
+        Self::shell(world, &line, variables)
+    }
+
+    /// Runs a line of a shell there.
+    fn shell(world: &World, line: &str, variables: &[(&str, &str)]) -> Self {
         let mut child = Process::new("script")
-            .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+            .args(["--quiet", "--return", "--command", line, "/dev/null"])
             .env_clear()
             .envs(world.environment())
             .env("SHELL", "/bin/sh")
@@ -112,6 +117,38 @@ fn a_pasted_block_is_one_message_and_marked_words_are_bold() {
         said(&world, "person"),
         [OPENING, "one\ntwo\n\nfour", "five\nsix"]
     );
+}
+
+#[test]
+fn top_shows_what_there_is_and_leaves_the_terminal_as_it_was() {
+    let world = begun();
+    let program = env!("CARGO_BIN_EXE_ropewalk");
+    let line = format!(
+        "stty rows 30 cols 120; stty -g > ../before; {program} top; code=$?; stty -g > ../after; exit $code"
+    );
+    for leave in ["q", "\u{1b}", INTERRUPT] {
+        let mut terminal = Terminal::shell(&world, &line, &[]);
+        terminal.shows("Loops and agents (", 1);
+        terminal.types("\t4jkr");
+        let shown = terminal.shows("Spend (", 1);
+        assert!(
+            shown.contains("\u{1b}[?1049h"),
+            "no screen of its own: {shown:?}"
+        );
+        assert!(
+            shown.contains("ever") && shown.contains("walks"),
+            "{shown:?}"
+        );
+        terminal.types(leave);
+        let shown = terminal.shows("\u{1b}[?1049l", 1);
+        assert!(shown.contains("\u{1b}[?25h"), "no cursor: {shown:?}");
+        assert_eq!(terminal.ends(), Some(0), "{leave:?}");
+        let [before, after] = ["before", "after"]
+            .map(|name| std::fs::read_to_string(world.root().join(name)).unwrap());
+        assert_eq!(before, after, "{leave:?}");
+    }
+    let said = world.refused("top", 1);
+    assert!(said.contains("needs a terminal"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,152 @@
+//! Loads what the screen shows, from the views that lists print.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ropewalk_desk::halt;
+use ropewalk_desk::views::usage::Scope;
+use ropewalk_desk::views::wait::WaitRow;
+use ropewalk_desk::views::{agent, question, usage, wait};
+use ropewalk_runtime::terminal;
+use ropewalk_schemas::model_call::{Spending, UsageBy};
+use ropewalk_store::Query;
+
+use crate::error::CliError;
+use crate::wiring::{self, Desk};
+
+/// What there is to see at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Picture {
+    pub(super) project: String,
+    pub(super) at: String,
+    /// Who stopped everything, if anybody has.
+    pub(super) halt: Option<String>,
+    /// Loops and agents: name, state, what they work on, since when.
+    pub(super) parts: Vec<[String; 4]>,
+    /// Who waits for what, since when.
+    pub(super) waits: Vec<[String; 3]>,
+    /// Open questions: id, what is asked, since when.
+    pub(super) questions: Vec<[String; 3]>,
+    /// By model: calls, tokens, money; the sums of today and of all first.
+    pub(super) spend: Vec<[String; 4]>,
+}
+
+impl Picture {
+    /// Looks at the store.
+    pub(super) async fn of(desk: &Desk) -> Result<Self, CliError> {
+        let (store, now) = (&desk.store, desk.clock.now());
+        let down_after = desk.project.config().monitor.component_down_seconds;
+        let down_after = Duration::from_secs(down_after.into());
+        let parts = agent::list(store, false).await?;
+        let parts = parts.iter().map(|part| {
+            let state = agent::state(part, down_after, now).to_owned();
+            let work = part.working_on.as_deref().unwrap_or_default();
+            [
+                part.name.to_string(),
+                state,
+                plain(work),
+                ago(part.since, now),
+            ]
+        });
+        let waits = wait::list(store).await?;
+        let waits = waits.iter().map(|row| {
+            let resource = match row {
+                WaitRow::Party(wait) => wait.resource.to_string(),
+                WaitRow::Other(asking) => asking.resource.to_string(),
+            };
+            let waiter = match row {
+                WaitRow::Party(wait) => wait.waiter.to_string(),
+                WaitRow::Other(asking) => asking.name(),
+            };
+            [plain(&waiter), plain(&resource), ago(row.since(), now)]
+        });
+        let questions = question::list(store, None, false).await?;
+        let questions = questions.iter().map(|question| {
+            let id = question.id.to_string();
+            let short = id.get(..8).unwrap_or(&id).to_owned();
+            [short, plain(&question.text), ago(question.asked_at, now)]
+        });
+        Ok(Self {
+            project: desk.project.locations.name.to_string(),
+            at: now.format("%H:%M:%S UTC").to_string(),
+            halt: halt::standing(store)
+                .await?
+                .map(|halt| plain(&wiring::halt_told(&halt))),
+            parts: parts.collect(),
+            waits: waits.collect(),
+            questions: questions.collect(),
+            spend: spend(desk, now).await?,
+        })
+    }
+}
+
+/// Sums what was used today and ever, then by model.
+async fn spend(desk: &Desk, now: DateTime<Utc>) -> Result<Vec<[String; 4]>, CliError> {
+    let everything = Scope::default();
+    let days = usage::list(&desk.store, UsageBy::Day, &everything).await?;
+    let today = now.format("%Y-%m-%d").to_string();
+    let today = days
+        .iter()
+        .find(|day| day.usage.key.as_deref() == Some(&today));
+    let today = today.map(|day| day.usage.spending()).unwrap_or_default();
+    let ever = desk.store.spending(Query::new()).await?;
+    let row = |name: &str, spent: &Spending| {
+        [
+            plain(name),
+            spent.calls.to_string(),
+            spent.tokens.to_string(),
+            spent.money(),
+        ]
+    };
+    let mut rows = vec![row("today", &today), row("ever", &ever)];
+    let models = usage::list(&desk.store, UsageBy::Model, &everything).await?;
+    rows.extend(models.iter().map(|model| {
+        let name = model.usage.key.as_deref().unwrap_or("none");
+        row(name, &model.usage.spending())
+    }));
+    Ok(rows)
+}
+
+/// Returns a text on one line, in which what a terminal would obey is shown.
+fn plain(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    terminal::visible(&line).into_owned()
+}
+
+/// Says how long ago something was, in its largest unit.
+fn ago(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let seconds = (now - since).num_seconds().max(0);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_their_largest_unit() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(30);
+        for (seconds, told) in [
+            (-1, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3_599, "59 min"),
+            (3_600, "1 h"),
+            (86_400, "1 d"),
+        ] {
+            assert_eq!(ago(now - TimeDelta::seconds(seconds), now), told);
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(plain("a\n\u{1b}[31m b"), "a \u{241b}[31m b");
+    }
+}

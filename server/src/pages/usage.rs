@@ -1,0 +1,155 @@
+//! What models used and cost: day by day as a picture, by idea, build and model, beside what may be used.
+
+mod cost;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use ropewalk_config::settings::BudgetSettings;
+use ropewalk_desk::views::usage::{self, Scope, UsageRow};
+use ropewalk_schemas::model_call::{Spending, UsageBy};
+use ropewalk_store::{Query, Store};
+use serde::Deserialize;
+
+use super::frame::{Frame, page};
+use super::{idea, shown};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::take::Parameters;
+use cost::{Cost, Measure};
+
+/// What is counted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    idea: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "usage.html")]
+struct Shown {
+    frame: Frame,
+    idea: Option<String>,
+    whole: Spending,
+    budgets: Vec<Budget>,
+    pictures: Vec<Cost>,
+    tables: Vec<Sums>,
+}
+
+/// What may be used, beside what was.
+struct Budget {
+    of: &'static str,
+    used: Option<String>,
+    limit: String,
+}
+
+/// Sums by what they are for.
+struct Sums {
+    called: &'static str,
+    /// Where the pages of its rows begin, where they have any.
+    below: Option<&'static str>,
+    rows: Vec<UsageRow>,
+}
+
+/// Shows what was used, for one idea or for all.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    frame: Frame,
+    Parameters(which): Parameters<Which>,
+) -> Result<Response, Problem> {
+    let store = &shared.services.store;
+    let idea = which.idea.as_deref().map(idea::named).transpose()?;
+    let mut calls = Query::new();
+    if let Some(idea) = &idea {
+        calls = calls.equal("idea", idea.as_str());
+    }
+    let scope = Scope { idea, build: None };
+    let days = usage::list(store, UsageBy::Day, &scope).await?;
+    let pictures = [Measure::Money, Measure::Tokens];
+    let pictures = pictures
+        .into_iter()
+        .filter_map(|measure| Cost::of(&days, measure));
+    let today = shared.services.clock.now().format("%Y-%m-%d").to_string();
+    let today = days
+        .iter()
+        .find(|day| day.usage.key.as_deref() == Some(&today));
+    let today = today.map(|day| day.usage.spending()).unwrap_or_default();
+    let whole = store.spending(calls).await?;
+    let budgets = match &scope.idea {
+        Some(_) => Vec::new(),
+        None => budgets(&shared.budget, &today, &whole),
+    };
+    page(&Shown {
+        idea: which.idea,
+        pictures: pictures.collect(),
+        tables: tables(store, &scope, days).await?,
+        budgets,
+        whole,
+        frame,
+    })
+}
+
+async fn tables(
+    store: &Store,
+    scope: &Scope,
+    mut days: Vec<UsageRow>,
+) -> Result<Vec<Sums>, Problem> {
+    days.reverse();
+    let sums = |called, below, rows| Sums {
+        called,
+        below,
+        rows,
+    };
+    Ok(vec![
+        sums(
+            "Idea",
+            Some("/ideas/"),
+            usage::list(store, UsageBy::Idea, scope).await?,
+        ),
+        sums(
+            "Build",
+            Some("/builds/"),
+            usage::list(store, UsageBy::Build, scope).await?,
+        ),
+        sums(
+            "Model",
+            None,
+            usage::list(store, UsageBy::Model, scope).await?,
+        ),
+        sums("Day", None, days),
+    ])
+}
+
+/// Lists the limits that are set, with what is used of those that cover all.
+fn budgets(limits: &BudgetSettings, today: &Spending, whole: &Spending) -> Vec<Budget> {
+    let tokens = |limit: u64| format!("{limit} tokens");
+    let money = |limit: f64| format!("${limit:.2}");
+    let used = |spent: &Spending| format!("{} tokens, {}", spent.tokens, spent.money());
+    let all = [
+        (
+            "today",
+            Some(used(today)),
+            limits.day_tokens,
+            limits.day_usd,
+        ),
+        (
+            "the project",
+            Some(used(whole)),
+            limits.project_tokens,
+            limits.project_usd,
+        ),
+        ("each build", None, limits.build_tokens, limits.build_usd),
+        ("each task", None, limits.task_tokens, limits.task_usd),
+        ("each attempt", None, limits.attempt_tokens, None),
+    ];
+    let told = all.into_iter().filter_map(|(of, used, most, dollars)| {
+        let limits = [most.map(tokens), dollars.map(money)];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        (!limits.is_empty()).then(|| Budget {
+            of,
+            used,
+            limit: limits.join(", "),
+        })
+    });
+    told.collect()
+}

@@ -1,0 +1,189 @@
+//! A project that is exported in the middle of its build and imported elsewhere, also where the disk is full.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::lease::{Lease, LeaseState};
+use ropewalk_store::Query;
+use ropewalk_tests::namespaces;
+use serde_json::Value;
+
+use crate::disks::SmallDisk;
+use crate::picture::{git, store};
+use crate::project::{PATIENCE, Project};
+use crate::running::{start, stop, until_events};
+use crate::trial::{approved, may_mount};
+
+/// Returns a folder with the configuration of a project and a clone of its repository, and nothing else.
+fn elsewhere(of: &Project) -> anyhow::Result<Project> {
+    let directory = tempfile::tempdir()?;
+    for name in ["ropewalk.toml", "script.yaml"] {
+        fs::copy(of.path().join(name), directory.path().join(name))?;
+    }
+    let (from, to) = (of.repository(), directory.path().join("repo"));
+    let [from, to] = [from, to].map(|path| path.display().to_string());
+    git(
+        directory.path(),
+        &[
+            "clone",
+            "--quiet",
+            "--no-hardlinks",
+            "--branch",
+            "main",
+            &from,
+            &to,
+        ],
+    )?;
+    Ok(Project::at(directory))
+}
+
+/// Returns what the lists and views show that pages are made of.
+fn shown(project: &Project) -> anyhow::Result<Vec<Value>> {
+    let build = project.verb(&["build", "list"], "")?[0]["id"].clone();
+    let spec = project.verb(&["spec", "list"], "")?[0]["id"].clone();
+    let [build, spec] = [&build, &spec].map(|id| id.as_str().unwrap_or_default());
+    let views: [&[&str]; 8] = [
+        &["idea", "list"],
+        &["spec", "list"],
+        &["spec", "show", spec],
+        &["build", "list"],
+        &["build", "show", build],
+        &["question", "list", "--all"],
+        &["knowledge", "list"],
+        &["usage", "--by", "day"],
+    ];
+    let mut shown = Vec::new();
+    for view in views {
+        shown.push(project.verb(view, "")?);
+    }
+    // What the models said, a line for each.
+    let log = ["build", "log", build, "--json"];
+    let log = project.runner.run(&log, PATIENCE)?;
+    shown.push(String::from_utf8(log.stdout)?.into());
+    Ok(shown)
+}
+
+#[tokio::test]
+async fn a_project_with_a_running_build_is_exported_and_its_build_ends_elsewhere()
+-> anyhow::Result<()> {
+    let project = approved()?;
+    let mut up = start(&project.runner, &["up"])?;
+    until_events(project.path(), &mut up, "task.completed", 3).await?;
+    project.verb(&["stop"], "")?;
+    // What has begun ends; then it stands still, with work in hand.
+    let archive = project.path().join("habits.ropewalk");
+    let archive = archive.to_str().context("a path")?;
+    let before = settled(&project).await?;
+    project.verb(&["export", archive], "")?;
+    ensure!(
+        settled(&project).await? == before,
+        "exporting changed something"
+    );
+    let there = elsewhere(&project)?;
+    there.verb(&["import", archive], "")?;
+    let after = shown(&there)?;
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(before, after);
+    }
+    let imported = store(there.path()).await?;
+    let granted = Query::new().equal("state", LeaseState::Granted.as_str());
+    assert_eq!(imported.count::<Lease>(granted).await?, 0);
+    let builds = imported.list::<Build>(Query::new()).await?;
+    let published = builds[0]
+        .published
+        .as_ref()
+        .context("nothing was published")?;
+    let branch = git(&there.repository(), &["rev-parse", "build/habits"])?;
+    assert_eq!(branch.trim(), published.as_str());
+    imported.close().await?;
+    // Stopped where it arrives, and where it came from it goes on as if nothing had been.
+    project.verb(&["resume"], "")?;
+    until_events(project.path(), &mut up, "build.completed", 1).await?;
+    stop(&mut up).await?;
+    project.finish_and_check().await?;
+    there.verb(&["resume"], "")?;
+    there.finish_and_check().await
+}
+
+/// Waits until what is shown stays the same.
+async fn settled(project: &Project) -> anyhow::Result<Vec<Value>> {
+    let began = std::time::Instant::now();
+    let mut before = shown(project)?;
+    loop {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let now = shown(project)?;
+        if now == before {
+            return Ok(now);
+        }
+        ensure!(began.elapsed() < PATIENCE, "it never stands still");
+        before = now;
+    }
+}
+
+#[tokio::test]
+async fn on_a_full_disk_an_archive_is_neither_written_nor_read_by_half() -> anyhow::Result<()> {
+    if !may_mount("archives::on_a_full_disk_an_archive_is_neither_written_nor_read_by_half")? {
+        return Ok(());
+    }
+    ensure!(namespaces::are_own());
+    let project = approved()?;
+    let archive = project.path().join("habits.ropewalk");
+    project.verb(&["export", archive.to_str().context("a path")?], "")?;
+    let there = elsewhere(&project)?;
+    // Room for what is unpacked as it says, and not for what comes of it.
+    let place = there.path().join("small");
+    fs::create_dir(&place)?;
+    let settings = there.path().join("ropewalk.toml");
+    let text = fs::read_to_string(&settings)?;
+    fs::write(
+        &settings,
+        text.replace("state = \"state\"", "state = \"small/state\""),
+    )?;
+    let disk = SmallDisk::over(&place, 8)?;
+    let filler = disk.fill()?;
+    let import = ["import", archive.to_str().context("a path")?];
+    refused(&there, &import)?;
+    refused(
+        &project,
+        &["export", place.join("x").to_str().context("a path")?],
+    )?;
+    let mut refusals = 0;
+    while !there.runner.run(&import, PATIENCE)?.status.success() {
+        ensure!(left(&place)? == ["filler"], "{:?}", left(&place)?);
+        refused(&there, &import)?;
+        ensure!(left(&place)? == ["filler"], "{:?}", left(&place)?);
+        refusals += 1;
+        leave(&filler, 128 * 1_024)?;
+    }
+    ensure!(refusals > 2, "there was room at once");
+    assert_eq!(
+        there.verb(&["build", "list"], "")?,
+        project.verb(&["build", "list"], "")?
+    );
+    Ok(())
+}
+
+/// Makes a file so much smaller.
+fn leave(filler: &Path, bytes: u64) -> anyhow::Result<()> {
+    let file = fs::OpenOptions::new().write(true).open(filler)?;
+    let size = file.metadata()?.len();
+    Ok(file.set_len(size.saturating_sub(bytes))?)
+}
+
+fn left(place: &Path) -> anyhow::Result<Vec<String>> {
+    let entries = fs::read_dir(place)?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<std::io::Result<Vec<_>>>()?;
+    names.retain(|name| name != "probe");
+    Ok(names)
+}
+
+fn refused(project: &Project, arguments: &[&str]) -> anyhow::Result<()> {
+    let output = project.runner.run(arguments, PATIENCE)?;
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {complaint}");
+    assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
+    Ok(())
+}
