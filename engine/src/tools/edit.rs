@@ -99,6 +99,7 @@ impl Tool for Edit {
     async fn execute(&self, value: Value, _: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let path = path(&wanted.path)?;
+        let _turn = self.workbench.turn([&path]);
         self.workbench.admit_write(&path)?;
         let Some(content) = self.workbench.read(&path)? else {
             return Err(ToolFailure::refused(format!(

@@ -97,7 +97,7 @@ impl Tool for Read {
                 content.len()
             )));
         }
-        self.workbench.saw(&path);
+        self.workbench.saw(&path, &content);
         let text = String::from_utf8_lossy(&content);
         let page = page(&text, wanted.offset, wanted.limit);
         let effect = page.lines.map_or(Effect::Answered, |lines| Effect::Showed {
