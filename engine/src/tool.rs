@@ -8,6 +8,7 @@ mod truncate;
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use ropewalk_schemas::RepoPath;
 use serde_json::Value;
 use similar::TextDiff;
@@ -33,6 +34,16 @@ pub trait Tool: Send + Sync {
 
     /// Says whether it may run beside others of its kind: it changes nothing.
     fn concurrency_safe(&self) -> bool;
+
+    /// Says by which rules its calls are judged; none for what does nothing to files and runs nothing.
+    fn permission(&self) -> Option<Permission> {
+        None
+    }
+
+    /// Returns what a call does it to: paths, or a shell line. The arguments fit the schema.
+    fn subjects(&self, _: &Value) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Says what of an output that is too long the model gets to read.
     fn keep(&self) -> Keep {

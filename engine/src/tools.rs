@@ -45,7 +45,7 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     if let Some(asker) = workbench.asker() {
         tools.push(Arc::new(ask::Ask::new(workbench.clone(), asker)));
     }
-    Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
+    toolbox(tools, workbench)
 }
 
 /// Returns the tools that only look: into a checkout of `commit`, and into the history behind it.
@@ -56,7 +56,12 @@ pub fn reading_tools(
 ) -> Result<Toolbox, ToolboxError> {
     let mut tools = reading(workbench);
     tools.push(Arc::new(history::History::new(clone, commit)));
-    Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
+    toolbox(tools, workbench)
+}
+
+fn toolbox(tools: Vec<Arc<dyn Tool>>, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
+    let tools = Toolbox::new(tools)?.guarded_by(workbench.options().policy.clone());
+    Ok(tools.spill_to(workbench.spill_directory()))
 }
 
 fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
@@ -73,6 +78,12 @@ fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
 fn arguments<T: DeserializeOwned>(value: Value) -> Result<T, ToolFailure> {
     serde_json::from_value(value)
         .map_err(|error| ToolFailure::refused(format!("the arguments do not fit: {error}")))
+}
+
+/// Returns the path that a call names, if it does.
+fn path_of(arguments: &Value) -> Vec<String> {
+    let path = arguments["path"].as_str();
+    path.into_iter().map(str::to_owned).collect()
 }
 
 /// Reads a path of the repository.

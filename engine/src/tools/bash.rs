@@ -55,6 +55,15 @@ impl Tool for Bash {
         plain_schema_of::<Arguments>()
     }
 
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Bash)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        let command = arguments["command"].as_str();
+        command.into_iter().map(str::to_owned).collect()
+    }
+
     fn concurrency_safe(&self) -> bool {
         false
     }

@@ -3,13 +3,14 @@
 mod replace;
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use similar::{DiffTag, TextDiff};
 
 use super::workbench::Workbench;
-use super::{arguments, path, plain_schema_of};
+use super::{arguments, path, path_of, plain_schema_of};
 use crate::tool::{Effect, FileChange, Tool, ToolContext, ToolFailure, ToolOutput};
 use replace::{ReplaceError, replace};
 
@@ -90,6 +91,14 @@ impl Tool for Edit {
 
     fn parameters(&self) -> Value {
         plain_schema_of::<Arguments>()
+    }
+
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Write)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        path_of(arguments)
     }
 
     fn concurrency_safe(&self) -> bool {

@@ -12,6 +12,7 @@ use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
 
 use super::asker::Asker;
 use super::file_grants::FileGrants;
+use crate::policy::Policy;
 use crate::tool::ToolFailure;
 use known::{Known, Stand};
 use turns::Turn;
@@ -27,6 +28,8 @@ pub struct WorkbenchOptions {
     pub writable: Vec<RepoPath>,
     /// Files of the gate, which are never granted.
     pub gate_files: Vec<RepoPath>,
+    /// Judges what is done here, beside what the work bounds.
+    pub policy: Policy,
     /// Runs the commands of `bash`.
     pub runner: CommandRunner,
     /// Variables that the commands of `bash` get beside the allowed ones.
@@ -74,8 +77,15 @@ impl Workbench {
     }
 
     /// Opens a tree that is only looked at: nothing of it may be written, and nothing runs there.
-    pub fn reading(root: PathBuf, spill_directory: PathBuf) -> Result<Self, PathError> {
-        Self::open(looking(root, spill_directory))
+    pub fn reading(
+        root: PathBuf,
+        spill_directory: PathBuf,
+        policy: Policy,
+    ) -> Result<Self, PathError> {
+        Self::open(WorkbenchOptions {
+            policy,
+            ..looking(root, spill_directory)
+        })
     }
 
     /// Lists the files that were granted on request.
@@ -226,6 +236,7 @@ fn looking(root: PathBuf, spill_directory: PathBuf) -> WorkbenchOptions {
         root,
         writable: Vec::new(),
         gate_files: Vec::new(),
+        policy: Policy::default(),
         runner: CommandRunner::new(Environment::default()),
         variables: Vec::new(),
         grants: None,
@@ -284,6 +295,7 @@ pub(super) mod tests {
                 root,
                 writable: writable.iter().map(|path| repo_path(path)).collect(),
                 gate_files: vec![repo_path("check.sh")],
+                policy: Policy::default(),
                 runner: CommandRunner::new(Environment::from_pairs([(
                     "PATH",
                     "/usr/local/bin:/usr/bin:/bin",

@@ -1,12 +1,13 @@
 //! Writes a whole file.
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::workbench::Workbench;
-use super::{arguments, path, plain_schema_of};
+use super::{arguments, path, path_of, plain_schema_of};
 use crate::tool::{Effect, FileChange, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Writes a file.
@@ -71,6 +72,15 @@ impl Tool for Write {
 
     fn parameters(&self) -> Value {
         plain_schema_of::<Arguments>()
+    }
+
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Write)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        let files = arguments["files"].as_array().into_iter().flatten();
+        files.chain([arguments]).flat_map(path_of).collect()
     }
 
     fn concurrency_safe(&self) -> bool {
