@@ -2,6 +2,7 @@
 
 mod arguments;
 mod derived;
+mod progress;
 mod toolbox;
 mod truncate;
 
@@ -15,6 +16,7 @@ use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
 pub use derived::{plain_schema_of, schema_of};
+pub use progress::Progress;
 pub use toolbox::{Toolbox, ToolboxError};
 
 pub(crate) use arguments::{Schema, violations};
@@ -84,6 +86,8 @@ pub struct ToolContext {
     pub work: String,
     /// Fires when the caller gave up.
     pub cancel: CancellationToken,
+    /// Hears what the tool says before it has ended.
+    pub progress: Progress,
 }
 
 /// Is what a tool answers.

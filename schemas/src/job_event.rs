@@ -74,6 +74,13 @@ pub enum JobEvent {
         /// Its arguments.
         input: Value,
     },
+    /// A tool says more of what it found or wrote.
+    ToolUpdated {
+        /// The call.
+        item: String,
+        /// What came.
+        text: String,
+    },
     /// A tool has ended.
     ToolEnded {
         /// The call.
@@ -186,6 +193,7 @@ impl JobEvent {
             Self::MessageStarted { .. }
                 | Self::MessageUpdated { .. }
                 | Self::ToolAnnounced { .. }
+                | Self::ToolUpdated { .. }
                 | Self::Progressed
         )
     }
@@ -320,6 +328,10 @@ mod tests {
                 item: item(),
                 name: text(),
                 input: json!({ "kind": "file", "attempt": 1 }),
+            },
+            JobEvent::ToolUpdated {
+                item: item(),
+                text: text(),
             },
             JobEvent::ToolEnded {
                 item: item(),

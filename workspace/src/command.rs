@@ -196,13 +196,27 @@ impl CommandRunner {
         spec: &CommandSpec,
         cancel: &CancellationToken,
     ) -> Result<CommandOutput, CommandError> {
+        self.run_heard(spec, cancel, None).await
+    }
+
+    /// As [`CommandRunner::run`], and lets `heard` hear what it writes as it comes, secrets among it.
+    pub async fn run_heard(
+        &self,
+        spec: &CommandSpec,
+        cancel: &CancellationToken,
+        heard: Option<&Heard<'_>>,
+    ) -> Result<CommandOutput, CommandError> {
         self.brake.pass(cancel).await;
         let door = self
             .sandbox
             .as_ref()
             .map(|sandbox| sandbox.door(&spec.reach));
         let door = door.transpose()?.flatten();
-        let running = process::run(self.invocation(spec, door.as_ref())?, cancel);
+        let invocation = Invocation {
+            heard,
+            ..self.invocation(spec, door.as_ref())?
+        };
+        let running = process::run(invocation, cancel);
         let finished = match &door {
             Some(door) => tokio::select! {
                 finished = running => finished?,
@@ -269,6 +283,7 @@ impl CommandRunner {
             output_limit_bytes: spec.output_limit_bytes,
             stdin: spec.stdin.as_deref(),
             daemons: true,
+            heard: None,
         })
     }
 

@@ -199,6 +199,7 @@ impl Sandbox {
             output_limit_bytes: TRIAL_OUTPUT_BYTES,
             stdin: None,
             daemons: false,
+            heard: None,
         };
         let finished = process::run(invocation, &CancellationToken::new())
             .await

@@ -276,7 +276,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::tool::Keep;
+    use crate::tool::{Keep, Progress};
 
     struct Echo {
         name: &'static str,
@@ -328,6 +328,7 @@ mod tests {
         ToolContext {
             work: "test".to_owned(),
             cancel: CancellationToken::new(),
+            progress: Progress::default(),
         }
     }
 

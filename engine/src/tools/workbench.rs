@@ -258,7 +258,7 @@ pub(super) mod tests {
 
     use super::known::REMEMBERED;
     use super::*;
-    use crate::tool::{Tool, ToolContext, ToolOutput};
+    use crate::tool::{Progress, Tool, ToolContext, ToolOutput};
     use crate::tools::edit::Edit;
     use crate::tools::read::Read;
     use crate::tools::write::Write;
@@ -349,6 +349,7 @@ pub(super) mod tests {
         let context = ToolContext {
             work: "test".to_owned(),
             cancel: CancellationToken::new(),
+            progress: Progress::default(),
         };
         match tool.execute(arguments, &context).await {
             Ok(output) => output,
