@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::job_event::Todo;
 use serde_json::Value;
 use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
@@ -141,6 +142,8 @@ pub enum Effect {
     },
     /// Something ran or was looked up; what counts is whether its answer is new.
     Answered,
+    /// The list of what is to be done is this now.
+    Planned(Vec<Todo>),
 }
 
 impl ToolOutput {

@@ -13,6 +13,7 @@ mod ignored;
 mod ls;
 mod read;
 mod request_file;
+mod todo;
 mod walk;
 mod workbench;
 mod write;

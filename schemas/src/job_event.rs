@@ -2,6 +2,8 @@
 //!
 //! Such an event is seen live and kept in the transcript of an attempt; the truth of a job stays in its model calls.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -113,6 +115,13 @@ pub enum JobEvent {
         /// The difference, as `diff -u` shows it.
         difference: String,
     },
+    /// The model changed its list of what is to be done.
+    TodoUpdated {
+        /// The call.
+        item: String,
+        /// The whole list.
+        todos: Vec<Todo>,
+    },
     /// The work has moved: a file changed, a command gave a result that was not seen before, or a part of the code
     /// base was read for the first time. Words alone are no progress.
     Progressed,
@@ -168,6 +177,39 @@ pub enum JobEvent {
         /// What it says.
         text: String,
     },
+}
+
+/// Something that is to be done in a work, as its model sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Todo {
+    /// What.
+    pub text: String,
+    /// How far it has come.
+    pub state: TodoState,
+}
+
+/// How far something has come that is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoState {
+    /// Not begun.
+    Open,
+    /// Begun.
+    Doing,
+    /// Done.
+    Done,
+}
+
+impl fmt::Display for Todo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.state {
+            TodoState::Open => ' ',
+            TodoState::Doing => '>',
+            TodoState::Done => 'x',
+        };
+        write!(formatter, "[{mark}] {}", self.text)
+    }
 }
 
 /// What one call of a model used.
@@ -349,6 +391,13 @@ mod tests {
                 item: item(),
                 path: text(),
                 difference: text(),
+            },
+            JobEvent::TodoUpdated {
+                item: item(),
+                todos: vec![Todo {
+                    text: text(),
+                    state: TodoState::Doing,
+                }],
             },
             JobEvent::Progressed,
             JobEvent::ResultTaken {
