@@ -15,6 +15,7 @@ mod read;
 mod request_file;
 mod todo;
 mod walk;
+mod web_fetch;
 mod workbench;
 mod write;
 
@@ -37,6 +38,12 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     tools.push(Arc::new(write::Write::new(workbench.clone())));
     tools.push(Arc::new(edit::Edit::new(workbench.clone())));
     tools.push(Arc::new(bash::Bash::new(workbench.clone())));
+    let list = todo::TodoList::default();
+    tools.push(Arc::new(todo::TodoWrite(list.clone())));
+    tools.push(Arc::new(todo::TodoRead(list)));
+    if let Some(egress) = workbench.options().runner.egress() {
+        tools.push(Arc::new(web_fetch::WebFetch::new(egress.clone())));
+    }
     if let Some(grants) = workbench.grants() {
         tools.push(Arc::new(request_file::RequestFile::new(
             workbench.clone(),

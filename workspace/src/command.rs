@@ -8,8 +8,8 @@ use ropewalk_runtime::{Brake, secrets};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::orphans::OWNER;
-use crate::process::{self, CommandError, CommandStatus, Invocation};
-use crate::sandbox::egress::{Door, Refusal};
+use crate::process::{self, CommandError, CommandStatus, Heard, Invocation};
+use crate::sandbox::egress::{Door, Egress, Refusal};
 use crate::sandbox::{self, Denial, Reach, Sandbox, fails_anywhere};
 use crate::{Environment, LocalClone};
 
@@ -253,6 +253,11 @@ impl CommandRunner {
     pub fn objects_of(&self, clone: &LocalClone) -> PathBuf {
         let shown = self.sandbox.as_ref().and_then(Sandbox::objects);
         shown.unwrap_or_else(|| clone.objects())
+    }
+
+    /// Returns what leads to the hosts that commands reach; `None` where they are not confined, or reach none.
+    pub fn egress(&self) -> Option<&Egress> {
+        self.sandbox.as_ref().and_then(Sandbox::egress)
     }
 
     /// Finds a program where commands would find it.
