@@ -389,7 +389,9 @@ pub(super) mod tests {
             };
             let edit = |workbench: &Workbench, agent| {
                 let (workbench, call) = (workbench.clone(), call(agent));
-                tokio::spawn(async move { run(&Edit::new(workbench), call).await })
+                tokio::task::spawn_blocking(move || {
+                    futures::executor::block_on(run(&Edit::new(workbench), call))
+                })
             };
             let read = async |workbench: &Workbench| {
                 run(
