@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_engine::outline::{Language, Symbol, outline};
-use ropewalk_engine::{Toolbox, Workbench, reading_tools};
+use ropewalk_engine::{Policy, Toolbox, Workbench, reading_tools};
 use ropewalk_gate::project::{Machine, Project, Versions};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::CommitId;
@@ -30,6 +30,7 @@ pub struct Repository {
     pool: CleanPool,
     machine: Machine,
     versions: Versions,
+    policy: Policy,
     known: Arc<Mutex<Known>>,
 }
 
@@ -88,13 +89,14 @@ impl Look {
 }
 
 impl Repository {
-    /// Reads what `clone` holds, on this machine.
-    pub fn new(clone: LocalClone, machine: Machine) -> Self {
+    /// Reads what `clone` holds, on this machine; models see of it what `policy` lets them.
+    pub fn new(clone: LocalClone, machine: Machine, policy: Policy) -> Self {
         Self {
             pool: CleanPool::for_readers(clone.clone()),
             clone,
             machine,
             versions: Versions::default(),
+            policy,
             known: Arc::default(),
         }
     }
@@ -131,8 +133,9 @@ impl Repository {
             .map_err(AgentError::transient)?;
         let recent = self.clone.log_lines(&commit, None, COMMITS).await;
         let spill = checkout.home().join("spill");
-        let workbench =
-            Workbench::reading(checkout.root().to_owned(), spill).map_err(AgentError::transient)?;
+        let root = checkout.root().to_owned();
+        let workbench = Workbench::reading(root, spill, self.policy.clone());
+        let workbench = workbench.map_err(AgentError::transient)?;
         let tools = reading_tools(&workbench, self.clone.clone(), commit.clone());
         Ok(Look {
             tools: tools.map_err(AgentError::permanent)?,

@@ -16,6 +16,9 @@ const MOST_BYTES: u64 = 1024 * 1024;
 /// What a key outside of any section is short for.
 const SHORT: [(&str, &str); 1] = [("sandbox", "sandbox.mode")];
 
+/// The key by which each place names its own rules, beside those of the others.
+const RULES: &str = "policy.rules";
+
 /// The sections whose values are texts even where the defaults name none.
 const TEXT_SECTIONS: [&str; 4] = ["project.", "person.", "providers.", "rehearsal."];
 
@@ -46,7 +49,10 @@ impl Layers {
 
     /// Lays one value, written as text, over what is there; `path` is dotted.
     pub(crate) fn add_text(&mut self, path: &str, text: &str, origin: &Origin) {
-        let path = in_full(path).unwrap_or(path);
+        let path = match in_full(path).unwrap_or(path) {
+            path if is_of_rules(path) => origin.rules(),
+            path => path,
+        };
         let known = self.at(path);
         let is_text = known.map_or_else(
             || {
@@ -137,6 +143,11 @@ pub(crate) fn in_short(key: &str) -> Option<&'static str> {
     found.map(|(short, _)| *short)
 }
 
+fn is_of_rules(path: &str) -> bool {
+    path.strip_prefix(RULES)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 fn collect_leaves(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(table) if !table.is_empty() => {
@@ -204,6 +215,18 @@ impl Layer<'_> {
         item: &Item,
     ) {
         let origin = self.origin.at(line_of(self.text, item.span()));
+        if path == RULES {
+            let slot = target.entry(key.to_owned());
+            let lists = slot.or_insert_with(|| Value::Object(Map::new()));
+            let path = self.origin.rules();
+            let name = path.rsplit('.').next().unwrap_or(path);
+            forget(origins, path);
+            self.remember_elements(origins, path, item);
+            origins.insert(path.to_owned(), origin);
+            // Whatever it is, it is of this place: nobody sets the rules of another.
+            lists[name] = json_of_item(item);
+            return;
+        }
         if let Some(table) = item.as_table_like() {
             let slot = target.entry(key.to_owned()).or_insert(Value::Null);
             let mut below = if let Value::Object(below) = slot.take() {

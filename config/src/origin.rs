@@ -31,6 +31,16 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Returns the list of rules that is set here.
+    pub(crate) const fn rules(&self) -> &'static str {
+        match self {
+            Self::Default => "policy.rules.shipped",
+            Self::User { .. } => "policy.rules.user",
+            Self::Project { .. } => "policy.rules.project",
+            Self::Environment(_) | Self::Flag => "policy.rules.flags",
+        }
+    }
+
     /// Returns the same origin at `line`.
     pub(crate) fn at(&self, found: Option<usize>) -> Self {
         let mut origin = self.clone();

@@ -205,7 +205,7 @@ mod tests {
         }
         json!({
             "summary": summary, "read": ["a.rs"], "changed": ["b.rs"], "said": ["A person says: go"],
-            "verdict": "exit code 1",
+            "verdict": "exit code 1", "todos": ["[x] look", "[ ] add"],
         })
     }
 

@@ -4,6 +4,7 @@ mod agents;
 mod models;
 mod notices;
 mod people;
+mod policy;
 mod project;
 mod sandbox;
 mod server;
@@ -25,6 +26,9 @@ pub use models::{
 };
 pub use notices::{InvalidQuietHours, NoticeSettings, QuietHours};
 pub use people::PersonRecord;
+pub use policy::{
+    InvalidRule, Permission, PermissionMode, PolicySettings, Rule, RuleAction, ScopedRules,
+};
 pub use project::{
     BusSettings, InvalidLocation, LogFormat, LogSettings, PersonSettings, ProjectSettings,
     RehearsalSettings, StoreLocation, StoreSettings, Transport,
@@ -41,6 +45,8 @@ pub(crate) use project::{credentials, without_password};
 pub struct Config {
     /// How commands that a model asks for are confined.
     pub sandbox: Box<SandboxSettings>,
+    /// What models may do.
+    pub policy: Box<PolicySettings>,
     /// The project.
     pub project: ProjectSettings,
     /// The person at the keyboard.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ropewalk_config::settings::Rule;
 use ropewalk_config::{Config, ConfigError, Environment, Loaded};
 use ropewalk_schemas::ContentHash;
 
@@ -106,6 +107,10 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
             "gate.commands",
         ),
         (
+            "[[policy.rules]]\npermission = \"bash\"\npattern = \"*\"\naction = \"allow\"",
+            "policy.rules.project",
+        ),
+        (
             "[specification]\nauto_generate = true",
             "specification.auto_generate",
         ),
@@ -136,9 +141,55 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
 fn what_a_repository_tightens_or_chooses_needs_nobody() -> anyhow::Result<()> {
     let clone = Clone::with(
         "sandbox = \"required\"\n[project]\nname = \"walks\"\nrepo = \".\"\n[models]\nbuild = \"openai/gpt-5\"\n\
-         [build]\nturns = 5\ncritical_phases = []\n[budget]\nday_usd = 1.5\n[gate]\ntask_level = \"thorough\"\n",
+         [build]\nturns = 5\ncritical_phases = []\n[budget]\nday_usd = 1.5\n[policy]\nmode = \"edit\"\n\
+         [[policy.rules]]\npermission = \"bash\"\npattern = \"curl *\"\naction = \"deny\"\n[gate]\ntask_level = \"thorough\"\n",
     )?;
     assert_eq!(clone.refused(), [""; 0]);
+    Ok(())
+}
+
+#[test]
+fn each_place_gives_its_own_rules_and_none_takes_those_of_another_away() -> anyhow::Result<()> {
+    let rule = |pattern: &str, action: &str| {
+        format!(
+            "[[policy.rules]]\npermission = \"bash\"\npattern = \"{pattern}\"\naction = \"{action}\"\n"
+        )
+    };
+    let clone = Clone::with(&rule("curl *", "deny"))?;
+    clone.user(&(rule("npm *", "ask") + &rule("sudo *", "allow")))?;
+    let flags =
+        ["policy.rules=[{ permission = \"bash\", pattern = \"make *\", action = \"deny\" }]"];
+    let loaded = Config::load(
+        &clone.directory(),
+        &clone.environment(),
+        &flags.map(String::from),
+    )?;
+    let rules = &loaded.config.policy.rules;
+    let told = |rules: &[Rule]| -> Vec<String> { rules.iter().map(ToString::to_string).collect() };
+    assert!(told(&rules.shipped).contains(&"deny bash `sudo *`".to_owned()));
+    assert_eq!(
+        told(&rules.user),
+        ["ask bash `npm *`", "allow bash `sudo *`"]
+    );
+    assert_eq!(told(&rules.project), ["deny bash `curl *`"]);
+    assert_eq!(told(&rules.flags), ["deny bash `make *`"]);
+    let origin = loaded.origin("policy.rules.project[0]").to_string();
+    assert!(origin.ends_with("clone/ropewalk.toml:1"), "{origin}");
+    let wrong = |text: &str| -> anyhow::Result<String> {
+        clone.write(text)?;
+        let read = Config::load_whoever_wrote_it(&clone.directory(), &clone.environment(), &[]);
+        Ok(read.map(|_| ()).unwrap_err().to_string())
+    };
+    // A project that names the list of somebody else has named its own, wrongly.
+    for text in ["[policy.rules]\nuser = []\n", "[policy]\nrules = 1\n"] {
+        let told = wrong(text)?;
+        assert!(told.contains("`policy.rules.project`"), "{told}");
+    }
+    let told = wrong(&rule("a", "forbid"))?;
+    assert!(
+        told.contains("ropewalk.toml:1: `policy.rules.project[0]"),
+        "{told}"
+    );
     Ok(())
 }
 

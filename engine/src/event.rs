@@ -5,7 +5,7 @@ use ropewalk_runtime::secrets;
 use ropewalk_schemas::job_event::CallUsage;
 pub use ropewalk_schemas::job_event::JobEvent;
 
-use crate::tool::ToolOutput;
+use crate::tool::{Effect, ToolOutput};
 
 /// Watches a job.
 pub trait Observer: Send + Sync {
@@ -50,7 +50,15 @@ pub(crate) fn tool_started(call: &ToolUse) -> JobEvent {
     }
 }
 
-/// Tells what came of a call: the files that it changed, then its end. Watchers are told no secret.
+/// Tells what a tool says before it has ended.
+pub(crate) fn tool_updated(call: &ToolUse, text: String) -> JobEvent {
+    JobEvent::ToolUpdated {
+        item: call.id.clone(),
+        text,
+    }
+}
+
+/// Tells what came of a call: the files that it changed, what it plans, then its end. Watchers are told no secret.
 pub(crate) fn tool_ended(call: &ToolUse, output: &ToolOutput) -> Vec<JobEvent> {
     let struck = |text: &str| secrets::strike(text).into_owned();
     let changes = output.changes.iter().map(|change| JobEvent::FileChanged {
@@ -58,6 +66,13 @@ pub(crate) fn tool_ended(call: &ToolUse, output: &ToolOutput) -> Vec<JobEvent> {
         path: change.path.to_string(),
         difference: struck(&change.difference),
     });
+    let planned = match &output.effect {
+        Effect::Planned(todos) => Some(JobEvent::TodoUpdated {
+            item: call.id.clone(),
+            todos: todos.clone(),
+        }),
+        _ => None,
+    };
     let ended = JobEvent::ToolEnded {
         item: call.id.clone(),
         name: call.name.clone(),
@@ -65,7 +80,7 @@ pub(crate) fn tool_ended(call: &ToolUse, output: &ToolOutput) -> Vec<JobEvent> {
         is_error: output.is_error,
         metadata: output.metadata.clone(),
     };
-    changes.chain([ended]).collect()
+    changes.chain(planned).chain([ended]).collect()
 }
 
 /// Returns the name of the reason that a model stopped for.

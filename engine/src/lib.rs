@@ -18,6 +18,7 @@ pub mod job;
 mod journal;
 pub mod outages;
 pub mod outline;
+pub mod policy;
 pub mod steering;
 pub mod submission;
 pub mod tool;
@@ -33,6 +34,7 @@ pub use engine::{Engine, Recalled, Session};
 pub use error::EngineError;
 pub use event::{JobEvent, Observer, Silent};
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
+pub use policy::{Approval, ApprovalRequest, Approver, Policy};
 pub use steering::{Steering, Unsteered};
 pub use submission::Submission;
 pub use tool::{

@@ -2,18 +2,22 @@
 
 mod arguments;
 mod derived;
+mod progress;
 mod toolbox;
 mod truncate;
 
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::job_event::Todo;
 use serde_json::Value;
 use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
 pub use derived::{plain_schema_of, schema_of};
+pub use progress::Progress;
 pub use toolbox::{Toolbox, ToolboxError};
 
 pub(crate) use arguments::{Schema, violations};
@@ -33,6 +37,16 @@ pub trait Tool: Send + Sync {
 
     /// Says whether it may run beside others of its kind: it changes nothing.
     fn concurrency_safe(&self) -> bool;
+
+    /// Says by which rules its calls are judged; none for what does nothing to files and runs nothing.
+    fn permission(&self) -> Option<Permission> {
+        None
+    }
+
+    /// Returns what a call does it to: paths, or a shell line. The arguments fit the schema.
+    fn subjects(&self, _: &Value) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Says what of an output that is too long the model gets to read.
     fn keep(&self) -> Keep {
@@ -73,6 +87,8 @@ pub struct ToolContext {
     pub work: String,
     /// Fires when the caller gave up.
     pub cancel: CancellationToken,
+    /// Hears what the tool says before it has ended.
+    pub progress: Progress,
 }
 
 /// Is what a tool answers.
@@ -126,6 +142,8 @@ pub enum Effect {
     },
     /// Something ran or was looked up; what counts is whether its answer is new.
     Answered,
+    /// The list of what is to be done is this now.
+    Planned(Vec<Todo>),
 }
 
 impl ToolOutput {

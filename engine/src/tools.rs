@@ -13,7 +13,9 @@ mod ignored;
 mod ls;
 mod read;
 mod request_file;
+mod todo;
 mod walk;
+mod web_fetch;
 mod workbench;
 mod write;
 
@@ -36,6 +38,12 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     tools.push(Arc::new(write::Write::new(workbench.clone())));
     tools.push(Arc::new(edit::Edit::new(workbench.clone())));
     tools.push(Arc::new(bash::Bash::new(workbench.clone())));
+    let list = todo::TodoList::default();
+    tools.push(Arc::new(todo::TodoWrite(list.clone())));
+    tools.push(Arc::new(todo::TodoRead(list)));
+    if let Some(egress) = workbench.options().runner.egress() {
+        tools.push(Arc::new(web_fetch::WebFetch::new(egress.clone())));
+    }
     if let Some(grants) = workbench.grants() {
         tools.push(Arc::new(request_file::RequestFile::new(
             workbench.clone(),
@@ -45,7 +53,7 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     if let Some(asker) = workbench.asker() {
         tools.push(Arc::new(ask::Ask::new(workbench.clone(), asker)));
     }
-    Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
+    toolbox(tools, workbench)
 }
 
 /// Returns the tools that only look: into a checkout of `commit`, and into the history behind it.
@@ -56,7 +64,12 @@ pub fn reading_tools(
 ) -> Result<Toolbox, ToolboxError> {
     let mut tools = reading(workbench);
     tools.push(Arc::new(history::History::new(clone, commit)));
-    Ok(Toolbox::new(tools)?.spill_to(workbench.spill_directory()))
+    toolbox(tools, workbench)
+}
+
+fn toolbox(tools: Vec<Arc<dyn Tool>>, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
+    let tools = Toolbox::new(tools)?.guarded_by(workbench.options().policy.clone());
+    Ok(tools.spill_to(workbench.spill_directory()))
 }
 
 fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
@@ -73,6 +86,12 @@ fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
 fn arguments<T: DeserializeOwned>(value: Value) -> Result<T, ToolFailure> {
     serde_json::from_value(value)
         .map_err(|error| ToolFailure::refused(format!("the arguments do not fit: {error}")))
+}
+
+/// Returns the path that a call names, if it does.
+fn path_of(arguments: &Value) -> Vec<String> {
+    let path = arguments["path"].as_str();
+    path.into_iter().map(str::to_owned).collect()
 }
 
 /// Reads a path of the repository.

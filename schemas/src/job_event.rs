@@ -2,6 +2,8 @@
 //!
 //! Such an event is seen live and kept in the transcript of an attempt; the truth of a job stays in its model calls.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,13 @@ pub enum JobEvent {
         /// Its arguments.
         input: Value,
     },
+    /// A tool says more of what it found or wrote.
+    ToolUpdated {
+        /// The call.
+        item: String,
+        /// What came.
+        text: String,
+    },
     /// A tool has ended.
     ToolEnded {
         /// The call.
@@ -105,6 +114,13 @@ pub enum JobEvent {
         path: String,
         /// The difference, as `diff -u` shows it.
         difference: String,
+    },
+    /// The model changed its list of what is to be done.
+    TodoUpdated {
+        /// The call.
+        item: String,
+        /// The whole list.
+        todos: Vec<Todo>,
     },
     /// The work has moved: a file changed, a command gave a result that was not seen before, or a part of the code
     /// base was read for the first time. Words alone are no progress.
@@ -171,6 +187,39 @@ pub enum JobEvent {
     },
 }
 
+/// Something that is to be done in a work, as its model sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Todo {
+    /// What.
+    pub text: String,
+    /// How far it has come.
+    pub state: TodoState,
+}
+
+/// How far something has come that is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoState {
+    /// Not begun.
+    Open,
+    /// Begun.
+    Doing,
+    /// Done.
+    Done,
+}
+
+impl fmt::Display for Todo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.state {
+            TodoState::Open => ' ',
+            TodoState::Doing => '>',
+            TodoState::Done => 'x',
+        };
+        write!(formatter, "[{mark}] {}", self.text)
+    }
+}
+
 /// What one call of a model used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallUsage {
@@ -194,6 +243,7 @@ impl JobEvent {
             Self::MessageStarted { .. }
                 | Self::MessageUpdated { .. }
                 | Self::ToolAnnounced { .. }
+                | Self::ToolUpdated { .. }
                 | Self::Progressed
         )
     }
@@ -333,6 +383,10 @@ mod tests {
                 name: text(),
                 input: json!({ "kind": "file", "attempt": 1 }),
             },
+            JobEvent::ToolUpdated {
+                item: item(),
+                text: text(),
+            },
             JobEvent::ToolEnded {
                 item: item(),
                 name: text(),
@@ -349,6 +403,13 @@ mod tests {
                 item: item(),
                 path: text(),
                 difference: text(),
+            },
+            JobEvent::TodoUpdated {
+                item: item(),
+                todos: vec![Todo {
+                    text: text(),
+                    state: TodoState::Doing,
+                }],
             },
             JobEvent::Progressed,
             JobEvent::ResultTaken {

@@ -8,8 +8,8 @@ use ropewalk_runtime::{Brake, secrets};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::orphans::OWNER;
-use crate::process::{self, CommandError, CommandStatus, Invocation};
-use crate::sandbox::egress::{Door, Refusal};
+use crate::process::{self, CommandError, CommandStatus, Heard, Invocation};
+use crate::sandbox::egress::{Door, Egress, Refusal};
 use crate::sandbox::{self, Denial, Reach, Sandbox, fails_anywhere};
 use crate::{Environment, LocalClone};
 
@@ -196,13 +196,27 @@ impl CommandRunner {
         spec: &CommandSpec,
         cancel: &CancellationToken,
     ) -> Result<CommandOutput, CommandError> {
+        self.run_heard(spec, cancel, None).await
+    }
+
+    /// As [`CommandRunner::run`], and lets `heard` hear what it writes as it comes, secrets among it.
+    pub async fn run_heard(
+        &self,
+        spec: &CommandSpec,
+        cancel: &CancellationToken,
+        heard: Option<&Heard<'_>>,
+    ) -> Result<CommandOutput, CommandError> {
         self.brake.pass(cancel).await;
         let door = self
             .sandbox
             .as_ref()
             .map(|sandbox| sandbox.door(&spec.reach));
         let door = door.transpose()?.flatten();
-        let running = process::run(self.invocation(spec, door.as_ref())?, cancel);
+        let invocation = Invocation {
+            heard,
+            ..self.invocation(spec, door.as_ref())?
+        };
+        let running = process::run(invocation, cancel);
         let finished = match &door {
             Some(door) => tokio::select! {
                 finished = running => finished?,
@@ -241,6 +255,11 @@ impl CommandRunner {
         shown.unwrap_or_else(|| clone.objects())
     }
 
+    /// Returns what leads to the hosts that commands reach; `None` where they are not confined, or reach none.
+    pub fn egress(&self) -> Option<&Egress> {
+        self.sandbox.as_ref().and_then(Sandbox::egress)
+    }
+
     /// Finds a program where commands would find it.
     pub fn locate(&self, program: &str) -> Option<PathBuf> {
         process::locate(Path::new(program), self.environment.variables())
@@ -269,6 +288,7 @@ impl CommandRunner {
             output_limit_bytes: spec.output_limit_bytes,
             stdin: spec.stdin.as_deref(),
             daemons: true,
+            heard: None,
         })
     }
 

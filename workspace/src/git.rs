@@ -180,6 +180,7 @@ impl Git {
             output_limit_bytes: call.output_limit_bytes,
             stdin: call.stdin.as_deref(),
             daemons: false,
+            heard: None,
         }
     }
 }

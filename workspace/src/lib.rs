@@ -40,7 +40,7 @@ pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use process::orphans::end_orphans;
-pub use process::{CommandError, CommandStatus};
+pub use process::{CommandError, CommandStatus, Heard};
 pub use publish::{Publication, PublishError};
 pub use retirement::Retirement;
 pub use sandbox::{Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};

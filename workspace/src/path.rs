@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat, renameat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use ropewalk_schemas::RepoPath;
 
@@ -161,30 +161,34 @@ impl SlotFiles {
     }
 
     /// Writes a whole file in one step, making the directories above it; its mode stays as it was.
+    ///
+    /// Whoever reads it meanwhile, and whoever finds it after a crash or a loss of power, has what it held before or all of
+    /// `content`, never a part.
     pub fn write_file(&self, path: &RepoPath, content: &[u8]) -> Result<(), PathError> {
         let Some((parent, name)) = self.parent(path, Missing::Make)? else {
             return Err(PathError::NotADirectory(path.to_string()));
         };
-        let mode = match status(&parent, name, path)? {
+        let kept = match status(&parent, name, path)? {
             Some(found) => {
                 regular(&found, path)?;
-                Mode::from_bits_truncate(found.st_mode & 0o777)
+                Some(Mode::from_bits_truncate(found.st_mode & 0o777))
             }
-            None => Mode::from_bits_truncate(0o644),
+            None => None,
         };
+        let mode = kept.unwrap_or(Mode::from_bits_truncate(0o644));
         let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
         let unfinished = format!(".ropewalk-{}-{number}.tmp", std::process::id());
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let file =
             openat(&parent, unfinished.as_str(), flags, mode).map_err(refused(path.as_str()))?;
-        let written = File::from(file)
-            .write_all(content)
+        let written = fill(file, kept, content)
             .map_err(|source| PathError::Files {
                 path: path.to_string(),
                 source,
             })
             .and_then(|()| {
+                ropewalk_runtime::failpoint!("workspace.write.between");
                 renameat(&parent, unfinished.as_str(), &parent, name)
                     .map_err(refused(path.as_str()))
             });
@@ -321,6 +325,17 @@ impl SlotFiles {
 enum Missing {
     Absent,
     Make,
+}
+
+/// Writes a new file down to the disk, so that its name never stands for less than all of it.
+fn fill(file: OwnedFd, mode: Option<Mode>, content: &[u8]) -> std::io::Result<()> {
+    if let Some(mode) = mode {
+        // What it was made with is less what this process withholds from new files.
+        fchmod(&file, mode)?;
+    }
+    let mut file = File::from(file);
+    file.write_all(content)?;
+    file.sync_data()
 }
 
 fn directory_flags() -> OFlag {

@@ -63,7 +63,6 @@ pub enum CommandError {
 }
 
 /// A child to start.
-#[derive(Debug)]
 pub(crate) struct Invocation<'a> {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
@@ -75,7 +74,12 @@ pub(crate) struct Invocation<'a> {
     pub(crate) stdin: Option<&'a [u8]>,
     /// Says that what it starts may leave its process group, which is looked for at its end.
     pub(crate) daemons: bool,
+    /// Hears both streams as they come.
+    pub(crate) heard: Option<&'a Heard<'a>>,
 }
+
+/// Hears the bytes that a command writes; it is not to wait.
+pub type Heard<'a> = dyn Fn(&[u8]) + Send + Sync + 'a;
 
 /// A child that ended.
 #[derive(Debug)]
@@ -198,8 +202,8 @@ async fn watch(
     let streams = async {
         tokio::try_join!(
             feed(input, invocation.stdin),
-            read(output, stdout, flood),
-            read(errors, stderr, flood),
+            read(output, stdout, flood, invocation.heard),
+            read(errors, stderr, flood, invocation.heard),
         )
     };
     tokio::pin!(streams);
@@ -264,6 +268,7 @@ async fn read(
     stream: Option<impl AsyncRead + Unpin>,
     capture: &mut Capture,
     flood: u64,
+    heard: Option<&Heard<'_>>,
 ) -> Result<(), Flood> {
     let Some(mut stream) = stream else {
         return Ok(());
@@ -272,7 +277,12 @@ async fn read(
     loop {
         match stream.read(&mut buffer).await {
             Ok(0) | Err(_) => return Ok(()),
-            Ok(count) => capture.push(&buffer[..count]),
+            Ok(count) => {
+                capture.push(&buffer[..count]);
+                if let Some(heard) = heard {
+                    heard(&buffer[..count]);
+                }
+            }
         }
         if capture.total() > flood {
             return Err(Flood);

@@ -168,6 +168,12 @@ impl Sandbox {
         denial::find(output, &hidden, &writable)
     }
 
+    /// Returns what leads to the hosts that are listed; `None` where there are none.
+    pub(crate) fn egress(&self) -> Option<&Egress> {
+        let egress = &self.0.options.egress;
+        Some(egress).filter(|egress| !egress.hosts.is_empty())
+    }
+
     /// Opens a way to the hosts that a command may reach; `None` where there are none.
     pub(crate) fn door(&self, reach: &Reach) -> Result<Option<Door>, CommandError> {
         let mut egress = self.0.options.egress.clone();
@@ -199,6 +205,7 @@ impl Sandbox {
             output_limit_bytes: TRIAL_OUTPUT_BYTES,
             stdin: None,
             daemons: false,
+            heard: None,
         };
         let finished = process::run(invocation, &CancellationToken::new())
             .await

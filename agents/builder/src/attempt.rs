@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ropewalk_engine::llm::ModelError;
-use ropewalk_engine::{EngineError, Exceeded, Outcome, Workbench, WorkbenchOptions};
+use ropewalk_engine::{EngineError, Exceeded, Outcome, Policy, Workbench, WorkbenchOptions};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Supervisor, in_hand};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
@@ -58,6 +58,7 @@ use ropewalk_gate::runner;
 use work::{Work, held_now};
 
 use asking::Questions;
+use asking::unattended::Unattended;
 use candidate::lay_out;
 use grants::Grants;
 use packages::Packages;
@@ -457,6 +458,8 @@ async fn bench(
         root: slot.root().to_owned(),
         writable: held_now(&work.locks).into_keys().collect(),
         gate_files,
+        policy: Policy::new(work.shared.options.policy.clone())
+            .approved_by(Arc::new(Unattended::new(work))),
         runner: work.shared.runner.clone(),
         variables,
         grants: Some(Arc::new(grants)),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ropewalk_config::Config;
-use ropewalk_config::settings::{BudgetSettings, PackageManager};
+use ropewalk_config::settings::{
+    BudgetSettings, PackageManager, PermissionMode, PolicySettings, ScopedRules,
+};
 use ropewalk_engine::{Allowance, Budgets};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::TaskId;
@@ -36,6 +38,8 @@ pub struct BuildOptions {
     pub gate: Gate,
     /// How long a task's own validation may take.
     pub validation_timeout: Duration,
+    /// What models may do with their tools.
+    pub policy: PolicySettings,
     /// How often the model is asked in one attempt.
     pub turns: u32,
     /// How many tokens one attempt may use.
@@ -86,6 +90,10 @@ impl Default for BuildOptions {
             stop: StopLimits::default(),
             gate: Gate::default(),
             validation_timeout: Duration::from_mins(15),
+            policy: PolicySettings {
+                mode: PermissionMode::FullAuto,
+                rules: ScopedRules::default(),
+            },
             turns: 50,
             attempt_tokens: None,
             budgets: Budgets::default(),
@@ -123,6 +131,7 @@ impl BuildOptions {
             },
             gate: Gate::from(config.gate.as_ref()),
             validation_timeout: seconds(config.validation.timeout_seconds),
+            policy: config.policy.as_ref().clone(),
             turns: build.turns,
             attempt_tokens: config.budget.attempt_tokens,
             budgets: budgets(&config.budget),

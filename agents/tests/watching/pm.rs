@@ -380,6 +380,7 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             question: "Both changed line 7.".to_owned(),
             options: ["retry", "guide", "skip", "leave"].map(choice).to_vec(),
             recommended: Some(choice("retry")),
+            rule: None,
         };
         house.give(&pm(), Payload::DecisionRequested(request)).await;
         let question = house.open_question().await.unwrap();

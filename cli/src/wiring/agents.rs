@@ -13,7 +13,7 @@ use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::settings::CountPatterns;
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
-use ropewalk_engine::Engine;
+use ropewalk_engine::{Engine, Policy};
 use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
@@ -136,7 +136,10 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
         None
     };
     let machine = toolkit.machine()?;
-    let repository = clone.clone().map(|clone| Repository::new(clone, machine));
+    let policy = Policy::new(toolkit.parts.project.config().policy.as_ref().clone());
+    let repository = clone
+        .clone()
+        .map(|clone| Repository::new(clone, machine, policy));
     if crew.has(Role::Ideation) {
         agents.push(Arc::new(toolkit.ideation(repository.clone())?));
     }

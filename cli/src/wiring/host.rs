@@ -310,7 +310,7 @@ fn keep_house(project: &Project, services: &Services, supervisor: &Supervisor) {
         supervisor,
     );
     retention::daily(
-        services.store.clone(),
+        (services.store.clone(), project.state().to_owned()),
         project.config().store.events_days,
         services.clock.clone(),
         supervisor,

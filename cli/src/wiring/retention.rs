@@ -1,5 +1,8 @@
 //! Forgets, once a day, what is old and finished.
 
+mod transcripts;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -10,8 +13,14 @@ use tracing::{info, warn};
 /// How long after one time comes the next.
 const EVERY: Duration = Duration::from_hours(24);
 
-/// Forgets the events of what is finished once they are `days` old, at the start of this process and then daily.
-pub(super) fn daily(store: Store, days: u32, clock: Clock, supervisor: &Supervisor) {
+/// Forgets the events of what is finished once they are `days` old, and of as old builds the transcripts below `state`, at
+/// the start of this process and then daily.
+pub(super) fn daily(
+    (store, state): (Store, PathBuf),
+    days: u32,
+    clock: Clock,
+    supervisor: &Supervisor,
+) {
     let stop = supervisor.shutdown().soft().clone();
     supervisor.spawn("retention", async move {
         loop {
@@ -32,6 +41,15 @@ pub(super) fn daily(store: Store, days: u32, clock: Clock, supervisor: &Supervis
                 Ok(_) => {}
                 Err(error) => {
                     warn!("old events stay until they are tried again tomorrow: {error}");
+                }
+            }
+            match transcripts::forget(&store, &state, before).await {
+                Ok(forgotten) if forgotten > 0 => {
+                    info!("forgot {forgotten} transcripts that are older than {days} days");
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    warn!("old transcripts stay until they are tried again tomorrow: {error}");
                 }
             }
             tokio::select! {
@@ -84,7 +102,8 @@ mod tests {
         clock.advance(Duration::from_hours(24 * 10));
         emit(&store, &clock, &ids).await;
         let supervisor = Supervisor::new(Shutdown::new());
-        daily(store.clone(), 9, clock.clone(), &supervisor);
+        let kept = (store.clone(), state.path().to_owned());
+        daily(kept, 9, clock.clone(), &supervisor);
         for left in [1, 0] {
             let forgotten = async {
                 while store.statistics().await.unwrap().events > left {
@@ -110,7 +129,8 @@ mod tests {
         clock.advance(Duration::from_hours(24 * 10));
         let supervisor = Supervisor::new(Shutdown::new());
         supervisor.shutdown().begin();
-        daily(store.clone(), 9, clock.clone(), &supervisor);
+        let kept = (store.clone(), state.path().to_owned());
+        daily(kept, 9, clock.clone(), &supervisor);
         supervisor.drain(Duration::from_secs(5)).await.unwrap();
         assert_eq!(store.statistics().await.unwrap().events, 1);
     }

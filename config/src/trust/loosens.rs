@@ -21,6 +21,10 @@ enum Rule {
     WhenMoreNames,
     /// When it leads out of the directory of the file.
     WhenOutside,
+    /// When it comes later in this list than the one below.
+    WhenLater(&'static [&'static str]),
+    /// When one of its rules does anything but deny and ask.
+    WhenAllowing,
     /// Always.
     Always,
 }
@@ -68,6 +72,8 @@ fn rule(key: &str) -> Rule {
         "project.repo" => Rule::WhenOutside,
         "models.max_output_tokens" | "specification.repairs" => Rule::WhenMore,
         "specification.auto_generate" => Rule::WhenTrue,
+        "policy.mode" => Rule::WhenLater(&["plan", "edit", "full-auto"]),
+        "policy.rules.project" => Rule::WhenAllowing,
         "build.package_managers"
         | "sandbox.hosts"
         | "sandbox.package_hosts"
@@ -100,6 +106,18 @@ pub(super) fn does(key: &str, value: &Value, below: Option<&Value>, base: &Path)
         Rule::WhenTurnedOn => value != &Value::Bool(false) && below == Some(&Value::Bool(false)),
         Rule::WhenMore => is_more(value, below),
         Rule::WhenMoreNames => names_more(value, below),
+        Rule::WhenLater(order) => {
+            let place =
+                |value: Option<&Value>| order.iter().position(|one| value == Some(&(*one).into()));
+            match (place(Some(value)), place(below)) {
+                (Some(here), Some(there)) => here > there,
+                _ => true,
+            }
+        }
+        Rule::WhenAllowing => value.as_array().is_none_or(|rules| {
+            let tightens = |rule: &Value| matches!(rule["action"].as_str(), Some("deny" | "ask"));
+            !rules.iter().all(tightens)
+        }),
         Rule::WhenOutside => value.as_str().is_none_or(|path| leads_out(path, base)),
     }
 }

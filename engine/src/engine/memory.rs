@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_llm::{Block, Message, Role, ToolUse};
+use ropewalk_schemas::job_event::Todo;
 use serde_json::{Value, json};
 
 use super::SAYS;
@@ -25,6 +26,8 @@ pub(super) struct Memory {
     verdict: Option<String>,
     read: BTreeSet<String>,
     changed: BTreeSet<String>,
+    /// The list of what is to be done.
+    todos: Vec<Todo>,
     /// The files that a result tells of, by its call.
     told: BTreeMap<String, Vec<Told>>,
 }
@@ -38,7 +41,7 @@ struct Told {
 }
 
 impl Memory {
-    /// Takes note of the files that the result of a call tells of.
+    /// Takes note of the files that the result of a call tells of, and of what it plans.
     pub(super) fn note(&mut self, call: &str, output: &ToolOutput) {
         let mut told = Vec::new();
         if let Effect::Showed { path, .. } = &output.effect {
@@ -47,6 +50,9 @@ impl Memory {
                 path: path.clone(),
                 shown: true,
             });
+        }
+        if let Effect::Planned(todos) = &output.effect {
+            self.todos.clone_from(todos);
         }
         for change in &output.changes {
             let path = change.path.to_string();
@@ -152,6 +158,7 @@ impl Memory {
             "summary": self.summary,
             "read": self.read,
             "changed": self.changed,
+            "todos": self.todos.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "said": self.said,
             "verdict": verdict.filter(|verdict| !is_kept(verdict)),
         })

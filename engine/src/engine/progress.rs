@@ -17,7 +17,7 @@ impl Progress {
     /// Takes the next output of a tool; says whether it is a step forward.
     pub(crate) fn made_by(&mut self, output: &ToolOutput) -> bool {
         match &output.effect {
-            Effect::Nothing => false,
+            Effect::Nothing | Effect::Planned(_) => false,
             Effect::Changed => true,
             Effect::Answered => self.is_new(&without_numbers(&output.text)),
             Effect::Showed { path, lines } => {

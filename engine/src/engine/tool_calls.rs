@@ -1,14 +1,16 @@
 //! Runs the tool calls of one reply: safe ones side by side, the others alone, results in the order of the calls.
 
+use std::pin::pin;
+
 use futures::{FutureExt, StreamExt};
 use ropewalk_llm::{Block, ToolUse};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::Progress;
+use super::progress::Progress as Moves;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::Job;
-use crate::tool::{ToolContext, ToolOutput};
+use crate::tool::{Progress, ToolContext, ToolOutput};
 
 /// The most calls that run side by side.
 const SIDE_BY_SIDE: usize = 8;
@@ -30,13 +32,14 @@ pub(super) struct Ran {
 pub(super) async fn run(
     job: &Job,
     calls: &[ToolUse],
-    progress: &mut Progress,
+    moves: &mut Moves,
     cancel: &CancellationToken,
     observer: &dyn Observer,
 ) -> Result<Ran, EngineError> {
     let context = ToolContext {
         work: job.journal_key.clone(),
         cancel: cancel.child_token(),
+        progress: Progress::default(),
     };
     let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
     let mut ran = Ran::default();
@@ -49,7 +52,7 @@ pub(super) async fn run(
         let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);
         while let Some(output) = outputs.next().await {
             let (id, output) = output?;
-            if progress.made_by(&output) {
+            if moves.made_by(&output) {
                 observer.see(JobEvent::Progressed);
             }
             ran.count += 1;
@@ -100,11 +103,20 @@ async fn one(
         return Err(EngineError::Cancelled);
     }
     observer.see(event::tool_started(call));
+    let (progress, mut pieces) = Progress::heard();
+    let context = ToolContext {
+        progress,
+        ..context.clone()
+    };
+    let mut running = pin!(job.tools.run(call, &context));
     // A tool that is dropped gives up its work, and a command its whole process group.
-    let output = tokio::select! {
-        biased;
-        () = context.cancel.cancelled() => return Err(EngineError::Cancelled),
-        output = job.tools.run(call, context) => output,
+    let output = loop {
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => return Err(EngineError::Cancelled),
+            Some(text) = pieces.recv() => observer.see(event::tool_updated(call, text)),
+            output = &mut running => break output,
+        }
     };
     let output = match output {
         Ok(output) => output,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::truncate::truncate;
 use super::{Schema, Tool, ToolContext, ToolFailure, ToolOutput, violations};
+use crate::policy::Policy;
 
 /// Says why a set of tools cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +37,7 @@ struct Entry {
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Arc<BTreeMap<String, Entry>>,
+    policy: Policy,
     spill: Option<Arc<PathBuf>>,
 }
 
@@ -59,8 +61,24 @@ impl Toolbox {
         }
         Ok(Self {
             tools: Arc::new(entries),
-            spill: None,
+            ..Self::default()
         })
+    }
+
+    /// Judges calls by `policy`. Tools of which it lets nothing be done are not told to models.
+    #[must_use]
+    pub fn guarded_by(self, policy: Policy) -> Self {
+        let is_left = |tool: &Arc<dyn Tool>| {
+            let permission = tool.permission();
+            !permission.is_some_and(|permission| policy.forbids(permission))
+        };
+        let left = self.tools.iter().filter(|(_, entry)| is_left(&entry.tool));
+        let left = left.map(|(name, entry)| (name.clone(), entry.clone()));
+        Self {
+            tools: Arc::new(left.collect()),
+            policy,
+            ..self
+        }
     }
 
     /// Keeps the full text of outputs that were cut as files in `directory`, named in their metadata.
@@ -125,7 +143,7 @@ impl Toolbox {
         call: &ToolUse,
         context: &ToolContext,
     ) -> Result<ToolOutput, String> {
-        let entry = match self.admit(call) {
+        let entry = match self.admit(call).await {
             Ok(entry) => entry,
             Err(reason) => return Ok(ToolOutput::error(reason)),
         };
@@ -136,7 +154,18 @@ impl Toolbox {
         }
     }
 
-    fn admit(&self, call: &ToolUse) -> Result<&Entry, String> {
+    /// Lets a call pass that is well-formed and that rules and mode allow; what guards files its tool asks then.
+    async fn admit(&self, call: &ToolUse) -> Result<&Entry, String> {
+        let entry = self.well_formed(call)?;
+        if let Some(permission) = entry.tool.permission() {
+            let subjects = entry.tool.subjects(&call.input);
+            let admitted = self.policy.admit(entry.tool.name(), permission, &subjects);
+            admitted.await?;
+        }
+        Ok(entry)
+    }
+
+    fn well_formed(&self, call: &ToolUse) -> Result<&Entry, String> {
         let Some(entry) = self.entry(&call.name) else {
             let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
             return Err(format!(
@@ -247,7 +276,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::tool::Keep;
+    use crate::tool::{Keep, Progress};
 
     struct Echo {
         name: &'static str,
@@ -299,6 +328,7 @@ mod tests {
         ToolContext {
             work: "test".to_owned(),
             cancel: CancellationToken::new(),
+            progress: Progress::default(),
         }
     }
 

@@ -1,9 +1,13 @@
 //! Runs a shell line in the slot.
 
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ropewalk_workspace::{CommandOutput, CommandSpec, CommandStatus};
+use ropewalk_config::settings::Permission;
+use ropewalk_runtime::secrets::Spoken;
+use ropewalk_workspace::{CommandError, CommandOutput, CommandSpec, CommandStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,6 +20,11 @@ use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 const DEFAULT_SECONDS: u64 = 120;
 /// How long a command may take at most.
 const MOST_SECONDS: u64 = 600;
+
+/// So often what a command has written is told to those who watch.
+const PULSE: Duration = Duration::from_millis(300);
+/// The most that is told at a time.
+const MOST_HEARD: usize = 16 * 1024;
 
 /// Runs a shell line.
 pub(super) struct Bash {
@@ -37,6 +46,41 @@ impl Bash {
     pub(super) fn new(workbench: Workbench) -> Self {
         Self { workbench }
     }
+
+    /// Runs a command, and says now and then what it has written since.
+    async fn run(
+        &self,
+        spec: &CommandSpec,
+        context: &ToolContext,
+    ) -> Result<CommandOutput, CommandError> {
+        let written = Mutex::new(Vec::new());
+        let hear = |bytes: &[u8]| {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.extend_from_slice(bytes);
+            // Of what comes faster than it is told the latest is told, in whole lines: a part of a secret is none.
+            if written.len() > MOST_HEARD {
+                let from = written.len() - MOST_HEARD;
+                let late = written.split_off(from);
+                let begin = late.iter().position(|byte| *byte == b'\n');
+                *written = begin.map_or(Vec::new(), |begin| late[begin..].to_vec());
+            }
+        };
+        let take = || std::mem::take(&mut *written.lock().unwrap_or_else(PoisonError::into_inner));
+        let runner = &self.workbench.options().runner;
+        let mut running = pin!(runner.run_heard(spec, &context.cancel, Some(&hear)));
+        let mut spoken = Spoken::default();
+        let mut pulse = tokio::time::interval(PULSE);
+        loop {
+            tokio::select! {
+                output = &mut running => return output,
+                _ = pulse.tick() => {
+                    let written = take();
+                    let text = spoken.hear(&String::from_utf8_lossy(&written));
+                    context.progress.say(text);
+                }
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -53,6 +97,15 @@ impl Tool for Bash {
 
     fn parameters(&self) -> Value {
         plain_schema_of::<Arguments>()
+    }
+
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Bash)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        let command = arguments["command"].as_str();
+        command.into_iter().map(str::to_owned).collect()
     }
 
     fn concurrency_safe(&self) -> bool {
@@ -84,10 +137,7 @@ impl Tool for Bash {
             spec = spec.with_variable(name, value);
         }
         let output = self
-            .workbench
-            .options()
-            .runner
-            .run(&spec, &context.cancel)
+            .run(&spec, context)
             .await
             .map_err(|error| ToolFailure::refused(error.to_string()))?;
         Ok(ToolOutput {
@@ -135,6 +185,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::tool::Progress;
     use crate::tools::workbench::tests::Bench;
 
     #[tokio::test]
@@ -159,6 +210,56 @@ mod tests {
                 "{command}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_command_writes_is_told_while_it_runs() {
+        let bench = Bench::new(&[], &[]);
+        let (progress, mut heard) = Progress::heard();
+        let context = ToolContext {
+            work: "test".to_owned(),
+            cancel: CancellationToken::new(),
+            progress,
+        };
+        let command = "for n in 1 2 3; do echo line $n; sleep 0.5; done; echo -n end";
+        let output = Bash::new(bench.workbench.clone())
+            .execute(json!({ "command": command }), &context)
+            .await
+            .unwrap();
+        drop(context);
+        assert_eq!(output.text, "line 1\nline 2\nline 3\nend");
+        let mut pieces = Vec::new();
+        while let Some(piece) = heard.recv().await {
+            pieces.push(piece);
+        }
+        assert!(pieces.len() >= 2, "{pieces:?}");
+        assert!("line 1\nline 2\nline 3\nend".starts_with(&pieces.concat()));
+    }
+
+    #[tokio::test]
+    async fn of_a_flood_the_latest_whole_lines_are_told() {
+        let bench = Bench::new(&[], &[]);
+        let (progress, mut heard) = Progress::heard();
+        let context = ToolContext {
+            work: "test".to_owned(),
+            cancel: CancellationToken::new(),
+            progress,
+        };
+        let command = "seq -f 'line %.0f' 1 200000; sleep 0.7";
+        Bash::new(bench.workbench.clone())
+            .execute(json!({ "command": command }), &context)
+            .await
+            .unwrap();
+        drop(context);
+        let mut pieces = Vec::new();
+        while let Some(piece) = heard.recv().await {
+            assert!(piece.len() <= MOST_HEARD);
+            pieces.push(piece);
+        }
+        let told = pieces.concat();
+        assert!(told.ends_with("line 200000\n"), "{}", told.len());
+        let is_whole = |line: &str| line.starts_with("line ") || "line ".starts_with(line);
+        assert!(told.lines().all(is_whole));
     }
 
     #[tokio::test]
@@ -187,6 +288,7 @@ mod tests {
         let context = ToolContext {
             work: "test".to_owned(),
             cancel: CancellationToken::new(),
+            progress: Progress::default(),
         };
         context.cancel.cancel();
         let output = Bash::new(bench.workbench.clone())

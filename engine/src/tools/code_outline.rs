@@ -1,12 +1,13 @@
 //! Shows what a source file defines, with the lines, without the bodies.
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::workbench::Workbench;
-use super::{arguments, path, plain_schema_of};
+use super::{arguments, path, path_of, plain_schema_of};
 use crate::outline::{Language, Symbol, outline, render};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
@@ -41,6 +42,14 @@ impl Tool for CodeOutline {
 
     fn parameters(&self) -> Value {
         plain_schema_of::<Arguments>()
+    }
+
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Read)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        path_of(arguments)
     }
 
     fn concurrency_safe(&self) -> bool {

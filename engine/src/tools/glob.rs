@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use ropewalk_schemas::GlobPattern;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use super::walk::Area;
 use super::workbench::Workbench;
-use super::{arguments, directory, plain_schema_of};
+use super::{arguments, directory, path_of, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most files that are listed.
@@ -51,6 +52,14 @@ impl Tool for Glob {
         plain_schema_of::<Arguments>()
     }
 
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Read)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        path_of(arguments)
+    }
+
     fn concurrency_safe(&self) -> bool {
         true
     }
@@ -64,7 +73,7 @@ impl Tool for Glob {
             .as_ref()
             .map(|below| format!("{below}/"))
             .unwrap_or_default();
-        let area = Area::new(self.workbench.files(), below.as_ref())?;
+        let area = Area::new(&self.workbench, below.as_ref())?;
         // Walking a large tree takes a while and must not hold up everybody else.
         let paths = tokio::task::spawn_blocking(move || newest_first(&area, &prefix, &pattern))
             .await

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
+use ropewalk_config::settings::Permission;
 use ropewalk_schemas::GlobPattern;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::walk::Area;
 use super::workbench::Workbench;
-use super::{arguments, directory, plain_schema_of};
+use super::{arguments, directory, path_of, plain_schema_of};
 use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 use pattern::SearchPattern;
 
@@ -71,6 +72,14 @@ impl Tool for Grep {
         plain_schema_of::<Arguments>()
     }
 
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Read)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        path_of(arguments)
+    }
+
     fn concurrency_safe(&self) -> bool {
         true
     }
@@ -95,7 +104,7 @@ impl Tool for Grep {
                 .map(GlobPattern::anywhere)
                 .transpose()
                 .map_err(|error| ToolFailure::refused(error.to_string()))?,
-            area: Area::new(self.workbench.files(), below.as_ref())?,
+            area: Area::new(&self.workbench, below.as_ref())?,
             context: wanted.context,
             offset: wanted.offset,
         };

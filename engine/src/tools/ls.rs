@@ -1,13 +1,14 @@
 //! Lists a directory.
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use ropewalk_workspace::path::EntryKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::workbench::{Workbench, refused};
-use super::{arguments, directory, plain_schema_of};
+use super::{arguments, directory, path_of, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most entries that are listed.
@@ -44,6 +45,14 @@ impl Tool for Ls {
 
     fn parameters(&self) -> Value {
         plain_schema_of::<Arguments>()
+    }
+
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Read)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        path_of(arguments)
     }
 
     fn concurrency_safe(&self) -> bool {

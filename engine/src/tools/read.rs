@@ -3,12 +3,13 @@
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::workbench::Workbench;
-use super::{arguments, path, plain_schema_of};
+use super::{arguments, path, path_of, plain_schema_of};
 use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most lines that a call may ask for.
@@ -71,6 +72,14 @@ impl Tool for Read {
         plain_schema_of::<Arguments>()
     }
 
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Read)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        path_of(arguments)
+    }
+
     fn concurrency_safe(&self) -> bool {
         true
     }
@@ -97,7 +106,7 @@ impl Tool for Read {
                 content.len()
             )));
         }
-        self.workbench.saw(&path);
+        self.workbench.saw(&path, &content);
         let text = String::from_utf8_lossy(&content);
         let page = page(&text, wanted.offset, wanted.limit);
         let effect = page.lines.map_or(Effect::Answered, |lines| Effect::Showed {

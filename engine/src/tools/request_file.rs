@@ -156,6 +156,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::tool::Progress;
     use crate::tools::workbench::tests::Bench;
 
     /// Answers every request the same and remembers what it was asked for.
@@ -267,6 +268,7 @@ mod tests {
         let context = ToolContext {
             work: "test".to_owned(),
             cancel: CancellationToken::new(),
+            progress: Progress::default(),
         };
         let ended = tool.execute(call(&["a"]), &context).await;
         assert!(matches!(ended, Err(ToolFailure::Ended(reason)) if reason == "it gave way"));

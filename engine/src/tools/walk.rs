@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use ignore::WalkBuilder;
 use ropewalk_schemas::RepoPath;
-use ropewalk_workspace::SlotFiles;
 use ropewalk_workspace::path::EntryKind;
 
 use super::ignored::Ignored;
-use super::workbench::refused;
+use super::workbench::{Workbench, refused};
+use crate::policy::Policy;
 use crate::tool::ToolFailure;
 
 /// Is a regular file of the slot.
@@ -23,22 +23,30 @@ pub(super) struct Found {
 pub(super) struct Area {
     root: PathBuf,
     start: PathBuf,
+    policy: Policy,
 }
 
 impl Area {
     /// Names the whole slot, or the directory or file `below`, which must be no link and lie behind none.
-    pub(super) fn new(files: &SlotFiles, below: Option<&RepoPath>) -> Result<Self, ToolFailure> {
+    pub(super) fn new(
+        workbench: &Workbench,
+        below: Option<&RepoPath>,
+    ) -> Result<Self, ToolFailure> {
+        let files = workbench.files();
         let root = files.root().to_owned();
+        let policy = workbench.options().policy.clone();
         let Some(below) = below else {
             return Ok(Self {
                 start: root.clone(),
                 root,
+                policy,
             });
         };
         match files.kind(below).map_err(|error| refused(&error))? {
             Some(EntryKind::Directory | EntryKind::File) => Ok(Self {
                 start: root.join(below.as_str()),
                 root,
+                policy,
             }),
             _ => Err(ToolFailure::refused(format!(
                 "there is no directory or file `{below}`"
@@ -46,7 +54,7 @@ impl Area {
         }
     }
 
-    /// Lists its files.
+    /// Lists its files, without those that rules keep from being shown.
     pub(super) fn files(&self) -> impl Iterator<Item = Found> {
         let ignored = Ignored::below(&self.start);
         WalkBuilder::new(&self.start)
@@ -63,7 +71,7 @@ impl Area {
             .filter_map(|entry| {
                 let path = entry.path().strip_prefix(&self.root).ok()?;
                 let path = path.to_str()?.to_owned();
-                Some(Found {
+                self.policy.shows(&path).then(|| Found {
                     file: entry.into_path(),
                     path,
                 })
@@ -84,15 +92,14 @@ mod tests {
         for (target, link) in [("..", "up"), ("../secret", "file"), ("..", "src/up")] {
             std::os::unix::fs::symlink(target, outside.join("slot").join(link)).unwrap();
         }
-        let files = bench.workbench.files();
         for below in ["up", "file", "src/up", "up/secret", "missing"] {
             assert!(
-                Area::new(files, Some(&repo_path(below))).is_err(),
+                Area::new(&bench.workbench, Some(&repo_path(below))).is_err(),
                 "{below}"
             );
         }
         let paths = |below: Option<&RepoPath>| -> Vec<String> {
-            let area = Area::new(files, below).unwrap();
+            let area = Area::new(&bench.workbench, below).unwrap();
             area.files().map(|found| found.path).collect()
         };
         assert_eq!(paths(None), ["a", "src/b"]);
@@ -104,7 +111,7 @@ mod tests {
     fn a_line_of_gitignore_that_nests_too_deep_counts_for_nothing() {
         let deep = format!("*.log\n{}a{}\n", "{".repeat(8_000), "}".repeat(8_000));
         let bench = Bench::new(&[("a", ""), ("b.log", ""), (".gitignore", &deep)], &[]);
-        let area = Area::new(bench.workbench.files(), None).unwrap();
+        let area = Area::new(&bench.workbench, None).unwrap();
         let paths: Vec<String> = area.files().map(|found| found.path).collect();
         assert_eq!(paths, [".gitignore", "a"]);
     }

@@ -1,23 +1,24 @@
 //! Is what the tools of one attempt share: the files, who may write which, and what was read.
 
-use std::collections::{BTreeMap, VecDeque};
+mod known;
+mod turns;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
 
 use super::asker::Asker;
 use super::file_grants::FileGrants;
+use crate::policy::Policy;
 use crate::tool::ToolFailure;
+use known::{Known, Stand};
+use turns::Turn;
 
 /// The longest file that a tool reads or changes.
 pub(super) const LONGEST_FILE_BYTES: u64 = 10 * 1024 * 1024;
-/// So many files are remembered as read.
-const REMEMBERED: usize = 500;
-/// A file whose time moved by more than this since it was read was changed by somebody else.
-const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Says where and how the tools of one attempt work.
 pub struct WorkbenchOptions {
@@ -27,6 +28,8 @@ pub struct WorkbenchOptions {
     pub writable: Vec<RepoPath>,
     /// Files of the gate, which are never granted.
     pub gate_files: Vec<RepoPath>,
+    /// Judges what is done here, beside what the work bounds.
+    pub policy: Policy,
     /// Runs the commands of `bash`.
     pub runner: CommandRunner,
     /// Variables that the commands of `bash` get beside the allowed ones.
@@ -55,8 +58,7 @@ struct Inner {
 struct State {
     writable: Vec<RepoPath>,
     granted: Vec<RepoPath>,
-    seen: BTreeMap<String, SystemTime>,
-    seen_order: VecDeque<String>,
+    known: Known,
     asked: u32,
 }
 
@@ -75,17 +77,14 @@ impl Workbench {
     }
 
     /// Opens a tree that is only looked at: nothing of it may be written, and nothing runs there.
-    pub fn reading(root: PathBuf, spill_directory: PathBuf) -> Result<Self, PathError> {
+    pub fn reading(
+        root: PathBuf,
+        spill_directory: PathBuf,
+        policy: Policy,
+    ) -> Result<Self, PathError> {
         Self::open(WorkbenchOptions {
-            root,
-            writable: Vec::new(),
-            gate_files: Vec::new(),
-            runner: CommandRunner::new(Environment::default()),
-            variables: Vec::new(),
-            grants: None,
-            asker: None,
-            scratch: None,
-            spill_directory,
+            policy,
+            ..looking(root, spill_directory)
         })
     }
 
@@ -123,17 +122,14 @@ impl Workbench {
 
     /// Takes nothing for read any more.
     pub(super) fn forget(&self) {
-        let mut state = self.state();
-        state.seen.clear();
-        state.seen_order.clear();
+        self.state().known = Known::default();
     }
 
     /// Takes these files for read no more.
     pub(super) fn forget_files(&self, files: &[String]) {
         let mut state = self.state();
         for file in files {
-            state.seen.remove(file);
-            state.seen_order.retain(|seen| seen != file);
+            state.known.forget(file);
         }
     }
 
@@ -163,6 +159,13 @@ impl Workbench {
             .map_err(|error| refused(&error))
     }
 
+    /// Waits until nobody else in this process changes one of `files`. Nothing that is to be true until they are written
+    /// may be looked at before.
+    pub(super) fn turn<'a>(&self, files: impl IntoIterator<Item = &'a RepoPath>) -> Turn {
+        let root = self.files().root();
+        Turn::take(files.into_iter().map(|file| root.join(file.key())))
+    }
+
     /// Writes a file that may be written, and remembers it as known; says whether it holds something else now.
     pub(super) fn write(&self, path: &RepoPath, content: &[u8]) -> Result<bool, ToolFailure> {
         // What is too long to be read holds something else.
@@ -170,7 +173,7 @@ impl Workbench {
         self.files()
             .write_file(path, content)
             .map_err(|error| refused(&error))?;
-        self.saw(path);
+        self.saw(path, content);
         Ok(before.as_deref() != Some(content))
     }
 
@@ -186,35 +189,32 @@ impl Workbench {
                 "`{path}` is not one of the files of this task{hint}"
             )));
         }
-        let Some(now) = self.modified(path) else {
+        let Some(modified) = self.modified(path) else {
             return Ok(());
         };
-        let known = self.state().seen.get(path.as_str()).copied();
-        match known {
-            None => Err(ToolFailure::refused(format!(
+        let known = self.state().known.of(path.as_str()).cloned();
+        let Some(known) = known else {
+            return Err(ToolFailure::refused(format!(
                 "`{path}` exists and was not read yet; read it first"
-            ))),
-            Some(then) if distance(then, now) > TOLERANCE => Err(ToolFailure::refused(format!(
+            )));
+        };
+        let content = self.read(path).ok().flatten();
+        let is_still =
+            content.is_some_and(|content| known.is_still(&Stand::of(modified, &content)));
+        if is_still {
+            Ok(())
+        } else {
+            Err(ToolFailure::refused(format!(
                 "`{path}` was changed since it was read; re-read it first"
-            ))),
-            Some(_) => Ok(()),
+            )))
         }
     }
 
-    /// Remembers that the model knows a file as it is now.
-    pub(super) fn saw(&self, path: &RepoPath) {
-        let Some(modified) = self.modified(path) else {
-            return;
-        };
-        let mut state = self.state();
-        let key = path.as_str().to_owned();
-        state.seen_order.retain(|seen| *seen != key);
-        state.seen_order.push_back(key.clone());
-        state.seen.insert(key, modified);
-        if state.seen_order.len() > REMEMBERED
-            && let Some(oldest) = state.seen_order.pop_front()
-        {
-            state.seen.remove(&oldest);
+    /// Remembers that the model knows that a file holds `content`.
+    pub(super) fn saw(&self, path: &RepoPath, content: &[u8]) {
+        if let Some(modified) = self.modified(path) {
+            let stand = Stand::of(modified, content);
+            self.state().known.remember(path.as_str(), stand);
         }
     }
 
@@ -230,22 +230,38 @@ impl Workbench {
     }
 }
 
+/// Sets up a bench on which nothing is written and nothing runs.
+fn looking(root: PathBuf, spill_directory: PathBuf) -> WorkbenchOptions {
+    WorkbenchOptions {
+        root,
+        writable: Vec::new(),
+        gate_files: Vec::new(),
+        policy: Policy::default(),
+        runner: CommandRunner::new(Environment::default()),
+        variables: Vec::new(),
+        grants: None,
+        asker: None,
+        scratch: None,
+        spill_directory,
+    }
+}
+
 /// Tells the model why a file cannot be used, with the cause.
 pub(super) fn refused(error: &PathError) -> ToolFailure {
     let cause = std::error::Error::source(error).map(|source| format!(": {source}"));
     ToolFailure::Refused(format!("{error}{}", cause.unwrap_or_default()))
 }
 
-fn distance(a: SystemTime, b: SystemTime) -> Duration {
-    a.duration_since(b)
-        .or_else(|_| b.duration_since(a))
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use std::time::Duration;
+
+    use super::known::REMEMBERED;
     use super::*;
-    use crate::tool::{Tool, ToolContext, ToolOutput};
+    use crate::tool::{Progress, Tool, ToolContext, ToolOutput};
+    use crate::tools::edit::Edit;
+    use crate::tools::read::Read;
+    use crate::tools::write::Write;
     use serde_json::Value;
     use tokio_util::sync::CancellationToken;
 
@@ -279,6 +295,7 @@ pub(super) mod tests {
                 root,
                 writable: writable.iter().map(|path| repo_path(path)).collect(),
                 gate_files: vec![repo_path("check.sh")],
+                policy: Policy::default(),
                 runner: CommandRunner::new(Environment::from_pairs([(
                     "PATH",
                     "/usr/local/bin:/usr/bin:/bin",
@@ -296,17 +313,19 @@ pub(super) mod tests {
             }
         }
 
+        /// Opens the slot for another agent.
+        pub(crate) fn beside(&self, writable: &[&str]) -> Workbench {
+            let root = self.directory.path().join("slot");
+            Workbench::open(WorkbenchOptions {
+                writable: writable.iter().map(|path| repo_path(path)).collect(),
+                ..looking(root, self.directory.path().join("spill"))
+            })
+            .unwrap()
+        }
+
         /// Runs a tool, an error as a refused output.
         pub(crate) async fn run(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
-            let context = ToolContext {
-                work: "test".to_owned(),
-                cancel: CancellationToken::new(),
-            };
-            match tool.execute(arguments, &context).await {
-                Ok(output) => output,
-                Err(ToolFailure::Refused(reason)) => ToolOutput::error(reason),
-                Err(ended) => panic!("{ended}"),
-            }
+            run(tool, arguments).await
         }
 
         /// Reads a file of the slot past the tools.
@@ -325,6 +344,20 @@ pub(super) mod tests {
         }
     }
 
+    /// Runs a tool, an error as a refused output.
+    async fn run(tool: &dyn Tool, arguments: Value) -> ToolOutput {
+        let context = ToolContext {
+            work: "test".to_owned(),
+            cancel: CancellationToken::new(),
+            progress: Progress::default(),
+        };
+        match tool.execute(arguments, &context).await {
+            Ok(output) => output,
+            Err(ToolFailure::Refused(reason)) => ToolOutput::error(reason),
+            Err(ended) => panic!("{ended}"),
+        }
+    }
+
     pub(crate) fn repo_path(text: &str) -> RepoPath {
         RepoPath::parse(text).unwrap()
     }
@@ -338,10 +371,58 @@ pub(super) mod tests {
         let writable: Vec<&str> = names.iter().map(String::as_str).collect();
         let bench = Bench::new(&files, &writable);
         for name in &names {
-            bench.workbench.saw(&repo_path(name));
+            bench.workbench.saw(&repo_path(name), b"");
         }
         assert!(bench.workbench.admit_write(&repo_path("f0")).is_err());
         assert!(bench.workbench.admit_write(&repo_path("f1")).is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn two_agents_change_one_file_one_after_the_other_and_the_second_reads_it_again() {
+        let bench = Bench::new(&[("a", "0\n")], &["a"]);
+        let other = bench.beside(&["a"]);
+        for round in 0..50 {
+            let content = format!("{round}\n");
+            let call = |agent: &str| {
+                let new = format!("{agent} of {round}\n");
+                serde_json::json!({ "path": "a", "old_text": content, "new_text": new })
+            };
+            let edit = |workbench: &Workbench, agent| {
+                let (workbench, call) = (workbench.clone(), call(agent));
+                tokio::task::spawn_blocking(move || {
+                    futures::executor::block_on(run(&Edit::new(workbench), call))
+                })
+            };
+            let read = async |workbench: &Workbench| {
+                run(
+                    &Read::new(workbench.clone()),
+                    serde_json::json!({ "path": "a" }),
+                )
+                .await
+            };
+            read(&bench.workbench).await;
+            read(&other).await;
+            let (one, two) = tokio::join!(edit(&bench.workbench, "one"), edit(&other, "two"));
+            let (one, two) = (one.unwrap(), two.unwrap());
+            let (first, late) = if one.is_error {
+                ("two", &one)
+            } else {
+                ("one", &two)
+            };
+            assert!(one.is_error != two.is_error, "{one:?} {two:?}");
+            assert!(late.text.contains("re-read it first"), "{}", late.text);
+            let left = bench.content("a").unwrap();
+            assert_eq!(left, format!("{first} of {round}\n"));
+            let late = if first == "one" {
+                &other
+            } else {
+                &bench.workbench
+            };
+            read(late).await;
+            let next = serde_json::json!({ "path": "a", "content": format!("{}\n", round + 1) });
+            let written = run(&Write::new(late.clone()), next).await;
+            assert!(!written.is_error, "{}", written.text);
+        }
     }
 
     #[test]

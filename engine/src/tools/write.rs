@@ -1,12 +1,13 @@
 //! Writes a whole file.
 
 use async_trait::async_trait;
+use ropewalk_config::settings::Permission;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::workbench::Workbench;
-use super::{arguments, path, plain_schema_of};
+use super::{arguments, path, path_of, plain_schema_of};
 use crate::tool::{Effect, FileChange, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Writes a file.
@@ -73,6 +74,15 @@ impl Tool for Write {
         plain_schema_of::<Arguments>()
     }
 
+    fn permission(&self) -> Option<Permission> {
+        Some(Permission::Write)
+    }
+
+    fn subjects(&self, arguments: &Value) -> Vec<String> {
+        let files = arguments["files"].as_array().into_iter().flatten();
+        files.chain([arguments]).flat_map(path_of).collect()
+    }
+
     fn concurrency_safe(&self) -> bool {
         false
     }
@@ -81,9 +91,11 @@ impl Tool for Write {
         let wanted: Arguments = arguments(value)?;
         let mut files = Vec::new();
         for file in wanted.files()? {
-            let path = path(&file.path)?;
-            self.workbench.admit_write(&path)?;
-            files.push((path, file.content));
+            files.push((path(&file.path)?, file.content));
+        }
+        let _turn = self.workbench.turn(files.iter().map(|(path, _)| path));
+        for (path, _) in &files {
+            self.workbench.admit_write(path)?;
         }
         let mut told = Vec::new();
         let mut effect = Effect::Nothing;
@@ -183,6 +195,17 @@ mod tests {
         let stale = bench.run(&write, call.clone()).await;
         assert!(stale.text.contains("re-read"), "{}", stale.text);
         assert_eq!(bench.content("a").as_deref(), Some("old"));
+        bench.run(&read, json!({ "path": "a" })).await;
+        // In the same second as well.
+        let other = bench.beside(&["a"]);
+        let theirs = json!({ "path": "a", "content": "theirs" });
+        bench
+            .run(&Read::new(other.clone()), json!({ "path": "a" }))
+            .await;
+        assert!(!bench.run(&Write::new(other), theirs).await.is_error);
+        let stale = bench.run(&write, call.clone()).await;
+        assert!(stale.text.contains("re-read"), "{}", stale.text);
+        assert_eq!(bench.content("a").as_deref(), Some("theirs"));
         bench.run(&read, json!({ "path": "a" })).await;
         assert!(!bench.run(&write, call).await.is_error);
         assert_eq!(bench.content("a").as_deref(), Some("new"));

@@ -284,6 +284,97 @@ async fn a_file_whose_text_is_gone_has_to_be_read_again_and_what_was_done_with_f
 }
 
 #[tokio::test]
+async fn what_was_done_with_files_is_told_over_two_summaries() -> anyhow::Result<()> {
+    let call = |name: &str, input: Value| json!([{ "name": name, "input": input }]);
+    let mut steps = vec![
+        call("read", json!({ "path": "a.txt" })),
+        call("write", json!({ "path": "src/lib.rs", "content": "one\n" })),
+    ];
+    for number in 3..=12 {
+        steps.push(match number {
+            8 => call("read", json!({ "path": "c.txt" })),
+            _ => call("glob", json!({ "pattern": format!("{number}*") })),
+        });
+    }
+    let steps = steps.iter().enumerate();
+    let rules: String = steps
+        .map(|(at, tools)| turn(at + 1, 4_000, tools))
+        .collect();
+    let house = House::new(&(SUMMARIES.to_owned() + &rules + DONE)).await?;
+    let bench = workbench(&house)?;
+    for name in ["a.txt", "c.txt"] {
+        std::fs::write(house.directory.path().join("slot").join(name), "text\n")?;
+    }
+    let (job, made) = (job(build_tools(&bench)?), Made::default());
+    let engine = house.compacting(24_000)?;
+    engine.run(&job, &CancellationToken::new(), &made).await?;
+    assert!(made.all().len() >= 2, "{:?}", made.all());
+    let requests = of_agent(&house, "build");
+    let first = requests.iter().map(ModelRequest::text);
+    let first = first
+        .into_iter()
+        .find(|text| text.contains("FIRST-SUMMARY"));
+    let told = "Files read: a.txt\nFiles changed: src/lib.rs\n";
+    assert!(first.is_some_and(|text| text.contains(told)));
+    let told = "Files read: a.txt, c.txt\nFiles changed: src/lib.rs\n";
+    assert!(last_text(&requests).contains(told));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() -> anyhow::Result<()>
+{
+    let todos =
+        json!([{ "text": "look", "state": "done" }, { "text": "write it", "state": "doing" }]);
+    let mut steps = vec![json!([{ "name": "todo_write", "input": { "todos": todos } }])];
+    for number in 2..=11 {
+        let input = json!({ "pattern": format!("{number}*") });
+        steps.push(json!([{ "name": "glob", "input": input }]));
+    }
+    steps.push(json!([{ "name": "todo_read", "input": {} }]));
+    let steps = steps.iter().enumerate();
+    let rules: String = steps
+        .map(|(at, tools)| turn(at + 1, 4_000, tools))
+        .collect();
+    let script = SUMMARIES.to_owned() + &rules + DONE;
+    let house = House::new(&script).await?;
+    let (first, made) = (job(build_tools(&workbench(&house)?)?), Made::default());
+    let engine = house.compacting(24_000)?;
+    engine.run(&first, &CancellationToken::new(), &made).await?;
+    let all = made.all();
+    let summaries = all
+        .iter()
+        .filter(|one| **one == (Compaction::Summarised, false));
+    assert!(summaries.count() >= 2, "{all:?}");
+    let told = house.requests();
+    let last = last_text(&told);
+    let shown = "[x] look\n[>] write it";
+    assert!(last.contains(&format!(
+        "## Your List of What Is to Be Done\n<document>\n{shown}\n"
+    )));
+    let read = told.last().and_then(|request| request.messages.last());
+    assert_eq!(
+        read.map(results).unwrap_or_default(),
+        [(shown.to_owned(), false)]
+    );
+
+    // A process that ended before the list was read has it again.
+    let other = House::new(&script).await?;
+    let mut changes = ChangeSet::new();
+    let rows = house.store.list::<ModelCall>(Query::new()).await?;
+    let late = format!("{}/13", first.journal_key);
+    for row in rows.iter().filter(|row| row.key != late) {
+        changes.insert(&row.record);
+    }
+    other.store.commit(changes).await?;
+    let again = job(build_tools(&workbench(&other)?)?);
+    let engine = other.compacting(24_000)?;
+    engine.run(&again, &CancellationToken::new(), &made).await?;
+    assert_eq!(last_text(&other.requests()), last);
+    Ok(())
+}
+
+#[tokio::test]
 async fn where_nobody_can_sum_up_the_newest_twenty_messages_stay_with_a_warning()
 -> anyhow::Result<()> {
     let fails = "- { agent: compaction, reply: { error: { kind: overloaded } } }\n";

@@ -1,6 +1,7 @@
 //! What counts as progress of a job, and what is only life.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use ropewalk_engine::{JobEvent, Observer, build_tools};
 use tokio_util::sync::CancellationToken;
@@ -70,5 +71,43 @@ async fn a_changed_file_a_new_result_and_a_part_read_first_are_progress() -> any
 "#;
     // Not the part that was read before, not the write that changed nothing, not the refused one.
     assert_eq!(watched(script).await?, (8, 5));
+    Ok(())
+}
+
+/// Notes what was heard of calls, in order.
+#[derive(Default)]
+struct Heard(Mutex<Vec<&'static str>>);
+
+impl Observer for Heard {
+    fn see(&self, event: JobEvent) {
+        let what = match event {
+            JobEvent::ToolStarted { .. } => "started",
+            JobEvent::ToolUpdated { text, .. } if text.starts_with("line") => "updated",
+            JobEvent::ToolEnded { .. } => "ended",
+            _ => return,
+        };
+        let heard = self.0.lock();
+        heard.unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_heard_before_it_has_ended() -> anyhow::Result<()> {
+    let script = r#"
+- { turn: 1, reply: { tools: [{ name: bash, input: { command: "for n in 1 2 3; do echo line $n; sleep 1; done" } }] } }
+- { turn: 2, reply: { text: Done. } }
+"#;
+    let house = House::new(script).await?;
+    let job = job(build_tools(&workbench(&house)?)?);
+    let heard = Heard::default();
+    let cancel = CancellationToken::new();
+    house.engine().run(&job, &cancel, &heard).await?;
+    let heard = heard.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let updates = heard.iter().filter(|what| **what == "updated").count();
+    assert!((2..=3).contains(&updates), "{heard:?}");
+    assert_eq!(
+        (heard.first(), heard.last()),
+        (Some(&"started"), Some(&"ended"))
+    );
     Ok(())
 }

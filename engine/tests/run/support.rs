@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use ropewalk_config::Prompts;
 use ropewalk_engine::{
     CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome,
-    Silent, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope, Workbench,
-    WorkbenchOptions,
+    Policy, Silent, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope,
+    Workbench, WorkbenchOptions,
 };
 use ropewalk_llm::{
     Block, Message, Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey,
@@ -284,6 +284,7 @@ pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
         root,
         writable: vec![RepoPath::parse("src/lib.rs")?],
         gate_files: Vec::new(),
+        policy: Policy::default(),
         runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
         variables: Vec::new(),
         grants: None,

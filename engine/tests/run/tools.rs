@@ -118,6 +118,8 @@ async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
             "grep",
             "ls",
             "read",
+            "todo_read",
+            "todo_write",
             "write"
         ]
     );

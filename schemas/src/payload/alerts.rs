@@ -119,6 +119,9 @@ pub struct DecisionRequested {
     /// The recommended choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<ChoiceId>,
+    /// The rule that leaves it to a person, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// PM decided something.

@@ -9,6 +9,7 @@ const SEAMS: &[&str] = &[
     "store.commit.before:1",
     "store.commit.after:2",
     "store.commit.before:8",
+    "workspace.write.between:1",
     "build.preserve.before:1",
     "build.recover.slots:1",
     "build.recover.attempts:1",

@@ -23,7 +23,8 @@ use async_trait::async_trait;
 use ropewalk_schemas::HostPattern;
 
 pub(crate) use door::Door;
-pub use upstream::{InvalidUpstream, Upstream};
+use request::Target;
+pub use upstream::{InvalidUpstream, Proxy, Upstream};
 
 /// What commands reach beside their own loopback.
 #[derive(Debug, Clone)]
@@ -48,7 +49,37 @@ impl Egress {
             outside: Arc::new(Internet),
         }
     }
+
+    /// Finds the way to a listed host for a request of this process itself; `tunnel` says that it will be an encrypted one.
+    /// An address is given as it was looked at: whoever connects to it does not ask for the name again.
+    pub async fn way(&self, host: &str, port: u16, tunnel: bool) -> Result<Way, NoWay> {
+        let target = Target {
+            host: host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
+            port,
+        };
+        let proxy = if tunnel {
+            self.upstream.for_tunnel(&target)
+        } else {
+            self.upstream.for_plain(&target)
+        };
+        let way = route::way(self, &target, proxy).await;
+        way.map_err(|hindrance| NoWay(hindrance.to_string()))
+    }
 }
+
+/// How a host is reached.
+#[derive(Debug, Clone)]
+pub enum Way {
+    /// At one of these addresses.
+    Direct(Vec<SocketAddr>),
+    /// By the proxy that the machine prescribes.
+    Proxy(Proxy),
+}
+
+/// Says why there is no way to a host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoWay(String);
 
 /// Where hosts are found, and what of that is no part of this machine and of the networks around it.
 #[async_trait]

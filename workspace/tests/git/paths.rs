@@ -22,7 +22,7 @@ fn files_are_written_read_listed_and_removed() -> anyhow::Result<()> {
     files.write_file(&main, b"first")?;
     fs::set_permissions(
         root.path().join("src/deep/main.rs"),
-        fs::Permissions::from_mode(0o755),
+        fs::Permissions::from_mode(0o775),
     )?;
     files.write_file(&main, b"second")?;
     assert_eq!(
@@ -34,7 +34,7 @@ fn files_are_written_read_listed_and_removed() -> anyhow::Result<()> {
             .permissions()
             .mode()
             & 0o777,
-        0o755
+        0o775
     );
     let entry = Entry {
         name: "main.rs".to_owned(),
@@ -44,6 +44,37 @@ fn files_are_written_read_listed_and_removed() -> anyhow::Result<()> {
     assert_eq!(files.list(Some(&path("src/deep")?))?, Some(vec![entry]));
     assert_eq!(files.kind(&path("src")?)?, Some(EntryKind::Directory));
     assert!(files.remove_file(&main)? && !files.remove_file(&main)?);
+    Ok(())
+}
+
+#[test]
+fn whoever_reads_meanwhile_has_the_whole_file_as_it_was_or_as_it_is() -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    let files = SlotFiles::open(root.path())?;
+    let file = path("deep/long.txt")?;
+    let contents = [vec![b'a'; 300_000], vec![b'b'; 200_000]];
+    files.write_file(&file, &contents[0])?;
+    let writer = std::thread::spawn({
+        let (files, file, contents) = (files.clone(), file.clone(), contents.clone());
+        move || -> Result<(), PathError> {
+            for content in contents.iter().cycle().take(100) {
+                files.write_file(&file, content)?;
+            }
+            Ok(())
+        }
+    });
+    let mut readings = 0;
+    while !writer.is_finished() || readings == 0 {
+        let found = files.read_file(&file, 1 << 20)?;
+        let found = found.ok_or_else(|| anyhow::anyhow!("it is gone"))?;
+        assert!(contents.contains(&found), "{} bytes", found.len());
+        readings += 1;
+    }
+    writer
+        .join()
+        .map_err(|_| anyhow::anyhow!("the writer panicked"))??;
+    let left = files.list(Some(&path("deep")?))?.unwrap_or_default();
+    assert_eq!(left.len(), 1, "{left:?}");
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Brings the questions of a building model to a person: the attempt ends, and the one that follows finds the answer in the
 //! place where the question was put.
 
+pub(super) mod unattended;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

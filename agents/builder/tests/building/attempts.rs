@@ -14,6 +14,7 @@ mod liars;
 mod mending;
 mod outage;
 mod reach;
+mod rules;
 mod step_by_step;
 mod stuck;
 mod told;

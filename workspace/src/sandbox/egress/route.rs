@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::request::{Malformed, Target};
 use super::upstream::Proxy;
-use super::{Egress, Refusal};
+use super::{Egress, Refusal, Way};
 
 /// How long a host may take to answer at one of its addresses.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -44,6 +44,39 @@ pub(super) async fn connect(
     target: &Target,
     proxy: Option<&Proxy>,
 ) -> Result<TcpStream, Hindrance> {
+    let found = look(egress, target).await?;
+    match (proxy, found) {
+        // Behind a proxy names of the outside are often known to that alone; then it decides what they lead to.
+        (Some(proxy), _) => {
+            let stream = timeout(CONNECT, TcpStream::connect(&proxy.address)).await;
+            stream
+                .unwrap_or_else(|late| Err(late.into()))
+                .map_err(|error| Hindrance::Upstream {
+                    host: target.host.clone(),
+                    said: error.to_string(),
+                })
+        }
+        (None, Ok(addresses)) => reach(target, &addresses).await,
+        (None, Err(reason)) => Err(unfound(target, reason)),
+    }
+}
+
+/// Finds the way to `target` for somebody who connects as [`connect`] would.
+pub(super) async fn way(
+    egress: &Egress,
+    target: &Target,
+    proxy: Option<&Proxy>,
+) -> Result<Way, Hindrance> {
+    let found = look(egress, target).await?;
+    match (proxy, found) {
+        (Some(proxy), _) => Ok(Way::Proxy(proxy.clone())),
+        (None, Ok(addresses)) => Ok(Way::Direct(addresses)),
+        (None, Err(reason)) => Err(unfound(target, reason)),
+    }
+}
+
+/// Finds the addresses of `target`, if it is listed and none of them is of the inside.
+async fn look(egress: &Egress, target: &Target) -> Result<io::Result<Vec<SocketAddr>>, Hindrance> {
     if !is_listed(&egress.hosts, target) {
         let wanted = HostPattern::wanted(&target.host, target.port);
         return Err(Hindrance::Refused(Refusal::Unlisted(wanted)));
@@ -59,22 +92,13 @@ pub(super) async fn connect(
             address: inside.ip(),
         }));
     }
-    match (proxy, found) {
-        // Behind a proxy names of the outside are often known to that alone; then it decides what they lead to.
-        (Some(proxy), _) => {
-            let stream = timeout(CONNECT, TcpStream::connect(&proxy.address)).await;
-            stream
-                .unwrap_or_else(|late| Err(late.into()))
-                .map_err(|error| Hindrance::Upstream {
-                    host: target.host.clone(),
-                    said: error.to_string(),
-                })
-        }
-        (None, Ok(addresses)) => reach(target, &addresses).await,
-        (None, Err(reason)) => Err(Hindrance::Unfound {
-            host: target.host.clone(),
-            reason,
-        }),
+    Ok(found)
+}
+
+fn unfound(target: &Target, reason: io::Error) -> Hindrance {
+    Hindrance::Unfound {
+        host: target.host.clone(),
+        reason,
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Upstream {
 
 /// A proxy that speaks HTTP.
 #[derive(Clone)]
-pub(super) struct Proxy {
+pub struct Proxy {
     /// Host and port.
     pub(super) address: String,
     /// A header with the name and the password, where it has them.
@@ -84,6 +84,17 @@ impl Upstream {
 }
 
 impl Proxy {
+    /// Returns host and port.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns what it has to be told in `Proxy-Authorization`, where it asks for a name and a password.
+    pub fn authorization(&self) -> Option<&str> {
+        let (_, value) = self.authorization.trim_end().split_once(": ")?;
+        Some(value)
+    }
+
     fn parse(url: &str) -> Option<Self> {
         let rest = match url.split_once("://") {
             Some((scheme, rest)) => scheme.eq_ignore_ascii_case("http").then_some(rest)?,

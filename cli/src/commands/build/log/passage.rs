@@ -17,6 +17,11 @@ const MARGIN: &str = "        ";
 pub(super) fn lines(passage: &Passage) -> Vec<String> {
     let task = &passage.task;
     let head = |what: &str| format!("{MARGIN}{task}  {what}").trim_end().to_owned();
+    let told = |what: &str, text: &str| {
+        let mut lines = vec![head(what)];
+        lines.extend(body(text, LINES));
+        lines
+    };
     match &passage.event {
         JobEvent::TurnStarted {
             turn,
@@ -27,9 +32,7 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
             ))]
         }
         JobEvent::MessageEnded { text, usage, .. } => {
-            let mut lines = vec![head(&format!("says  ({})", cost(usage)))];
-            lines.extend(body(text, LINES));
-            lines
+            told(&format!("says  ({})", cost(usage)), text)
         }
         JobEvent::ToolStarted { name, input, .. } => {
             vec![head(&format!(
@@ -39,10 +42,10 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         }
         JobEvent::FileChanged {
             path, difference, ..
-        } => {
-            let mut lines = vec![head(&format!("changed {path}"))];
-            lines.extend(body(difference, LINES));
-            lines
+        } => told(&format!("changed {path}"), difference),
+        JobEvent::TodoUpdated { todos, .. } => {
+            let list: Vec<String> = todos.iter().map(ToString::to_string).collect();
+            told("plans", &list.join("\n"))
         }
         JobEvent::ToolEnded {
             name,
@@ -82,11 +85,7 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         }
         JobEvent::Strayed { turn, what } => vec![head(&strayed(*turn, what))],
         JobEvent::Judged { passed: true, .. } => vec![head("the gate took it")],
-        JobEvent::Judged { text, .. } => {
-            let mut lines = vec![head("the gate sent it back")];
-            lines.extend(body(text, LINES));
-            lines
-        }
+        JobEvent::Judged { text, .. } => told("the gate sent it back", text),
         JobEvent::TurnEnded {
             error: Some(error), ..
         } => vec![head(&format!("ended: {}", short(error, WIDTH)))],

@@ -1,0 +1,173 @@
+//! What rules keep a model from while nobody is there: it is told, a person hears of it once, and the work goes on.
+
+use ropewalk_config::settings::{PermissionMode, Rule};
+use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::question::QuestionState;
+use ropewalk_schemas::task::TaskState;
+use serde_json::{Value, json};
+
+use crate::world::house::{House, task};
+
+fn plan() -> Value {
+    let one = |id: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "CREATE", "file": format!("{id}.txt"),
+            "validation": { "command": format!("grep -q good {id}.txt"), "expected": "exit 0" },
+        })
+    };
+    json!([one("T-1"), one("T-2")])
+}
+
+fn rules(rules: Value) -> Vec<Rule> {
+    serde_json::from_value(rules).unwrap()
+}
+
+/// Makes the rules of a script: each turn begins with the answer to the one before.
+fn script(id: &str, turns: &[(&str, &str, Value)]) -> String {
+    let turns = turns.iter().zip(1..).map(|((answer, tool, input), turn)| {
+        let contains = match *answer {
+            "" => String::new(),
+            answer => format!("  contains: {}\n", json!(answer)),
+        };
+        format!(
+            "- agent: build\n  task: {id}\n  turn: {turn}\n{contains}  reply:\n    tools:\n      - name: {tool}\n        input: {input}\n"
+        )
+    });
+    turns.collect()
+}
+
+fn bash(line: &str) -> Value {
+    json!({ "command": line })
+}
+
+fn writes(id: &str) -> Value {
+    json!({ "path": format!("{id}.txt"), "content": "good\n" })
+}
+
+fn done() -> Value {
+    json!({ "summary": "Done." })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
+    let asks = "leaves `touch asked` to a person";
+    let scripts = [
+        script(
+            "T-1",
+            &[
+                ("", "bash", bash("true && touch asked")),
+                (asks, "bash", bash("touch asked")),
+                (asks, "bash", bash("rm -rf /tmp/x; true")),
+                (
+                    "forbids `rm -rf /tmp/x`",
+                    "write",
+                    json!({ "path": ".env", "content": "x" }),
+                ),
+                (
+                    "forbids `.env`",
+                    "write",
+                    json!({ "path": "T-2.txt", "content": "x" }),
+                ),
+                (
+                    "is not one of the files of this task",
+                    "write",
+                    writes("T-1"),
+                ),
+                ("wrote", "finish", done()),
+            ],
+        ),
+        script(
+            "T-2",
+            &[
+                ("", "bash", bash("touch asked")),
+                (asks, "write", writes("T-2")),
+                ("wrote", "finish", done()),
+            ],
+        ),
+    ];
+    let house = House::new(&scripts.concat()).watched().with(|options| {
+        options.policy.rules.user = rules(json!([
+            { "permission": "write", "pattern": "**", "action": "allow" },
+            { "permission": "write", "pattern": ".env", "action": "deny" },
+            { "permission": "bash", "pattern": "rm *", "action": "deny" },
+            { "permission": "bash", "pattern": "touch *", "action": "ask" },
+        ]));
+    });
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, tasks) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    for id in ["T-1", "T-2"] {
+        assert_eq!(task(&tasks, id).state, TaskState::Complete);
+    }
+    open.settled().await;
+    let told = open.events().await;
+    let requested: Vec<&Value> = told
+        .iter()
+        .filter(|(kind, _)| kind == "decision.requested")
+        .map(|(_, data)| data)
+        .collect();
+    let [requested] = requested.as_slice() else {
+        panic!("{requested:?}");
+    };
+    assert_eq!(requested["rule"], json!("the rule ask bash `touch *`"));
+    let asked = open.questions("decision_needed").await;
+    let [question] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert!(question.text.contains("`touch asked`"), "{}", question.text);
+    let choices: Vec<&str> = question.choices.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(choices, ["guide", "leave"]);
+    assert_ne!(question.state, QuestionState::Answered);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_anybody_there_the_mode_edit_runs_no_command_and_no_denied_tool_is_shown() {
+    let scripts = [
+        script(
+            "T-1",
+            &[
+                ("", "bash", bash("true")),
+                (
+                    "the mode `edit` leaves `true` to a person",
+                    "write",
+                    writes("T-1"),
+                ),
+                ("wrote", "finish", done()),
+            ],
+        ),
+        script(
+            "T-2",
+            &[("", "write", writes("T-2")), ("wrote", "finish", done())],
+        ),
+    ];
+    let house = House::new(&scripts.concat()).with(|options| {
+        options.policy.mode = PermissionMode::Edit;
+        options.policy.rules.project =
+            rules(json!([{ "permission": "read", "pattern": "**", "action": "deny" }]));
+    });
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let told = house.told.lock().unwrap().clone();
+    for request in told {
+        let tools: Vec<&str> = request
+            .tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        assert!(
+            tools.contains(&"bash") && tools.contains(&"write"),
+            "{tools:?}"
+        );
+        for hidden in ["read", "ls", "glob", "grep", "code_outline"] {
+            assert!(!tools.contains(&hidden), "{tools:?}");
+        }
+    }
+    let told = open.events().await;
+    let requested = told.iter().filter(|(kind, _)| kind == "decision.requested");
+    assert_eq!(requested.count(), 1);
+    open.close().await;
+}

@@ -1,0 +1,249 @@
+//! Judges what a model wants to do with a tool: rules first, then the mode; what is left to a person asks.
+//!
+//! Rules stand beside what bounds a work anyway: a file that is not of a task is not written whatever they allow, and
+//! what a command does the sandbox bounds.
+
+pub mod shell;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ropewalk_config::settings::{
+    Permission, PermissionMode, PolicySettings, Rule, RuleAction, ScopedRules,
+};
+use ropewalk_schemas::RepoPath;
+
+use shell::ShellCommand;
+
+/// Decides in the place of a person about what a rule or the mode leaves to one.
+#[async_trait]
+pub trait Approver: Send + Sync {
+    /// Answers; nothing happens before.
+    async fn decide(&self, request: &ApprovalRequest) -> Approval;
+}
+
+/// Is what a person is asked to allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    /// The tool.
+    pub tool: String,
+    /// What it wants to do: a path, or a command.
+    pub subject: String,
+    /// What asks: a rule as it is written, or the mode.
+    pub asked_by: String,
+}
+
+/// Is the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approval {
+    /// It is done, this once.
+    Granted,
+    /// It is not done; the model reads why.
+    Denied(String),
+}
+
+/// Judges calls. Cheap to clone.
+#[derive(Clone)]
+pub struct Policy {
+    settings: Arc<PolicySettings>,
+    approver: Option<Arc<dyn Approver>>,
+}
+
+/// Is what rules and mode say of one thing, from the loosest to the tightest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// A rule allows it.
+    Allowed,
+    /// No rule says anything.
+    Unsaid,
+    /// It is left to a person, because of this.
+    Asked(String),
+    /// It is refused, because of this.
+    Denied(String),
+}
+
+impl Default for Policy {
+    /// Lets everything be done that the work bounds.
+    fn default() -> Self {
+        Self::new(PolicySettings {
+            mode: PermissionMode::FullAuto,
+            rules: ScopedRules::default(),
+        })
+    }
+}
+
+impl Policy {
+    /// Judges by `settings`; whatever is left to a person is refused.
+    pub fn new(settings: PolicySettings) -> Self {
+        Self {
+            settings: Arc::new(settings),
+            approver: None,
+        }
+    }
+
+    /// Leaves to `approver` what is left to a person.
+    #[must_use]
+    pub fn approved_by(self, approver: Arc<dyn Approver>) -> Self {
+        Self {
+            approver: Some(approver),
+            ..self
+        }
+    }
+
+    /// Says whether nothing of a kind is ever done, so that its tools need not be shown.
+    pub fn forbids(&self, permission: Permission) -> bool {
+        let mut scopes = self.scopes();
+        self.is_barred(permission)
+            || scopes.any(|rules| {
+                let last = rules.filter(|rule| rule.concerns(permission)).last();
+                last.is_some_and(|rule| rule.action() == RuleAction::Deny && rule.is_universal())
+            })
+    }
+
+    /// Says whether a file may be shown among others, where nobody can be asked about each.
+    pub fn shows(&self, path: &str) -> bool {
+        let verdict = self.said(Permission::Read, |rule| rule.matches_path(path));
+        verdict <= Verdict::Unsaid
+    }
+
+    /// Lets a call of `tool` pass that does this to `subjects`, paths or shell lines; else says why not.
+    pub(crate) async fn admit(
+        &self,
+        tool: &str,
+        permission: Permission,
+        subjects: &[String],
+    ) -> Result<(), String> {
+        if permission != Permission::Bash {
+            return self.admit_paths(tool, permission, subjects).await;
+        }
+        for line in subjects {
+            self.admit_line(tool, line).await?;
+        }
+        Ok(())
+    }
+
+    async fn admit_paths(
+        &self,
+        tool: &str,
+        permission: Permission,
+        paths: &[String],
+    ) -> Result<(), String> {
+        for path in paths {
+            // As the tool reads it; what is no path of the repository the tool refuses itself.
+            let Ok(path) = RepoPath::parse(path) else {
+                continue;
+            };
+            let verdict = self.said(permission, |rule| rule.matches_path(path.as_str()));
+            self.carry(tool, permission, (path.as_str(), verdict))
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn admit_line(&self, tool: &str, line: &str) -> Result<(), String> {
+        let read = match shell::read(line) {
+            Ok(read) => read,
+            Err(reason) => {
+                return Err(format!(
+                    "not run: the rules cannot judge this line: {reason}"
+                ));
+            }
+        };
+        for command in &read.commands {
+            let verdict = self.of_command(command);
+            let subject = (command.words.as_str(), verdict);
+            self.carry(tool, Permission::Bash, subject).await?;
+        }
+        self.admit_paths(tool, Permission::Write, &read.writes)
+            .await
+    }
+
+    /// Judges a command by its words, and more tightly by what else it may be.
+    fn of_command(&self, command: &ShellCommand) -> Verdict {
+        let of = |words: &str| self.said(Permission::Bash, |rule| rule.matches_command(words));
+        let also = command.also.iter().map(|words| of(words));
+        let tighter = also.filter(|verdict| *verdict > Verdict::Unsaid).max();
+        tighter.into_iter().fold(of(&command.words), Verdict::max)
+    }
+
+    /// Returns what the rules say: in each scope the last that matches; a deny of any stands, else the latest scope that
+    /// says something counts.
+    fn said(&self, permission: Permission, matches: impl Fn(&Rule) -> bool) -> Verdict {
+        let mut said = Verdict::Unsaid;
+        for rules in self.scopes() {
+            let about = rules.filter(|rule| rule.concerns(permission) && matches(rule));
+            let Some(rule) = about.last() else {
+                continue;
+            };
+            match rule.action() {
+                RuleAction::Deny => return Verdict::Denied(format!("the rule {rule}")),
+                RuleAction::Ask => said = Verdict::Asked(format!("the rule {rule}")),
+                RuleAction::Allow => said = Verdict::Allowed,
+            }
+        }
+        said
+    }
+
+    async fn carry(
+        &self,
+        tool: &str,
+        permission: Permission,
+        (subject, verdict): (&str, Verdict),
+    ) -> Result<(), String> {
+        let mode = self.settings.mode;
+        if self.is_barred(permission) {
+            return Err(format!(
+                "refused: in the mode `plan` nothing is changed, so not `{subject}`"
+            ));
+        }
+        let asked_by = match verdict {
+            Verdict::Denied(why) => return Err(format!("refused: {why} forbids `{subject}`")),
+            Verdict::Asked(why) => why,
+            Verdict::Unsaid if mode == PermissionMode::Edit && permission == Permission::Bash => {
+                "the mode `edit`".to_owned()
+            }
+            Verdict::Unsaid | Verdict::Allowed => return Ok(()),
+        };
+        let denied = format!("refused: {asked_by} leaves `{subject}` to a person");
+        let Some(approver) = &self.approver else {
+            return Err(format!("{denied}, and nobody is there; do without it"));
+        };
+        let request = ApprovalRequest {
+            tool: tool.to_owned(),
+            subject: subject.to_owned(),
+            asked_by,
+        };
+        match approver.decide(&request).await {
+            Approval::Granted => Ok(()),
+            Approval::Denied(why) => Err(format!("{denied}: {why}")),
+        }
+    }
+
+    /// Says whether the mode forbids a kind, whatever rules allow.
+    fn is_barred(&self, permission: Permission) -> bool {
+        self.settings.mode == PermissionMode::Plan
+            && matches!(permission, Permission::Write | Permission::Bash)
+    }
+
+    /// Returns the rules of each scope, from the first that counts to the last.
+    fn scopes(&self) -> impl Iterator<Item = impl Iterator<Item = &Rule>> {
+        let rules = &self.settings.rules;
+        let none: &[Rule] = &[];
+        [
+            (rules.shipped.as_slice(), rules.user.as_slice()),
+            (none, rules.project.as_slice()),
+            (none, rules.flags.as_slice()),
+        ]
+        .into_iter()
+        .map(|(first, then)| first.iter().chain(then))
+    }
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.settings.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+use super::*;
+
+fn words(line: &str) -> Vec<String> {
+    let found = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    found.commands.into_iter().map(|one| one.words).collect()
+}
+
+fn also(line: &str) -> Vec<String> {
+    let found = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let commands = found.commands.into_iter();
+    commands.flat_map(|one| one.also).collect()
+}
+
+#[test]
+fn every_command_of_a_compound_line_is_found() {
+    let rows: &[(&str, &[&str])] = &[
+        ("cargo test", &["cargo test"]),
+        ("  cargo \t test  ", &["cargo test"]),
+        ("a && b x || c; d &", &["a", "b x", "c", "d"]),
+        ("a | b 2>&1 | c", &["a", "b", "c"]),
+        ("(cd x && a); { b; }", &["cd x", "a", "b"]),
+        ("! a", &["a"]),
+        ("if a; then b; else c; fi", &["a", "b", "c"]),
+        ("for f in *.rs; do a \"$f\"; done", &["a $f"]),
+        ("while a; do b; done", &["a", "b"]),
+        ("case $x in y) a;; *) b;; esac", &["a", "b"]),
+        ("f() { a; }; f", &["a", "f"]),
+        ("X=1 Y=2 a b", &["a b"]),
+        ("X=$(a b) c", &["c", "a b"]),
+        ("a $(b) `c` <(d)", &["a $(b) `c` <(d)", "b", "c", "d"]),
+        (
+            "echo \"$(a \"$(b)\")\"",
+            &["echo $(a \"$(b)\")", "a $(b)", "b"],
+        ),
+        ("cat <<EOF\n$(a)\nEOF", &["cat", "a"]),
+        ("[[ -f x ]] && a", &["[[ -f x ]]", "a"]),
+        ("[ -f x ] && a", &["[ -f x ]", "a"]),
+        ("export X=1; unset X", &["export X=1", "unset X"]),
+        ("a # rm x", &["a"]),
+        ("a \\\n  b", &["a b"]),
+        ("'r'm -r\"f\" \"x y\"", &["rm -rf x y"]),
+        ("\\rm x", &["rm x"]),
+        ("$HOME/bin/tool x", &["$HOME/bin/tool x"]),
+        ("", &[]),
+    ];
+    for (line, expected) in rows {
+        assert_eq!(words(line), *expected, "{line}");
+    }
+}
+
+#[test]
+fn what_a_shell_is_told_to_run_is_read_as_well() {
+    let rows: &[(&str, &[&str])] = &[
+        ("bash -c 'a && b'", &["bash -c a && b", "a", "b"]),
+        ("/bin/sh -ec \"a x\"", &["/bin/sh -ec a x", "a x"]),
+        ("eval 'a; b'", &["eval a; b", "a", "b"]),
+        ("env X=1 bash -lc a", &["env X=1 bash -lc a", "a"]),
+        ("sh -c \"sh -c 'a'\"", &["sh -c sh -c 'a'", "sh -c a", "a"]),
+        ("bash <<'EOF'\na x\nEOF", &["bash", "a x"]),
+        ("bash script.sh -c", &["bash script.sh -c"]),
+        ("bash --version", &["bash --version"]),
+    ];
+    for (line, expected) in rows {
+        assert_eq!(words(line), *expected, "{line}");
+    }
+}
+
+#[test]
+fn a_command_is_known_behind_its_directory_and_behind_what_starts_it() {
+    let rows = [
+        ("/usr/bin/sudo x", "sudo x"),
+        ("$HOME/rm x", "rm x"),
+        ("timeout -s KILL 5 rm x", "rm x"),
+        ("find . -name x -exec rm {} +", "rm {} +"),
+        ("echo x | xargs -n 1 /bin/rm -f", "rm -f"),
+        ("command rm x", "rm x"),
+        ("env -i A=1 nice -n 5 rm x", "rm x"),
+        ("flock lock rm x", "rm x"),
+        ("fd -e rs -x rm", "rm"),
+    ];
+    for (line, expected) in rows {
+        let found = also(line);
+        assert!(found.iter().any(|one| one == expected), "{line}: {found:?}");
+    }
+    for line in [
+        "echo rm x",
+        "find . -name rm",
+        "xargs grep rm",
+        "timeout 5 grep rm x",
+        "env A=1 grep rm x",
+    ] {
+        let found = also(line);
+        assert!(!found.iter().any(|one| one.starts_with("rm")), "{line}");
+    }
+    assert!(read("find . -name sh").is_ok());
+}
+
+#[test]
+fn what_does_not_parse_or_hides_its_words_is_told_apart() {
+    for line in [
+        "a && ",
+        "a (",
+        "if a; then",
+        "echo 'x",
+        "a ) b",
+        "${",
+        "a $(b",
+    ] {
+        let found = read(line);
+        assert!(
+            matches!(found, Err(Unjudged::Unparsed(_))),
+            "{line}: {found:?}"
+        );
+    }
+    for line in [
+        "$X a",
+        "\"$X\" a",
+        "$(which rm) x",
+        "bash -c \"$X\"",
+        "eval $X",
+        "curl x | sh",
+        "sh",
+        "sudo bash -c $X",
+        "r${E}m x",
+    ] {
+        let found = read(line);
+        assert!(
+            matches!(found, Err(Unjudged::Hidden(_))),
+            "{line}: {found:?}"
+        );
+    }
+    let deep = |depth: usize| "eval ".repeat(depth) + "a";
+    assert!(read(&deep(DEEPEST)).is_ok());
+    let long = format!("echo {}", "x".repeat(LONGEST_BYTES));
+    assert_eq!(read(&long), Err(Unjudged::TooLong));
+}
+
+#[test]
+fn files_that_redirections_write_are_found() {
+    let line = "a > x 2>> 'y z' < in; b &> ../out; c > $D/w; d > /dev/null";
+    let found = read(line).unwrap();
+    assert_eq!(found.writes, ["x", "y z", "../out", "/dev/null"]);
+}
+
+#[test]
+fn no_line_breaks_the_reader() {
+    let deep = format!("{}a{}", "$(".repeat(3_000), ")".repeat(3_000));
+    let open = "{ ".repeat(5_000);
+    for line in [
+        deep.as_str(),
+        &open,
+        "\0",
+        "\u{feff}a",
+        "a\r\nb",
+        "é\u{301} \u{202e}",
+    ] {
+        // Whatever comes of it, it comes back.
+        drop(read(line));
+    }
+}

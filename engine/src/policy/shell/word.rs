@@ -1,0 +1,105 @@
+//! Reads one word of a shell line as far as it is known before the line runs.
+
+use tree_sitter::Node;
+
+/// Is a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// What the command gets; where that is not known, as it stands in the line.
+    pub(super) text: String,
+    /// Whether all of it is known.
+    pub(super) is_fixed: bool,
+    /// How many bytes at the end of `text` are known.
+    fixed_end: usize,
+}
+
+impl Word {
+    /// Reads the word at `node` of `source`.
+    pub(super) fn read(node: Node<'_>, source: &str) -> Self {
+        let mut word = Self {
+            text: String::new(),
+            is_fixed: true,
+            fixed_end: 0,
+        };
+        word.take(node, source);
+        word
+    }
+
+    /// Returns the last part of a path, where it is known and there is one.
+    pub(super) fn base(&self) -> Option<&str> {
+        let known = &self.text[self.text.len() - self.fixed_end..];
+        let base = match known.rsplit_once('/') {
+            Some((_, base)) => base,
+            None if self.is_fixed => known,
+            None => return None,
+        };
+        Some(base).filter(|base| !base.is_empty())
+    }
+
+    /// Takes in the parts below `node`: words nest only where a substitution is, and that is not entered.
+    fn take(&mut self, node: Node<'_>, source: &str) {
+        let text = source.get(node.byte_range()).unwrap_or_default();
+        match node.kind() {
+            "word" | "number" | "test_operator" | "regex" => self.fixed(&plain(text)),
+            "raw_string" => self.fixed(text.trim_matches('\'')),
+            "command_name" | "concatenation" | "string" => self.parts(node, source),
+            "string_content" => self.fixed(&quoted(text)),
+            _ => {
+                self.text.push_str(text);
+                self.is_fixed = false;
+                self.fixed_end = 0;
+            }
+        }
+    }
+
+    fn parts(&mut self, node: Node<'_>, source: &str) {
+        let quotes = usize::from(node.kind() == "string");
+        let mut at = node.start_byte() + quotes;
+        let end = node.end_byte() - quotes;
+        let mut cursor = node.walk();
+        for part in node.named_children(&mut cursor) {
+            // Blanks between the parts of a string are no node of their own.
+            self.fixed(source.get(at..part.start_byte()).unwrap_or_default());
+            self.take(part, source);
+            at = part.end_byte();
+        }
+        self.fixed(source.get(at..end).unwrap_or_default());
+    }
+
+    fn fixed(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.fixed_end += text.len();
+    }
+}
+
+/// Takes the backslashes out of an unquoted word.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => out.extend(letters.next().filter(|next| *next != '\n')),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Takes those backslashes out of a double-quoted text that mean something there.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek().copied()) {
+            ('\\', Some('\n')) => {
+                letters.next();
+            }
+            ('\\', Some(next @ ('"' | '\\' | '$' | '`'))) => {
+                letters.next();
+                out.push(next);
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
+}

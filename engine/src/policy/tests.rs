@@ -1,0 +1,257 @@
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Makes rules of lines such as `deny bash rm *`.
+fn rules(lines: &[&str]) -> Vec<Rule> {
+    let written = lines.iter().map(|line| {
+        let mut parts = line.splitn(3, ' ');
+        let mut part = || parts.next().unwrap();
+        json!({ "action": part(), "permission": part(), "pattern": part() })
+    });
+    serde_json::from_value(written.collect::<Value>()).unwrap()
+}
+
+fn policy(mode: PermissionMode, rules: ScopedRules) -> Policy {
+    Policy::new(PolicySettings { mode, rules })
+}
+
+fn of_user(lines: &[&str]) -> Policy {
+    let user = rules(lines);
+    let scoped = ScopedRules {
+        user,
+        ..ScopedRules::default()
+    };
+    policy(PermissionMode::FullAuto, scoped)
+}
+
+async fn may(policy: &Policy, permission: Permission, subject: &str) -> bool {
+    let subjects = [subject.to_owned()];
+    policy.admit("tool", permission, &subjects).await.is_ok()
+}
+
+#[tokio::test]
+async fn in_one_scope_the_last_rule_that_matches_counts() {
+    let forth = of_user(&["allow write **", "deny write src/**"]);
+    let back = of_user(&["deny write src/**", "allow write **"]);
+    for (policy, path, expected) in [
+        (&forth, "src/a", false),
+        (&forth, "./src//a", false),
+        (&forth, "doc/a", true),
+        (&back, "src/a", true),
+    ] {
+        let found = may(policy, Permission::Write, path).await;
+        assert_eq!(found, expected, "{path}");
+    }
+    assert!(may(&forth, Permission::Read, "src/a").await);
+}
+
+#[tokio::test]
+async fn across_scopes_a_deny_stands_and_else_the_later_scope_counts() {
+    // By user, project and flags: what each says of the same thing, and what comes of it.
+    let table = [
+        (["deny", "allow", "allow"], false),
+        (["allow", "deny", "allow"], false),
+        (["allow", "allow", "deny"], false),
+        (["ask", "allow", ""], true),
+        (["allow", "ask", ""], false),
+        (["ask", "ask", "allow"], true),
+        (["allow", "", "ask"], false),
+        (["", "", ""], true),
+    ];
+    for (said, expected) in table {
+        let [user, project, flags] = said.map(|action| match action {
+            "" => Vec::new(),
+            action => rules(&[format!("{action} bash git push *").as_str()]),
+        });
+        let scoped = ScopedRules {
+            user,
+            project,
+            flags,
+            shipped: Vec::new(),
+        };
+        let policy = policy(PermissionMode::FullAuto, scoped);
+        let found = may(&policy, Permission::Bash, "git push origin").await;
+        assert_eq!(found, expected, "{said:?}");
+    }
+    // What ships stands in the scope of the user, who may think otherwise; a project may not.
+    let shipped = rules(&["deny bash sudo *"]);
+    for (user, project, expected) in [
+        (rules(&["allow bash sudo *"]), Vec::new(), true),
+        (Vec::new(), rules(&["allow bash sudo *"]), false),
+    ] {
+        let scoped = ScopedRules {
+            shipped: shipped.clone(),
+            user,
+            project,
+            flags: Vec::new(),
+        };
+        let policy = policy(PermissionMode::FullAuto, scoped);
+        assert_eq!(may(&policy, Permission::Bash, "sudo x").await, expected);
+    }
+}
+
+#[tokio::test]
+async fn each_command_of_a_line_is_judged() {
+    let policy = of_user(&[
+        "deny bash rm *",
+        "deny write **/.env",
+        "ask bash npm publish *",
+    ]);
+    for line in [
+        "rm x",
+        "cd src && rm -rf ../x",
+        "echo $(rm x)",
+        "true | /bin/rm x",
+        "bash -c 'rm x'",
+        "xargs rm < list",
+        "echo KEY=1 > .env",
+        "cat a >> src/.env",
+        "npm run build; npm publish",
+        "$TOOL x",
+        "echo 'unfinished",
+    ] {
+        assert!(!may(&policy, Permission::Bash, line).await, "{line}");
+    }
+    for line in [
+        "cargo test && cargo fmt",
+        "echo rm x",
+        "grep rm src",
+        "echo x > src/env",
+        "npm run publish",
+    ] {
+        assert!(may(&policy, Permission::Bash, line).await, "{line}");
+    }
+    let only = of_user(&["deny bash *", "allow bash cargo *", "allow bash cd *"]);
+    assert!(may(&only, Permission::Bash, "cd src && cargo test").await);
+    for line in ["cargo test; curl x", "./cargo x", "timeout 5 cargo test"] {
+        assert!(!may(&only, Permission::Bash, line).await, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_mode_bounds_what_no_rule_speaks_of() {
+    use Permission::{Bash, Read, Write};
+    use PermissionMode::{Edit, FullAuto, Plan};
+    let table = [
+        (FullAuto, [(Read, true), (Write, true), (Bash, true)]),
+        (Edit, [(Read, true), (Write, true), (Bash, false)]),
+        (Plan, [(Read, true), (Write, false), (Bash, false)]),
+    ];
+    for (mode, expected) in table {
+        for (permission, expected) in expected {
+            let policy = policy(mode, ScopedRules::default());
+            let found = may(&policy, permission, "a").await;
+            assert_eq!(found, expected, "{mode:?} {permission:?}");
+        }
+    }
+    let allowed = |mode| {
+        let user = rules(&["allow bash cargo *", "allow write **"]);
+        let scoped = ScopedRules {
+            user,
+            ..ScopedRules::default()
+        };
+        policy(mode, scoped)
+    };
+    assert!(may(&allowed(Edit), Bash, "cargo test").await);
+    assert!(!may(&allowed(Edit), Bash, "cargo test; ls").await);
+    assert!(!may(&allowed(Plan), Bash, "cargo test").await);
+    assert!(!may(&allowed(Plan), Write, "a").await);
+}
+
+#[tokio::test]
+async fn what_ships_refuses_other_rights_and_the_secrets_of_a_project() {
+    let shipped = ropewalk_config::Config::shipped().unwrap();
+    let policy = Policy::new(*shipped.policy);
+    for line in [
+        "sudo apt install x",
+        "cd x && /usr/bin/sudo -n true",
+        "su - root",
+        "doas ls",
+        "printf KEY=1 > .env",
+    ] {
+        assert!(!may(&policy, Permission::Bash, line).await, "{line}");
+    }
+    for path in [".env", "web/.env"] {
+        assert!(!may(&policy, Permission::Write, path).await, "{path}");
+    }
+    for line in [
+        "cargo test",
+        "git diff",
+        "ls | wc -l",
+        "sum x",
+        "touch a.env",
+    ] {
+        assert!(may(&policy, Permission::Bash, line).await, "{line}");
+    }
+    assert!(may(&policy, Permission::Write, ".env.example").await);
+    assert!(may(&policy, Permission::Read, ".env").await);
+}
+
+#[test]
+fn only_what_is_never_done_is_forbidden_as_a_whole() {
+    let rows = [
+        (&["deny bash *"] as &[&str], true),
+        (&["deny bash **"], true),
+        (&["deny * **"], true),
+        (&["deny bash rm *"], false),
+        (&["deny bash *", "allow bash ls"], false),
+        (&["allow bash ls", "deny bash *"], true),
+        (&["ask bash *"], false),
+        (&["deny write **"], false),
+    ];
+    for (lines, expected) in rows {
+        let found = of_user(lines).forbids(Permission::Bash);
+        assert_eq!(found, expected, "{lines:?}");
+    }
+    let plan = policy(PermissionMode::Plan, ScopedRules::default());
+    assert!(plan.forbids(Permission::Write) && !plan.forbids(Permission::Read));
+}
+
+/// Answers the same to everybody, and remembers who asked.
+struct Same {
+    answer: Approval,
+    asked: Mutex<Vec<ApprovalRequest>>,
+}
+
+#[async_trait]
+impl Approver for Same {
+    async fn decide(&self, request: &ApprovalRequest) -> Approval {
+        self.asked.lock().unwrap().push(request.clone());
+        self.answer.clone()
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_to_a_person_waits_for_the_answer() {
+    for (answer, expected) in [
+        (Approval::Granted, Ok(())),
+        (
+            Approval::Denied("not on a friday".to_owned()),
+            Err("not on a friday"),
+        ),
+    ] {
+        let approver = Arc::new(Same {
+            answer,
+            asked: Mutex::default(),
+        });
+        let policy = of_user(&["ask bash git push *"]).approved_by(approver.clone());
+        let line = ["git status && git push origin main".to_owned()];
+        let found = policy.admit("bash", Permission::Bash, &line).await;
+        match expected {
+            Ok(()) => assert_eq!(found, Ok(())),
+            Err(part) => assert!(
+                found.clone().is_err_and(|why| why.ends_with(part)),
+                "{found:?}"
+            ),
+        }
+        let request = ApprovalRequest {
+            tool: "bash".to_owned(),
+            subject: "git push origin main".to_owned(),
+            asked_by: "the rule ask bash `git push *`".to_owned(),
+        };
+        assert_eq!(*approver.asked.lock().unwrap(), [request]);
+    }
+}
