@@ -41,7 +41,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Import(verb) => Box::pin(verb.run(app)).await,
         Command::Doctor(verb) => verb.run(app).await,
         Command::Idea(noun) => commands::idea::run(noun, app).await,
-        Command::Spec(noun) => commands::spec::run(noun, app).await,
+        Command::Spec(noun) => Box::pin(commands::spec::run(noun, app)).await,
         Command::Build(noun) => Box::pin(commands::build::run(noun, app)).await,
         Command::Question(noun) => commands::question::run(noun, app).await,
         Command::Knowledge(noun) => commands::knowledge::run(noun, app).await,

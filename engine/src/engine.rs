@@ -133,7 +133,7 @@ impl Engine {
     /// Recalls how `job` came to its result, with the results of its calls made anew. Nothing is asked: none where it came to
     /// no result, may have changed something, or stands in the journal no more.
     pub async fn recall<'a>(&'a self, job: &'a Job) -> Result<Option<Recalled<'a>>, EngineError> {
-        recall::recall(&self.store, &self.clock, job).boxed().await
+        recall::recall(self, job).boxed().await
     }
 
     /// Says what the budgets leave for calls of `scope`, a line each; those that limit nothing have none.

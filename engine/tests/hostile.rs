@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use ropewalk_engine::{
-    Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Silent, UsageScope, Workbench,
-    WorkbenchOptions, build_tools,
+    Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Policy, Silent, UsageScope,
+    Workbench, WorkbenchOptions, build_tools,
 };
 use ropewalk_llm::{Message, PriceTable, ProviderConfig, ScriptKey, build};
 use ropewalk_runtime::Clock;
@@ -93,7 +93,9 @@ fn answer(turn: usize) -> Vec<u8> {
         &json!({ "type": "text_delta", "text": format!("step {turn}") }),
     );
     body += &end(0);
-    let stop = if !ends_job(turn) {
+    let stop = if ends_job(turn) {
+        "end_turn"
+    } else {
         let arguments = json!({ "path": file(turn), "content": content(turn) }).to_string();
         let written = if is_broken(turn) {
             format!("{{\"path\": \"{}\", \"content\": \"par", file(turn))
@@ -112,8 +114,6 @@ fn answer(turn: usize) -> Vec<u8> {
         }
         body += &end(1);
         "tool_use"
-    } else {
-        "end_turn"
     };
     body += &event(
         &json!({ "type": "message_delta", "delta": { "stop_reason": stop },
@@ -194,7 +194,7 @@ fn respond(mut stream: TcpStream, done: &mut Done) -> Result<()> {
 fn read(stream: &mut TcpStream) -> Result<String> {
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let mut bytes = Vec::new();
-    let mut piece = [0; 64 * 1024];
+    let mut piece = vec![0; 64 * 1024];
     loop {
         let count = stream.read(&mut piece)?;
         ensure!(count > 0, "the request was cut");
@@ -225,6 +225,7 @@ fn job(directory: &Path, first: usize) -> Result<Job> {
     let bench = Workbench::open(WorkbenchOptions {
         root: slot,
         writable: writable.collect::<Result<_, _>>()?,
+        policy: Policy::default(),
         gate_files: Vec::new(),
         runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
         variables: Vec::new(),

@@ -46,6 +46,9 @@ impl Model for Gemini {
             path.push(&format!("{}:streamGenerateContent", request.model));
         }
         url.set_query(Some("alt=sse"));
-        self.endpoint.stream_from(url, &body, decoder, cancel).await
+        let traced = (&body, request.traceparent.as_deref());
+        self.endpoint
+            .stream_from(url, traced, decoder, cancel)
+            .await
     }
 }

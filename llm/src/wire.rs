@@ -76,11 +76,11 @@ impl Endpoint {
     /// Posts `body`, in the trace of what it is for, and reads the answer through `decoder`.
     pub(crate) async fn stream(
         &self,
-        (body, traceparent): (&Value, Option<&str>),
+        asked: (&Value, Option<&str>),
         decoder: impl Decoder + 'static,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {
-        self.stream_from(self.url.clone(), body, decoder, cancel)
+        self.stream_from(self.url.clone(), asked, decoder, cancel)
             .await
     }
 
@@ -88,7 +88,7 @@ impl Endpoint {
     pub(crate) async fn stream_from(
         &self,
         url: Url,
-        body: &Value,
+        (body, traceparent): (&Value, Option<&str>),
         decoder: impl Decoder + 'static,
         cancel: &CancellationToken,
     ) -> Result<ReplyStream, ModelError> {

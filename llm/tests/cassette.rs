@@ -119,16 +119,16 @@ async fn what_was_recorded_is_played_again_at_its_pace_whatever_ids_and_times_ar
 
     let player = Cassette::open(&path)?.player("scripted", clock.clone());
     for (request, heard) in requests(2).iter().zip(&heard) {
-        let played = ask(&player, request, &clock).await;
+        let again = ask(&player, request, &clock).await;
         let struck = |items: &[(i64, Result<Delta, ModelError>)]| {
             let items = items.iter().map(|(_, item)| format!("{item:?}"));
             items
                 .map(|item| secrets::strike(&item).into_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(struck(&played), struck(heard));
+        assert_eq!(struck(&again), struck(heard));
         let times = |items: &[(i64, _)]| items.iter().map(|(ms, _)| *ms).collect::<Vec<i64>>();
-        for (now, then) in times(&played).iter().zip(times(heard)) {
+        for (now, then) in times(&again).iter().zip(times(heard)) {
             assert!((now - then).abs() <= 100, "{now} ms instead of {then}");
         }
     }

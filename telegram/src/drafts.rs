@@ -211,15 +211,14 @@ pub(crate) async fn finish(
             },
             None => None,
         };
-        let message = match edited {
-            Some(message) => message,
-            None => {
-                let letter = Letter {
-                    text: piece,
-                    ..Letter::default()
-                };
-                surface.api.send(chat, &letter).await?
-            }
+        let message = if let Some(message) = edited {
+            message
+        } else {
+            let letter = Letter {
+                text: piece,
+                ..Letter::default()
+            };
+            surface.api.send(chat, &letter).await?
         };
         if place as usize == last {
             break;

@@ -267,7 +267,7 @@ mod tests {
     fn a_bug_that_was_planted_is_found_and_made_small() {
         let words = ["begin\n", "middle\n", "end\n", "other "];
         let samples = vec![b"something else\n".to_vec()];
-        let found = target(&words).search(samples, Duration::from_secs(60), 7);
+        let found = target(&words).search(samples, Duration::from_mins(1), 7);
         let found = found.unwrap_err();
         assert_eq!(found.input, b"begin\nmiddle\nend", "{found:?}");
     }

@@ -1,11 +1,10 @@
 //! Recalls how an earlier job came to its result, so that a later one can go on from there.
 
 use ropewalk_llm::Message;
-use ropewalk_runtime::Clock;
-use ropewalk_store::Store;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::Engine;
 use super::conversation::{Conversation, Next};
 use super::session::open_intake;
 use crate::error::EngineError;
@@ -32,14 +31,13 @@ impl Recalled<'_> {
 
 /// Recalls `job`, where the journal holds all its turns and none of its tools changes anything.
 pub(super) async fn recall<'a>(
-    store: &'a Store,
-    clock: &'a Clock,
+    engine: &'a Engine,
     job: &'a Job,
 ) -> Result<Option<Recalled<'a>>, EngineError> {
     if !job.tools.only_look() {
         return Ok(None);
     }
-    let journal = Journal::new(store, clock, job);
+    let journal = Journal::new((&engine.store, engine.past.as_ref()), &engine.clock, job);
     let mut conversation = Conversation::new(job, open_intake(job)?);
     let first = conversation.messages().len();
     let cancel = CancellationToken::new();

@@ -65,15 +65,20 @@ struct Feedback {
     block_reason: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
+/// Tokens.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Counts {
-    prompt_token_count: u64,
-    tool_use_prompt_token_count: u64,
-    candidates_token_count: u64,
-    thoughts_token_count: u64,
-    cached_content_token_count: u64,
+    #[serde(rename = "promptTokenCount")]
+    prompt: u64,
+    #[serde(rename = "toolUsePromptTokenCount")]
+    tool_use_prompt: u64,
+    #[serde(rename = "candidatesTokenCount")]
+    candidates: u64,
+    #[serde(rename = "thoughtsTokenCount")]
+    thoughts: u64,
+    #[serde(rename = "cachedContentTokenCount")]
+    cached_content: u64,
 }
 
 impl Response {
@@ -190,12 +195,12 @@ impl Response {
     }
 
     fn count(&mut self, counts: &Counts) {
-        let cached = counts.cached_content_token_count;
-        let read = counts.prompt_token_count + counts.tool_use_prompt_token_count;
+        let cached = counts.cached_content;
+        let read = counts.prompt + counts.tool_use_prompt;
         // The format counts cached tokens within the prompt, and thoughts beside the words.
         self.usage = Usage {
             input_tokens: read.saturating_sub(cached),
-            output_tokens: counts.candidates_token_count + counts.thoughts_token_count,
+            output_tokens: counts.candidates + counts.thoughts,
             cache_read_tokens: cached,
             cache_write_tokens: 0,
         };

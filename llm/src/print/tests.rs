@@ -52,6 +52,9 @@ fn asking(last: &str) -> ModelRequest {
     ModelRequest::new("m", "be brief", messages)
 }
 
+/// A change of a request, and what is said of it.
+type Change<'a> = (&'a dyn Fn(&mut ModelRequest), Option<&'a str>);
+
 #[test]
 fn what_differs_is_named() {
     let known = print(&asking("1 passed in 0.1s"));
@@ -71,7 +74,6 @@ fn what_differs_is_named() {
         description: "reads".to_owned(),
         parameters: json!({ "type": "object" }),
     };
-    type Change<'a> = (&'a dyn Fn(&mut ModelRequest), Option<&'a str>);
     let rows: [Change<'_>; 7] = [
         (
             &|request| request.system.push('!'),

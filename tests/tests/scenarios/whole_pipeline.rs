@@ -235,7 +235,7 @@ async fn check_events(store: &Store) -> anyhow::Result<()> {
             .all(|event_type| *event_type == "schedule.due"),
         "{foreign:?}"
     );
-    check_trace(&store, &of_chain, idea.correlation_id).await?;
+    check_trace(store, &of_chain, idea.correlation_id).await?;
     check_order(&of_chain)?;
     check_once(&of_chain);
     let positions: Vec<i64> = of_chain.iter().map(|stored| stored.sequence).collect();

@@ -2,8 +2,8 @@
 
 use std::sync::Barrier;
 
-use chrono::Utc;
 use nix::sys::signal::Signal;
+use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::payload::QuestionAsked;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Subject};
@@ -33,17 +33,18 @@ fn name_ada(world: &World) {
 
 /// Puts a question with two choices, as whoever builds does; returns its id.
 fn put(world: &World, round: usize) -> QuestionId {
+    let ids = Ids::system(Clock::system());
     let choice = |id: &str, label: &str| json!({ "id": id, "label": label, "recommended": false, "with_words": false });
     let question: Question = serde_json::from_value(json!({
-        "id": uuid::Uuid::now_v7(), "kind": "blocking", "trigger": "missing_context", "agent": "build",
+        "id": ids.next(), "kind": "blocking", "trigger": "missing_context", "agent": "build",
         "text": format!("Which way in round {round}?"), "context": "",
         "choices": [choice("left", "Left"), choice("right", "Right")], "free_text": false,
         "consequential": false, "about": About::Nothing, "state": "pending",
-        "correlation_id": uuid::Uuid::now_v7(), "asked_at": Utc::now(),
+        "correlation_id": ids.next(), "asked_at": Clock::system().now(),
     }))
     .unwrap();
     let event = Event {
-        id: uuid::Uuid::now_v7().into(),
+        id: ids.next().into(),
         source: ComponentName::parse("build").unwrap(),
         subject: Subject::question(question.id),
         time: question.asked_at,
@@ -104,22 +105,19 @@ fn of_a_press_and_an_answer_over_the_api_in_the_same_moment_one_counts() {
             text(&question["answer"]["choice"]),
             text(&question["answer"]["channel"]),
         );
-        let told = match status {
-            200 => {
-                assert_eq!((choice, channel), ("right", "api"), "{question}");
-                first[0] += 1;
-                "Answered already, by ada over api: Right"
-            }
-            _ => {
-                assert_eq!(
-                    (status, choice, channel),
-                    (409, "left", "telegram"),
-                    "{said} {question}"
-                );
-                assert!(said.to_string().contains("ada"), "{said}");
-                first[1] += 1;
-                "Taken: Left"
-            }
+        let told = if status == 200 {
+            assert_eq!((choice, channel), ("right", "api"), "{question}");
+            first[0] += 1;
+            "Answered already, by ada over api: Right"
+        } else {
+            assert_eq!(
+                (status, choice, channel),
+                (409, "left", "telegram"),
+                "{said} {question}"
+            );
+            assert!(said.to_string().contains("ada"), "{said}");
+            first[1] += 1;
+            "Taken: Left"
         };
         phone::sees(&server, told);
         let answered = world.json("event list --type question.answered --limit 1000");

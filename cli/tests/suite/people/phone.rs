@@ -114,9 +114,9 @@ pub(super) fn sees(server: &TelegramServer, line: &str) {
     loop {
         let told = ask(server, "GET /__said", None);
         let said = told["said"].as_array().unwrap().iter();
-        let shown = said.filter(|one| one["method"] == "answercallbackquery");
+        let mut shown = said.filter(|one| one["method"] == "answercallbackquery");
         if shown
-            .last()
+            .next_back()
             .is_some_and(|one| one["parameters"]["text"] == line)
         {
             return;

@@ -43,6 +43,8 @@ fn project() -> World {
             listens: false,
             words_for: None,
             begun: None,
+            landing: None,
+            draft: None,
         });
     });
     world
