@@ -35,6 +35,10 @@ pub enum JobEvent {
         /// What ended the job here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// What differs where the answer that is known was given to another question: what was done since the one before it
+        /// came to something else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        strayed: Option<String>,
     },
     /// The model begins to answer.
     MessageStarted {
@@ -169,14 +173,6 @@ pub enum JobEvent {
         /// Why there is no summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
-    },
-    /// The answer that is known was given to another question: what was done since the one before it came to something
-    /// else.
-    Strayed {
-        /// Which time it is, from 1.
-        turn: u32,
-        /// What differs.
-        what: String,
     },
     /// The gate looked at the work.
     Judged {
@@ -348,10 +344,6 @@ mod tests {
                 },
             },
             JobEvent::PersonSaid { text: text() },
-            JobEvent::Strayed {
-                turn: 2,
-                what: text(),
-            },
             JobEvent::Advised { text: text() },
             JobEvent::FellBack {
                 from: text(),
@@ -368,6 +360,7 @@ mod tests {
                 turn: 1,
                 stop: Some("end_turn".to_owned()),
                 error: Some(text()),
+                strayed: Some(text()),
             },
         ]
     }

@@ -110,9 +110,12 @@ impl<'a> Session<'a> {
                 turn: self.turn,
                 replayed: known.is_some(),
             });
-            let known = match known {
-                Some(known) => Some(self.know(known, observer).await?),
-                None => None,
+            let (known, strayed) = match known {
+                Some(known) => {
+                    let (reply, strayed) = self.know(known, observer).await?;
+                    (Some(reply), strayed)
+                }
+                None => (None, None),
             };
             let mut stop = None;
             let next = self.one(known, &mut stop, cancel, observer).await;
@@ -120,6 +123,7 @@ impl<'a> Session<'a> {
                 turn: self.turn,
                 stop,
                 error: next.as_ref().err().map(ToString::to_string),
+                strayed,
             });
             match next? {
                 Next::Ask => {}
@@ -131,21 +135,23 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Comes to where the conversation stood when this was answered.
-    async fn know(&mut self, known: Known, observer: &dyn Observer) -> Result<Reply, EngineError> {
+    /// Comes to where the conversation stood when this was answered; also says what had been asked otherwise.
+    async fn know(
+        &mut self,
+        known: Known,
+        observer: &dyn Observer,
+    ) -> Result<(Reply, Option<String>), EngineError> {
         self.goes_on_with(known.provider.as_deref(), &known.reply.model);
         if let Some(how) = known.compaction {
             self.make_room_again(how, observer).await?;
         }
-        if let Some(asked) = &known.asked
-            && let Some(what) = print::difference(asked, &self.request(self.asked()))
-        {
+        let asked = known.asked.as_ref();
+        let strayed = asked.and_then(|asked| print::difference(asked, &self.request(self.asked())));
+        if let Some(what) = &strayed {
             warn!("turn {} was asked otherwise before: {what}", self.turn);
-            let turn = self.turn;
-            observer.see(JobEvent::Strayed { turn, what });
         }
         self.heard_at = Some(known.at);
-        Ok(known.reply)
+        Ok((known.reply, strayed))
     }
 
     /// One turn: the answer that is known, or a new one, and what follows from it.

@@ -181,7 +181,11 @@ async fn strayed(store: &Store, state: &Path, id: BuildId) -> Result<Option<Stra
     Ok(passages
         .into_iter()
         .find_map(|passage| match passage.event {
-            JobEvent::Strayed { turn, what } => Some(Strayed {
+            JobEvent::TurnEnded {
+                turn,
+                strayed: Some(what),
+                ..
+            } => Some(Strayed {
                 task: passage.task,
                 turn,
                 what,

@@ -83,12 +83,19 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         JobEvent::ResultRefused { reason, .. } => {
             vec![head(&format!("result not taken: {}", short(reason, WIDTH)))]
         }
-        JobEvent::Strayed { turn, what } => vec![head(&strayed(*turn, what))],
         JobEvent::Judged { passed: true, .. } => vec![head("the gate took it")],
         JobEvent::Judged { text, .. } => told("the gate sent it back", text),
         JobEvent::TurnEnded {
-            error: Some(error), ..
-        } => vec![head(&format!("ended: {}", short(error, WIDTH)))],
+            turn,
+            error,
+            strayed: what,
+            ..
+        } => {
+            let strayed = what.as_ref().map(|what| head(&strayed(*turn, what)));
+            let ended = error.as_ref();
+            let ended = ended.map(|error| head(&format!("ended: {}", short(error, WIDTH))));
+            strayed.into_iter().chain(ended).collect()
+        }
         _ => Vec::new(),
     }
 }
