@@ -53,8 +53,10 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
             is_error,
             ..
         } => {
-            let result = if *is_error { "failed" } else { "answered" };
-            let most = if *is_error { LINES } else { 3 };
+            let (result, most) = match is_error {
+                true => ("failed", LINES),
+                false => ("answered", 3),
+            };
             let mut lines = vec![head(&format!("{name} {result}"))];
             lines.extend(body(output, most));
             lines
@@ -85,25 +87,33 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
         }
         JobEvent::Judged { passed: true, .. } => vec![head("the gate took it")],
         JobEvent::Judged { text, .. } => told("the gate sent it back", text),
-        JobEvent::TurnEnded {
-            turn,
-            error,
-            strayed: what,
-            ..
-        } => {
-            let strayed = what.as_ref().map(|what| head(&strayed(*turn, what)));
-            let ended = error.as_ref();
-            let ended = ended.map(|error| head(&format!("ended: {}", short(error, WIDTH))));
-            strayed.into_iter().chain(ended).collect()
-        }
+        JobEvent::TurnEnded { .. } => turn_ended(&passage.event)
+            .iter()
+            .map(|what| head(what))
+            .collect(),
         _ => Vec::new(),
     }
 }
 
-/// Tells that a known answer was given to another question.
-fn strayed(turn: u32, what: &str) -> String {
-    let what = short(what, WIDTH);
-    format!("turn {turn} was asked otherwise before: {what}")
+/// Tells what a turn that ended has to say: that a known answer was given to another question,
+/// and why the turn failed.
+fn turn_ended(event: &JobEvent) -> Vec<String> {
+    let JobEvent::TurnEnded {
+        turn,
+        error,
+        strayed,
+        ..
+    } = event
+    else {
+        return Vec::new();
+    };
+    let strayed = strayed.as_ref().map(|what| {
+        let what = short(what, WIDTH);
+        format!("turn {turn} was asked otherwise before: {what}")
+    });
+    let ended = error.as_ref();
+    let ended = ended.map(|error| format!("ended: {}", short(error, WIDTH)));
+    strayed.into_iter().chain(ended).collect()
 }
 
 /// Tells what was done about a conversation that had grown too long.
