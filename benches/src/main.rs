@@ -16,6 +16,7 @@ mod chain;
 mod figure;
 mod house;
 mod lone;
+mod pages;
 mod pipeline;
 mod process;
 mod raw;

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use crate::figure::{self, Figure};
 use crate::settings::Settings;
-use crate::{broker, builds, chain, lone, pipeline, process, reading, tasks};
+use crate::{broker, builds, chain, lone, pages, pipeline, process, reading, tasks};
 
 /// Every benchmark and what it measures.
 pub(crate) const NAMES: &[(&str, &str)] = &[
@@ -48,6 +48,10 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     (
         "reading",
         "what a model is told of a repository of 50,000 files, anew and after a change",
+    ),
+    (
+        "pages",
+        "pages over 1,000,000 events; a browser that draws 500 tasks",
     ),
     ("confined", "what confinement costs a command"),
     ("builds", "200 builds at once in one process: memory"),
@@ -94,6 +98,7 @@ async fn measure(name: &str, settings: &Settings) -> Result<Vec<Figure>> {
         "million" => million::run().await,
         "tasks" => tasks::run().await,
         "reading" => reading::run().await,
+        "pages" => pages::run().await,
         "confined" => process::confined::run().await,
         "builds" => builds::run(),
         _ => crowd::run().await,
