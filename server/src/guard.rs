@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use ropewalk_desk::people::Person;
 use ropewalk_runtime::Supervisor;
 
+use crate::login::proof;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use rate::Kind;
@@ -196,7 +197,7 @@ fn who(shared: &Shared, request: &Request) -> Result<(Person, Csrf), (Problem, O
     let login = login.ok_or_else(|| wrong(unknown("this login has ended")))?;
     let person = shared.people.named(login.person.as_str());
     let person = person.ok_or_else(|| wrong(unknown("this login has ended")))?;
-    Ok((person, Csrf(Some(login.csrf))))
+    Ok((person, Csrf(Some(proof(cookie)))))
 }
 
 fn unknown(what: &str) -> Problem {

@@ -15,14 +15,14 @@ use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{ComponentName, InvalidId};
-
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::counters::Counters;
 use crate::guard::hosts::Hosts;
 use crate::guard::rate::Rates;
-use crate::login::Logins;
+use crate::login::{self, Logins};
 
 /// Who the events of requests come from.
 const SOURCE: &str = "api";
@@ -84,6 +84,8 @@ pub(crate) struct Inner {
     /// Ends when the process is about to.
     pub(crate) stop: CancellationToken,
     logins: Mutex<Logins>,
+    /// Where logins outlive the program; held while that is written, so that the newest is written last.
+    kept: tokio::sync::Mutex<PathBuf>,
     rates: Mutex<Rates>,
 }
 
@@ -94,6 +96,13 @@ impl Shared {
         address: SocketAddr,
         supervisor: &Supervisor,
     ) -> Result<Self, InvalidId> {
+        let kept = options
+            .state
+            .join(format!("logins-{}.json", address.port()));
+        let logins = Logins::read(&kept).unwrap_or_else(|error| {
+            warn!("everybody has to log in again: cannot read the logins: {error}");
+            Logins::default()
+        });
         Ok(Self(Arc::new(Inner {
             hosts: Hosts::new(address, options.hosts),
             people: options.people,
@@ -109,7 +118,8 @@ impl Shared {
             tail: Tail::start(&services.bus, services.clock.clone(), supervisor),
             streams: Arc::new(Semaphore::new(STREAMS)),
             stop: supervisor.shutdown().soft().clone(),
-            logins: Mutex::default(),
+            logins: Mutex::new(logins),
+            kept: tokio::sync::Mutex::new(kept),
             rates: Mutex::default(),
             services,
         })))
@@ -133,6 +143,23 @@ impl Inner {
     /// Returns who is logged in; never held over a wait.
     pub(crate) fn logins(&self) -> MutexGuard<'_, Logins> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs out whoever has this cookie.
+    pub(crate) async fn leave(&self, cookie: &str) {
+        self.logins().leave(cookie);
+        self.keep_logins().await;
+    }
+
+    /// Lets the logins outlive the program; where that fails they end with it.
+    pub(crate) async fn keep_logins(&self) {
+        let path = self.kept.lock().await;
+        let kept = self.logins().kept();
+        let to = path.clone();
+        let written = tokio::task::spawn_blocking(move || login::write(&to, &kept?)).await;
+        if let Err(error) = written.map_err(Into::into).flatten() {
+            warn!("logins end with the program: cannot write them: {error}");
+        }
     }
 
     /// Returns how much everybody has asked; never held over a wait.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Here;
 use crate::guard::rate::Kind;
 use crate::guard::{Csrf, cookie, peer};
-use crate::login::LOGIN;
+use crate::login::{LOGIN, proof};
 use crate::page::{Page, Part};
 use crate::pages;
 use crate::problem::Problem;
@@ -50,7 +50,8 @@ pub(crate) async fn login(
         ));
     }
     let code = code.map(|Query(code)| code.code).unwrap_or_default();
-    let Some((login, secret)) = shared.logins().enter(&code, now) else {
+    let entered = shared.logins().enter(&code, now);
+    let Some((login, secret)) = entered else {
         shared.rates().count(Kind::Wrong, &peer, now).ok();
         let text = (
             "this link was used or has grown old",
@@ -58,11 +59,12 @@ pub(crate) async fn login(
         );
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "credentials", text));
     };
+    shared.keep_logins().await;
     let person = shared.people.named(login.person.as_str());
     let person = person.ok_or_else(|| Problem::failed(&"a link names nobody"))?;
     let profile = Profile {
         person,
-        csrf: Some(login.csrf),
+        csrf: Some(proof(&secret)),
     };
     let set = format!(
         "{}={secret}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict",
@@ -94,7 +96,7 @@ pub(crate) async fn show(
 ))]
 pub(crate) async fn leave(State(shared): Here, headers: HeaderMap) -> StatusCode {
     if let Some(cookie) = cookie(&headers, &shared.cookie) {
-        shared.logins().leave(cookie);
+        shared.leave(cookie).await;
     }
     StatusCode::NO_CONTENT
 }

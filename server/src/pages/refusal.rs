@@ -129,7 +129,7 @@ pub(super) async fn leave(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if let Some(cookie) = cookie(&headers, &shared.cookie) {
-        shared.logins().leave(cookie);
+        shared.leave(cookie).await;
     }
     left()
 }

@@ -158,6 +158,15 @@ async fn every_tab_sees_each_event_once_and_in_order_through_reloads_and_a_kille
     walk.asks("start")?;
     let (up, link) = serve(&project, &address).await?;
     walk.answer(&link)?;
+    walk.asks("kill and forget")?;
+    drop(up);
+    let port = address.rsplit(':').next().context("a port")?;
+    let logins = project.path().join(format!("state/logins-{port}.json"));
+    std::fs::remove_file(&logins).with_context(|| logins.display().to_string())?;
+    walk.answer("it is dead")?;
+    walk.asks("start")?;
+    let (up, link) = serve(&project, &address).await?;
+    walk.answer(&link)?;
     walk.end()?;
     drop(up);
     let store = store(project.path()).await?;
