@@ -8,7 +8,7 @@ mod service;
 
 pub use answer::{AnswerError, Answered, answer, answer_defaults, choices_told, chosen};
 pub use ask::{Asked, Asking, ask, supersede};
-pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank};
+pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank, role};
 pub use reply::Given;
 pub use service::QuestionService;
 

@@ -15,7 +15,10 @@
 
   // --- What happens -------------------------------------------------------------------------------------------------
   let opened = () => {};
+  let isLeading = false;
   function lead(release) {
+    isLeading = true;
+    countQuestions();
     let source;
     const tell = (message) => { channel.postMessage(message); hear(message); };
     const open = () => {
@@ -42,7 +45,9 @@
     };
     opened = () => { if (standing === KIND.out) probe(); };
     open();
-    addEventListener("pagehide", () => { source.close(); release(); }, { once: true });
+    // Another page cannot take back what this one has shown, and whoever goes there looks at it.
+    const hide = () => { for (const notice of shown.values()) notice?.close(); };
+    addEventListener("pagehide", () => { source.close(); hide(); release(); }, { once: true });
   }
 
   const told = (event) => ({ kind: KIND.event, sequence: event.sequence, type: event.type, subject: event.subject });
@@ -55,6 +60,7 @@
       document.dispatchEvent(new CustomEvent("ropewalk:event", { detail: message }));
       stopWords(message);
       refreshSoon();
+      if (isLeading && message.type.startsWith("question.")) tellQuestions();
     } else if (message.kind === KIND.live) {
       showWords(message.event);
     } else if (message.kind === KIND.behind) {
@@ -123,6 +129,57 @@
     }
   }
 
+  // --- Questions, where the person wanted to be told of them ------------------------------------------------------------
+  const WANTED = "ropewalk-notices";
+  const shown = new Map();
+  const isWanted = () => self.Notification?.permission === "granted" && localStorage.getItem(WANTED) === "on";
+
+  // Those that this person is asked first, as the inbox has them.
+  async function questions() {
+    const answer = await fetch("/questions", { headers: { Accept: "text/html" } }).catch(() => null);
+    if (!answer?.ok) return null;
+    const inbox = new DOMParser().parseFromString(await answer.text(), "text/html");
+    return new Map([...inbox.querySelectorAll(".question[data-mine]")].map((one) => [one.id, one]));
+  }
+
+  // What stood there before is no news.
+  async function countQuestions() {
+    if (!isWanted()) return;
+    for (const id of (await questions() ?? new Map()).keys()) if (!shown.has(id)) shown.set(id, null);
+  }
+
+  async function tellQuestions() {
+    if (!isWanted()) return;
+    const open = await questions();
+    if (!open) return;
+    // Answered here or elsewhere, it goes away.
+    for (const [id, notice] of shown) if (!open.has(id)) { notice?.close(); shown.delete(id); }
+    for (const [id, one] of open) {
+      if (shown.has(id)) continue;
+      shown.set(id, null);
+      // Whoever looks at a page sees it there.
+      if (document.hasFocus()) continue;
+      const words = one.querySelector(".asked").textContent.trim().replace(/\s+/g, " ").slice(0, 200);
+      const notice = new Notification(`Ropewalk asks: ${one.querySelector("h2 a").textContent}`, { body: words, tag: id });
+      notice.onclick = () => { focus(); location.href = one.querySelector("h2 a").getAttribute("href"); };
+      shown.set(id, notice);
+    }
+  }
+
+  function offerNotices() {
+    const button = document.getElementById("notices");
+    if (!button || !self.Notification) return;
+    const name = () => { button.textContent = isWanted() ? "Do not tell me of questions" : "Tell me of questions"; };
+    button.addEventListener("click", async () => {
+      if (isWanted()) localStorage.removeItem(WANTED);
+      else if (await Notification.requestPermission() === "granted") localStorage.setItem(WANTED, "on");
+      await countQuestions();
+      name();
+    });
+    name();
+    button.hidden = false;
+  }
+
   // --- Times, and where we are ----------------------------------------------------------------------------------------
   const near = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
   function dress() {
@@ -135,7 +192,26 @@
       const isHere = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);
       if (isHere) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
+    zoom();
   }
+
+  // --- Pictures ---------------------------------------------------------------------------------------------------------
+  // How much larger or smaller a picture is than it was drawn; it stays so when the page is made fresh.
+  let scale = 1;
+  function zoom() {
+    for (const picture of document.querySelectorAll(".graph[data-zoom] svg")) {
+      const [, , width, height] = picture.getAttribute("viewBox").split(" ");
+      picture.setAttribute("width", width * scale);
+      picture.setAttribute("height", height * scale);
+    }
+    for (const bar of document.querySelectorAll(".zoom")) bar.hidden = false;
+  }
+  document.addEventListener("click", (click) => {
+    const step = click.target.dataset?.step;
+    if (!step) return;
+    scale = Math.min(Math.max(scale * Number(step), 0.25), 4);
+    zoom();
+  });
 
   // --- Keys -----------------------------------------------------------------------------------------------------------
   const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
@@ -225,6 +301,7 @@
   addEventListener("pageshow", (shown) => { if (shown.persisted) location.reload(); });
 
   dress();
+  offerNotices();
   channel.onmessage = (message) => { if (waiting) waiting.push(message.data); else hear(message.data); };
   channel.postMessage({ kind: KIND.here });
   catchUp();

@@ -260,9 +260,3 @@ pub(super) async fn question(question: &Question, store: &Store) -> Result<Notic
     };
     Ok(text::question(question, spec.as_deref()))
 }
-
-/// Returns who is asked a question first.
-pub(super) fn role(question: &Question) -> Role {
-    // A question of a newer program has a trigger that nobody here knows.
-    Trigger::parse(&question.trigger).map_or(Role::Technical, Trigger::role)
-}

@@ -20,6 +20,7 @@ use super::sender::Sender;
 use super::{ESCALATE, Turn};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
+use crate::questions;
 use crate::timers;
 
 /// What a notifier is made of.
@@ -171,7 +172,7 @@ impl Notifier {
         let Some(question) = open(id, context).await? else {
             return Ok(changes);
         };
-        let first = decide::audience(compose::role(&question), &self.people);
+        let first = decide::audience(questions::role(&question), &self.people);
         let receivers = self.reached(&first, context).await?;
         self.put(&mut changes, cause, &question, receivers).await?;
         if first.len() < self.people.len() {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ropewalk_config::questions::Trigger;
 use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 
 /// What a question does when its time has passed.
@@ -133,6 +135,12 @@ pub struct Rank {
     urgency: u8,
     impact: u8,
     asked_at: DateTime<Utc>,
+}
+
+/// Returns who is asked a question first.
+pub fn role(question: &Question) -> Role {
+    // A question of a newer program has a trigger that nobody here knows.
+    Trigger::parse(&question.trigger).map_or(Role::Technical, Trigger::role)
 }
 
 /// Ranks a question for people: open before closed, blocking first, then by urgency and impact, older before newer.

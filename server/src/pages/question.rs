@@ -6,8 +6,9 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views;
-use ropewalk_orchestrator::questions::Given;
+use ropewalk_orchestrator::questions::{Given, role};
 use ropewalk_schemas::ChoiceId;
+use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Choice, Content, Question, QuestionState};
 use serde::Deserialize;
 
@@ -59,6 +60,9 @@ struct Asked {
     about: Option<(String, String)>,
     /// What a yes holds for.
     bound: Option<String>,
+    /// Who is asked first, and whether this person is one of those.
+    role: Role,
+    is_mine: bool,
 }
 
 /// A choice, and why this person may not take it, if so.
@@ -74,7 +78,10 @@ impl Asked {
                 .and_then(|right| frame.refusal(right)),
             choice: choice.clone(),
         });
+        let role = role(&question);
         Self {
+            role,
+            is_mine: frame.person.roles.contains(&role),
             text: markdown::html(&question.text),
             context: markdown::html(&question.context),
             choices: offered.collect(),
@@ -96,7 +103,7 @@ impl Asked {
     }
 }
 
-/// Shows what waits for people, the most urgent first.
+/// Shows what waits for people: what this person is asked first, the most urgent of that before the rest.
 pub(super) async fn list(
     State(shared): State<Shared>,
     frame: Frame,
@@ -104,10 +111,11 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let name = which.idea.as_deref().map(idea::named).transpose()?;
     let found = views::question::list(&shared.services.store, name.as_ref(), which.all).await?;
-    let (open, mut closed): (Vec<Asked>, Vec<Asked>) = found
+    let (mut open, mut closed): (Vec<Asked>, Vec<Asked>) = found
         .into_iter()
         .map(|question| Asked::new(question, &frame))
         .partition(Asked::is_open);
+    open.sort_by_key(|asked| !asked.is_mine);
     closed.sort_by_key(|asked| std::cmp::Reverse(asked.question.asked_at));
     page(&Inbox {
         idea: which.idea,
