@@ -21,6 +21,7 @@ use crate::people::{Forbidden, Stranger};
 use crate::phones::LinkError;
 use crate::questions::RefusedAnswer;
 use crate::specifications::{ApproveError, RequestError};
+use crate::subscribers::ReplayError;
 use crate::views::specification::CompareError;
 use crate::views::trace::FindError;
 
@@ -287,6 +288,21 @@ impl Advice for DeadLetterError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Unknown(_) => Some("`ropewalk dead-letter list` shows them".to_owned()),
+            Self::Read(_) | Self::Commit(_) => None,
+        }
+    }
+}
+
+impl Advice for ReplayError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Unknown { known, .. } if known.is_empty() => {
+                Some("`ropewalk up` makes them when it first runs".to_owned())
+            }
+            Self::Unknown { known, .. } => {
+                let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                Some(format!("there are {}", names.join(", ")))
+            }
             Self::Read(_) | Self::Commit(_) => None,
         }
     }

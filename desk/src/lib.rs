@@ -21,4 +21,5 @@ pub mod people;
 pub mod phones;
 pub mod questions;
 pub mod specifications;
+pub mod subscribers;
 pub mod views;

@@ -22,6 +22,11 @@ pub(crate) enum Command {
     Commit(Submission, CommitReply),
     Subscribe(Subscription, Reply),
     Unsubscribe(ComponentName, Reply),
+    Replay(
+        ComponentName,
+        i64,
+        oneshot::Sender<Result<Option<u64>, CommitError>>,
+    ),
     Forget(Step, oneshot::Sender<Result<Stepped, CommitError>>),
     Damaged(String),
     /// The server has closed a connection of this process.

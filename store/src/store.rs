@@ -107,6 +107,19 @@ impl Store {
         answer.await.map_err(|_| CommitError::Closing)?
     }
 
+    /// Delivers stored events from a position on to a subscriber that has not got them, because it began later; what it
+    /// got once is not delivered again. Returns how many, or nothing where nobody is called so.
+    pub async fn replay(
+        &self,
+        name: &ComponentName,
+        from: i64,
+    ) -> Result<Option<u64>, CommitError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Replay(name.clone(), from, reply))
+            .await?;
+        answer.await.map_err(|_| CommitError::Closing)?
+    }
+
     /// Commits what is queued, then closes; later commits through any clone are answered with `Closing`.
     pub async fn close(self) -> Result<(), CommitError> {
         let (reply, answer) = oneshot::channel();

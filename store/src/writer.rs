@@ -189,6 +189,11 @@ impl Writer {
         let (outcome, reply) = match command {
             Command::Subscribe(subscription, reply) => (self.subscribe(&subscription).await, reply),
             Command::Unsubscribe(name, reply) => (self.unsubscribe(&name).await, reply),
+            Command::Replay(name, from, reply) => {
+                let replayed = self.replay(&name, from).await;
+                reply.send(replayed).unwrap_or_default();
+                return;
+            }
             Command::Forget(step, reply) => {
                 reply.send(self.forget(&step).await).unwrap_or_default();
                 return;
@@ -223,6 +228,9 @@ impl Writer {
                     reply.send(Err(CommitError::Closing)).unwrap_or_default();
                 }
                 Command::Subscribe(_, reply) | Command::Unsubscribe(_, reply) => {
+                    reply.send(Err(CommitError::Closing)).unwrap_or_default();
+                }
+                Command::Replay(_, _, reply) => {
                     reply.send(Err(CommitError::Closing)).unwrap_or_default();
                 }
                 Command::Forget(_, reply) => {

@@ -3,6 +3,7 @@
 pub mod filter;
 pub mod line;
 pub mod list;
+pub mod replay;
 pub mod show;
 pub mod tail;
 
@@ -20,6 +21,8 @@ pub enum Event {
     Tail(tail::Tail),
     /// Shows one event and what became of it.
     Show(show::Show),
+    /// Has a subscriber handle what happened before it began.
+    Replay(replay::Replay),
 }
 
 /// Runs a verb.
@@ -28,5 +31,6 @@ pub async fn run(noun: Event, app: &App) -> Result<(), CliError> {
         Event::List(verb) => verb.run(app).await,
         Event::Tail(verb) => verb.run(app).await,
         Event::Show(verb) => verb.run(app).await,
+        Event::Replay(verb) => verb.run(app).await,
     }
 }

@@ -27,15 +27,7 @@ impl Writer {
 
     async fn write_subscription(&mut self, subscription: &Subscription) -> Result<(), sqlx::Error> {
         let patterns = json!(subscription.patterns).to_string();
-        let known = self
-            .link
-            .connection
-            .fetch(select(&subscription.name))
-            .await?;
-        let stored = known
-            .into_iter()
-            .next()
-            .and_then(|row| row.into_iter().next()?.into_text());
+        let stored = self.patterns(&subscription.name).await?;
         if stored.as_ref() == Some(&patterns) {
             return Ok(());
         }
@@ -57,6 +49,44 @@ impl Writer {
         };
         let insert = insert_past(subscription, from, self.clock.now());
         self.link.connection.execute(insert).await.map(drop)
+    }
+
+    /// Inserts delivery rows for stored events that a subscriber has none of; nothing where nobody is called so.
+    pub(crate) async fn replay(
+        &mut self,
+        name: &ComponentName,
+        from: i64,
+    ) -> Result<Option<u64>, CommitError> {
+        self.refuse_if_over()?;
+        self.link.ready().await.map_err(translate)?;
+        let outcome = self.write_replay(name, from).await;
+        let outcome = outcome.map(|replayed| (replayed, Written::Events));
+        self.end(outcome).await.map_err(translate)
+    }
+
+    async fn write_replay(
+        &mut self,
+        name: &ComponentName,
+        from: i64,
+    ) -> Result<Option<u64>, sqlx::Error> {
+        let Some(patterns) = self.patterns(name).await? else {
+            return Ok(None);
+        };
+        let subscription = Subscription {
+            name: name.clone(),
+            patterns: serde_json::from_str(&patterns)
+                .map_err(|error| sqlx::Error::Decode(error.into()))?,
+            from: StartAt::Sequence(from),
+        };
+        let insert = insert_past(&subscription, from, self.clock.now());
+        self.link.connection.execute(insert).await.map(Some)
+    }
+
+    /// Returns what a subscriber takes, as it is stored.
+    async fn patterns(&mut self, name: &ComponentName) -> Result<Option<String>, sqlx::Error> {
+        let known = self.link.connection.fetch(select(name)).await?;
+        let row = known.into_iter().next();
+        Ok(row.and_then(|row| row.into_iter().next()?.into_text()))
     }
 
     /// Removes a subscription and closes its open deliveries; an unknown name is no error.

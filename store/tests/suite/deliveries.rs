@@ -212,6 +212,30 @@ async fn open_deliveries_of_an_unsubscribed_name_are_closed(bench: Bench) {
     assert!(store.subscriptions().await.unwrap().is_empty());
 }
 
+async fn what_a_subscriber_has_not_got_is_replayed_and_nothing_twice(bench: Bench) {
+    let store = bench.open().await;
+    for text in ["before", "meant", "also meant"] {
+        let event = bench.skipped("task/b/T-1", text);
+        store.commit(changes(|c| c.emit(event))).await.unwrap();
+    }
+    let late = subscription("late", &["task.*"]);
+    store.subscribe(&late).await.unwrap();
+    let event = bench.skipped("task/b/T-1", "heard");
+    store.commit(changes(|c| c.emit(event))).await.unwrap();
+    let key = DeliveryKey {
+        sequence: 4,
+        subscriber: late.name.clone(),
+    };
+    let done = changes(|c| c.close(&key, Outcome::Done));
+    store.commit(done).await.unwrap();
+    assert_eq!(store.replay(&late.name, 2).await.unwrap(), Some(2));
+    assert_eq!(store.replay(&late.name, 2).await.unwrap(), Some(0));
+    assert_eq!(store.replay(&name("nobody"), 1).await.unwrap(), None);
+    let open = store.open_deliveries(Some(&late.name), 0, 10).await;
+    let open: Vec<i64> = open.unwrap().iter().map(|row| row.key.sequence).collect();
+    assert_eq!(open, [2, 3], "what it has handled is not delivered again");
+}
+
 async fn a_subscription_without_a_pattern_is_refused(bench: Bench) {
     let store = bench.open().await;
     let refused = store.subscribe(&subscription("pm", &[])).await.unwrap_err();
@@ -224,5 +248,6 @@ on_each_database! {
     a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded,
     a_new_subscriber_begins_where_it_asks_and_only_once,
     open_deliveries_of_an_unsubscribed_name_are_closed,
+    what_a_subscriber_has_not_got_is_replayed_and_nothing_twice,
     a_subscription_without_a_pattern_is_refused,
 }

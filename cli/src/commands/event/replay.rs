@@ -1,0 +1,53 @@
+//! Verb `event replay`: has a subscriber handle what happened before it began.
+
+use clap::Args;
+use ropewalk_desk::subscribers::{self, ReplayError};
+use ropewalk_schemas::ComponentName;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::{CliError, UNKNOWN};
+
+/// Who, and from where on.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The subscriber, for example `notify.webhook`.
+    subscriber: ComponentName,
+    /// The position of the first event, as `event list` shows it.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..))]
+    from: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    subscriber: ComponentName,
+    events: u64,
+}
+
+impl From<ReplayError> for CliError {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Unknown { .. } => Self::advised(UNKNOWN, error),
+            ReplayError::Read(error) => error.into(),
+            ReplayError::Commit(error) => error.into(),
+        }
+    }
+}
+
+impl Replay {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let events = subscribers::replay(&desk.store, &self.subscriber, self.from).await?;
+        desk.poke_or_say(&app.output)?;
+        let done = Done {
+            subscriber: self.subscriber,
+            events,
+        };
+        app.output.show(&done, |done| match done.events {
+            0 => format!("`{}` has got all of them", done.subscriber),
+            1 => format!("`{}` gets 1 event", done.subscriber),
+            events => format!("`{}` gets {events} events", done.subscriber),
+        })
+    }
+}
