@@ -166,6 +166,9 @@ impl Advice for RequestError {
             | Self::State {
                 next: Some(next), ..
             } => (*next).to_owned(),
+            Self::Landed { spec, .. } => format!(
+                "for a change say `ropewalk spec revise {spec}`, for something new `ropewalk idea new`"
+            ),
             Self::State { spec, .. } => {
                 format!("`ropewalk spec show {spec}` shows what became of it")
             }

@@ -1,6 +1,7 @@
 //! What people ask of a specification: make it, change it, approve it, put it away.
 
 use ropewalk_orchestrator::{Context, questions};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
@@ -38,6 +39,14 @@ pub enum RequestError {
         state: SpecState,
         /// What can be done.
         next: &'static str,
+    },
+    /// Everything of the idea is in the branch that people use.
+    #[error("the idea `{idea}` has landed")]
+    Landed {
+        /// The idea.
+        idea: Slug,
+        /// Its specification.
+        spec: SpecId,
     },
     /// The specification is in a state in which this cannot be done.
     #[error("specification `{spec}` is {state}, so {what}")]
@@ -175,6 +184,16 @@ pub async fn add_request(
             spec: spec.id,
             state: spec.state,
             next,
+        });
+    }
+    let builds = context
+        .store
+        .list::<Build>(Query::new().equal("idea", idea.as_str()))
+        .await?;
+    if let Some(build) = builds.iter().find(|build| build.merged.is_some()) {
+        return Err(RequestError::Landed {
+            idea: idea.clone(),
+            spec: build.spec,
         });
     }
     // Two requests at once would both find nothing on its way: the idea is what they both hold.

@@ -233,6 +233,7 @@ impl From<RequestError> for Problem {
             RequestError::Text => StatusCode::BAD_REQUEST,
             RequestError::Abandoned(_)
             | RequestError::OnItsWay { .. }
+            | RequestError::Landed { .. }
             | RequestError::Newer(_)
             | RequestError::State { .. } => StatusCode::CONFLICT,
         };

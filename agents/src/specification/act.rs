@@ -74,7 +74,11 @@ pub(super) async fn on_ideation_completed(
     let (idea, by) = (&completed.idea_slug, &completed.user_slug);
     match specifications::add_request(&mut changes, context, idea, by, Complexity::Medium).await {
         Ok(_) => Ok(changes),
-        Err(RequestError::OnItsWay { .. } | RequestError::Abandoned(_)) => Ok(ChangeSet::new()),
+        Err(
+            RequestError::OnItsWay { .. }
+            | RequestError::Landed { .. }
+            | RequestError::Abandoned(_),
+        ) => Ok(ChangeSet::new()),
         Err(RequestError::Read(error)) => Err(error.into()),
         Err(error) => Err(AgentError::permanent(error)),
     }

@@ -296,7 +296,7 @@ async fn facts(
         migrations.entry(directory).or_default().extend(numbers);
     }
     Ok(Facts {
-        existing: files.iter().map(RepoPath::key).collect(),
+        existing: Some(files.iter().map(RepoPath::key).collect()),
         links: BTreeMap::new(),
         idea_folder: format!("ideas/{}/", spec.idea),
         phases: stack.phases.clone(),

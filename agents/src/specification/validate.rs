@@ -18,8 +18,9 @@ use super::standing::Standing;
 /// What a specification is checked against.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The keys of the files at the head of the repository.
-    pub existing: BTreeSet<String>,
+    /// The keys of the files at the head of the repository; none where nobody has looked, and then nothing is said about
+    /// what is there.
+    pub existing: Option<BTreeSet<String>>,
     /// What the symbolic links at the head lead to, by the key of their path.
     pub links: BTreeMap<String, String>,
     /// The folder of the idea, which travels with the code and is written by nobody else.
@@ -43,6 +44,17 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Returns whether a file is known to be at the head of the repository.
+    fn has(&self, file: &RepoPath) -> bool {
+        let existing = self.existing.as_ref();
+        existing.is_some_and(|existing| existing.contains(&file.key()))
+    }
+
+    /// Returns whether a file is known not to be there.
+    fn lacks(&self, file: &RepoPath) -> bool {
+        self.existing.is_some() && !self.has(file)
+    }
+
     /// Lists the tasks of a plan that are done already and stay as they are.
     pub fn kept(&self, document: &Document, tasks: &[TaskBlock]) -> BTreeSet<TaskId> {
         let standing = self.standing.as_ref();

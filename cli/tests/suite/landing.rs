@@ -85,6 +85,13 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
     assert_eq!(merged.len(), 1);
     let shown = world.json(&format!("build show {build}"));
     assert_eq!(text(&shown["merged"]), head);
+    let landed = format!("build/walks, landed in main as {}", &head[..12]);
+    let said = world.run(&format!("build show {build}"));
+    assert!(said.contains(&landed), "{said}");
+    let spec = text(&shown["spec"]);
+    let said = world.refused("spec generate walks", 1);
+    let next = format!("`walks` has landed; for a change say `ropewalk spec revise {spec}`");
+    assert!(said.contains(&next), "{said}");
     assert_eq!(
         open_questions(&world),
         0,

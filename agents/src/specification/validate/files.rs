@@ -91,7 +91,7 @@ fn check_created(
     for task in created(tasks) {
         let key = task.file.key();
         let is_new = !kept.contains(&task.id);
-        if is_new && facts.existing.contains(&key) {
+        if is_new && facts.has(&task.file) {
             findings.fault(format!(
                 "task `{}` creates `{}`, which is there already; make it an UPDATE",
                 task.id, task.file
@@ -142,7 +142,7 @@ fn check_presence(
             });
             makers.any(|other| other.files().any(|made| made.key() == file.key()))
         };
-        let absent = |file: &&RepoPath| !facts.existing.contains(&file.key()) && !made_before(file);
+        let absent = |file: &&RepoPath| facts.lacks(file) && !made_before(file);
         let does = match task.action {
             Action::Update => Some("updates"),
             Action::Delete => Some("deletes"),
@@ -173,7 +173,7 @@ fn check_shared(
         let made = created(tasks)
             .find(|task| shared.after.matches(task.file.as_str()) && task.file != shared.path);
         if let Some(task) = made
-            && facts.existing.contains(&shared.path.key())
+            && facts.has(&shared.path)
             && !touched.contains(&shared.path.key())
         {
             findings.warn(format!(

@@ -55,7 +55,7 @@ fn plan(text: &str) -> FilePlan {
 
 fn facts() -> Facts {
     Facts {
-        existing: BTreeSet::from([path("src/lib.rs").key()]),
+        existing: Some(BTreeSet::from([path("src/lib.rs").key()])),
         phases: vec!["types".to_owned()],
         complexity: None,
         shared: vec![SharedFile {
@@ -66,6 +66,23 @@ fn facts() -> Facts {
         migrations: BTreeMap::from([("db/migrations".to_owned(), BTreeSet::from([7]))]),
         ..Facts::default()
     }
+}
+
+#[test]
+fn nothing_is_said_of_files_where_nobody_has_looked() {
+    let update = TaskBlock {
+        action: Action::Update,
+        file: path("src/gone.rs"),
+        ..task("A", &[])
+    };
+    let tasks = [update];
+    let looked = check(&document(), &tasks, &facts()).errors;
+    assert!(looked[0].contains("which is not there"), "{looked:?}");
+    let nobody = Facts {
+        existing: None,
+        ..facts()
+    };
+    assert!(check(&document(), &tasks, &nobody).errors.is_empty());
 }
 
 #[test]

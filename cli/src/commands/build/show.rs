@@ -60,6 +60,22 @@ impl Show {
     }
 }
 
+/// Says where the branch stands.
+fn standing(build: &Build) -> String {
+    let (branch, target) = (&build.branch, &build.target);
+    match &build.merged {
+        Some(commit) => format!("{branch}, landed in {target} as {}", commit.short()),
+        None => format!("{branch}, to be merged into {target}"),
+    }
+}
+
+fn came_to(build: &Build) -> &'static str {
+    match build.completed_at {
+        Some(_) => "came to",
+        None => "so far ",
+    }
+}
+
 fn human(shown: &BuildView) -> String {
     let build = &shown.build;
     let mut text = format!(
@@ -73,12 +89,7 @@ fn human(shown: &BuildView) -> String {
     if let Some(question) = build.question {
         writeln!(text, "waits for  your answer to question {question}").ok();
     }
-    writeln!(
-        text,
-        "branch     {}, to be merged into {}",
-        build.branch, build.target
-    )
-    .ok();
+    writeln!(text, "branch     {}", standing(build)).ok();
     if let Some(head) = &build.head {
         writeln!(text, "head       {}", head.short()).ok();
     }
@@ -103,13 +114,10 @@ fn human(shown: &BuildView) -> String {
     .ok();
     writeln!(text, "quoted     {}", Price::told(build.quote.as_ref())).ok();
     if let Some(against) = shown.against_quote() {
-        writeln!(text, "came to    {against}").ok();
+        writeln!(text, "{}    {against}", came_to(build)).ok();
     }
     if let Some(scope) = &build.exhausted {
         writeln!(text, "budget     {scope} is used up").ok();
-    }
-    if let Some(commit) = &build.merged {
-        writeln!(text, "landed     {}", commit.short()).ok();
     }
     let header = ["task", "state", "tries", "file", "commit", "why"];
     let rows = shown.tasks.iter().map(|task| {
