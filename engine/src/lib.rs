@@ -38,8 +38,8 @@ pub use policy::{Approval, ApprovalRequest, Approver, Policy};
 pub use steering::{Steering, Unsteered};
 pub use submission::Submission;
 pub use tool::{
-    Effect, FileChange, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, ToolboxError,
-    plain_schema_of, schema_of,
+    Effect, FileChange, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox,
+    ToolboxError, plain_schema_of, schema_of,
 };
 pub use tools::{
     AskReply, Asker, FileGrants, GrantReply, TaskOption, TaskQuestion, Workbench, WorkbenchOptions,

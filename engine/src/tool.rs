@@ -1,6 +1,7 @@
 //! Defines what a tool is: words and a schema for the model, and what happens when the model calls it.
 
 mod arguments;
+mod cache;
 mod derived;
 mod progress;
 mod toolbox;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
+pub use cache::Freshness;
 pub use derived::{plain_schema_of, schema_of};
 pub use progress::Progress;
 pub use toolbox::{Toolbox, ToolboxError};
@@ -46,6 +48,11 @@ pub trait Tool: Send + Sync {
     /// Returns what a call does it to: paths, or a shell line. The arguments fit the schema.
     fn subjects(&self, _: &Value) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Says how long the result of a call that is made now would hold for the same call. The arguments fit the schema.
+    fn freshness(&self, _: &Value) -> Freshness {
+        Freshness::Never
     }
 
     /// Says what of an output that is too long the model gets to read.

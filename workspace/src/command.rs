@@ -1,16 +1,18 @@
 //! Runs a command and ends all that it started, bounded in time and output, with an environment by allow-list.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use ropewalk_runtime::{Brake, secrets};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::orphans::OWNER;
-use crate::process::{self, CommandError, CommandStatus, Heard, Invocation};
+use crate::process::{self, CommandError, CommandStatus, Finished, Heard, Invocation};
 use crate::sandbox::egress::{Door, Egress, Refusal};
-use crate::sandbox::{self, Denial, Reach, Sandbox, fails_anywhere};
+use crate::sandbox::{self, Denial, Group, Reach, Sandbox, Way, fails_anywhere};
 use crate::{Environment, LocalClone};
 
 /// The output kept per stream when the specification says nothing else.
@@ -19,6 +21,8 @@ pub const DEFAULT_OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(15);
 /// What a shell exits with when it finds no such program.
 const SHELL_NOT_FOUND: i32 = 127;
+/// What a shell exits with when its command was killed.
+const SHELL_KILLED: i32 = 137;
 
 /// What to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,23 +216,28 @@ impl CommandRunner {
             .as_ref()
             .map(|sandbox| sandbox.door(&spec.reach));
         let door = door.transpose()?.flatten();
+        let group = self.sandbox.as_ref().map(Sandbox::group);
+        let group = group.transpose()?.flatten();
+        let way = Way {
+            door: door.as_ref().map(Door::socket),
+            group: group.as_ref(),
+        };
         let invocation = Invocation {
             heard,
-            ..self.invocation(spec, door.as_ref())?
+            ..self.invocation(spec, way)?
         };
         let running = process::run(invocation, cancel);
-        let finished = match &door {
-            Some(door) => tokio::select! {
-                finished = running => finished?,
-                never = door.serve() => match never {},
-            },
-            None => running.await?,
+        let mut finished = tokio::select! {
+            finished = running => finished?,
+            never = beside(way.group, door.as_ref()) => match never {},
         };
+        let stopped = end(group, &mut finished).await;
         let refusals = door.as_ref().map(Door::refusals).unwrap_or_default();
         let truncated = finished.stdout.truncated() || finished.stderr.truncated();
         let stdout = secrets::strike(&finished.stdout.text()).into_owned();
         let mut stderr = secrets::strike(&finished.stderr.text()).into_owned();
-        tell(&refusals, &mut stderr);
+        let told = refusals.iter().map(ToString::to_string);
+        tell(told.chain(stopped), &mut stderr);
         let failed = finished.status != CommandStatus::Exited(0);
         let may_be_denied = failed && !fails_anywhere(&stderr) && !fails_anywhere(&stdout);
         let sandbox = self.sandbox.as_ref().filter(|_| may_be_denied);
@@ -268,9 +277,9 @@ impl CommandRunner {
     fn invocation<'a>(
         &'a self,
         spec: &'a CommandSpec,
-        door: Option<&Door>,
+        way: Way<'_>,
     ) -> Result<Invocation<'a>, CommandError> {
-        let (program, arguments) = self.started(spec, door)?;
+        let (program, arguments) = self.started(spec, way)?;
         Ok(Invocation {
             program,
             arguments,
@@ -305,7 +314,7 @@ impl CommandRunner {
     fn started(
         &self,
         spec: &CommandSpec,
-        door: Option<&Door>,
+        way: Way<'_>,
     ) -> Result<(OsString, Vec<OsString>), CommandError> {
         let command = match &spec.program {
             Program::Executable { name, arguments } => (name.clone(), arguments.clone()),
@@ -316,22 +325,53 @@ impl CommandRunner {
             || self.locate(&command.0.to_string_lossy()).is_some();
         match &self.sandbox {
             Some(sandbox) if is_there => {
-                let door = door.map(Door::socket);
-                sandbox.confine(command, &spec.directory, &spec.reach, door)
+                sandbox.confine(command, &spec.directory, &spec.reach, way)
             }
             _ => Ok(command),
         }
     }
 }
 
-/// Adds what a command was refused to what it said: not every program shows the answer of a proxy.
-fn tell(refusals: &[Refusal], stderr: &mut String) {
-    if !refusals.is_empty() && !stderr.is_empty() && !stderr.ends_with('\n') {
-        stderr.push('\n');
+/// Is what goes on beside a command: its group is watched, and who comes to its door is served.
+async fn beside(group: Option<&Group>, door: Option<&Door>) -> Infallible {
+    let watch = async {
+        match group {
+            Some(group) => group.watch().await,
+            None => std::future::pending().await,
+        }
+    };
+    let serve = async {
+        match door {
+            Some(door) => door.serve().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        never = watch => never,
+        never = serve => never,
     }
-    for refusal in refusals {
+}
+
+/// Ends the group of a command; says what stopped it, where it met a bound of its group and did not succeed.
+async fn end(group: Option<Group>, finished: &mut Finished) -> Option<String> {
+    let group = group?;
+    let failed = finished.status != CommandStatus::Exited(0);
+    let met = group.exceeded().filter(|_| failed);
+    group.end().await;
+    if met.is_some() && finished.status == CommandStatus::Signalled(Signal::SIGKILL as i32) {
+        finished.status = CommandStatus::Exited(SHELL_KILLED);
+    }
+    met.map(|reason| format!("the command was stopped: {reason}"))
+}
+
+/// Adds what a command met to what it said: not every program shows the answer of a proxy.
+fn tell(lines: impl Iterator<Item = String>, stderr: &mut String) {
+    for line in lines {
+        if !stderr.is_empty() && !stderr.ends_with('\n') {
+            stderr.push('\n');
+        }
         stderr.push_str("ropewalk: ");
-        stderr.push_str(&refusal.to_string());
+        stderr.push_str(&line);
         stderr.push('\n');
     }
 }

@@ -43,6 +43,6 @@ pub use process::orphans::end_orphans;
 pub use process::{CommandError, CommandStatus, Heard};
 pub use publish::{Publication, PublishError};
 pub use retirement::Retirement;
-pub use sandbox::{Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};
+pub use sandbox::{Hold, Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};
 pub use slot::{CleanCheckout, CleanPool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
 pub use source::{UserHead, UserRepository};

@@ -4,6 +4,7 @@
 //! starts itself again and does so by namespaces (`namespaces`, `tree`, `loopback`). In both the first process inside is
 //! this program (`init`): it gives up every right, is fenced in by landlock and by a filter of system calls, starts the
 //! command, and watches what it uses up (`limits`). With that process everything ends that the command ever started.
+//! Where cgroups can be made, each command is in one that bounds memory and processes (`groups`), and ends with that too.
 //!
 //! What it is not: it holds no git of ours, and it does not judge what a command may be asked to do.
 
@@ -14,6 +15,7 @@ mod entry;
 mod fence;
 mod filter;
 mod forward;
+mod groups;
 mod init;
 mod interpreter;
 mod limits;
@@ -38,11 +40,15 @@ use tokio_util::sync::CancellationToken;
 use crate::Environment;
 use crate::process::{self, CommandError, CommandStatus, Invocation};
 use egress::{Door, Egress};
+use groups::Groups;
 use plan::{Mount, Plan};
 use stage::{Stage, WORD};
 
 pub use denial::{Denial, fails_anywhere};
 pub use entry::{enter, helper};
+pub use groups::Hold;
+
+pub(crate) use groups::Group;
 pub use plan::{Limits, Reach};
 
 /// So much fits into each directory in memory that goes with a command.
@@ -106,6 +112,15 @@ pub struct SandboxOptions {
     pub egress: Egress,
 }
 
+/// What a command is given for itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Way<'a> {
+    /// The socket by which it reaches hosts.
+    pub(crate) door: Option<&'a Path>,
+    /// The group that holds it.
+    pub(crate) group: Option<&'a Group>,
+}
+
 /// Confines commands; found out once, cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sandbox(Arc<Inner>);
@@ -117,6 +132,8 @@ struct Inner {
     /// What every command sees.
     system: Vec<Mount>,
     bubblewrap: Option<PathBuf>,
+    hold: Hold,
+    groups: Option<Groups>,
 }
 
 impl Sandbox {
@@ -134,8 +151,20 @@ impl Sandbox {
             })
     }
 
-    /// Makes a sandbox of one level; where it does not work, says why.
-    pub async fn at(level: Level, mut options: SandboxOptions) -> Result<Self, String> {
+    /// Makes a sandbox of one level, with the best hold that works; where none does, says why.
+    pub async fn at(level: Level, options: SandboxOptions) -> Result<Self, String> {
+        let mut reason = String::new();
+        for hold in Hold::ALL {
+            match Self::of(level, hold, options.clone()).await {
+                Ok(sandbox) => return Ok(sandbox),
+                Err(why) => reason = why,
+            }
+        }
+        Err(reason)
+    }
+
+    /// Makes a sandbox of one level and one hold; where it does not work, says why.
+    pub async fn of(level: Level, hold: Hold, mut options: SandboxOptions) -> Result<Self, String> {
         let variables = options.environment.variables();
         let bubblewrap = process::locate(Path::new("bwrap"), variables);
         if level == Level::Bubblewrap && bubblewrap.is_none() {
@@ -149,6 +178,8 @@ impl Sandbox {
             system: system::mounts(&options.environment),
             options,
             bubblewrap,
+            hold,
+            groups: Groups::find(hold)?,
         }));
         sandbox.try_out().await?;
         Ok(sandbox)
@@ -157,6 +188,21 @@ impl Sandbox {
     /// Returns what confines commands.
     pub fn level(&self) -> Level {
         self.0.level
+    }
+
+    /// Returns what bounds the memory and the processes of commands.
+    pub fn hold(&self) -> Hold {
+        self.0.hold
+    }
+
+    /// Makes the group of one command; none where only a watch holds it.
+    pub(crate) fn group(&self) -> Result<Option<Group>, CommandError> {
+        let groups = self.0.groups.as_ref();
+        let made = groups.map(|groups| groups.open(self.0.options.limits));
+        made.transpose().map_err(|source| CommandError::Spawn {
+            program: "a command in a cgroup of its own".to_owned(),
+            source,
+        })
     }
 
     /// Reads out of what a command wrote, and could not do, what kept it from that; `writable` it could change.
@@ -193,8 +239,13 @@ impl Sandbox {
     async fn try_out(&self) -> Result<(), String> {
         let directory = Path::new("/");
         let command = ("sh".into(), vec!["-c".into(), "exit 42".into()]);
+        let group = self.group().map_err(|error| error.to_string())?;
+        let way = Way {
+            door: None,
+            group: group.as_ref(),
+        };
         let (program, arguments) = self
-            .confine(command, directory, &Reach::default(), None)
+            .confine(command, directory, &Reach::default(), way)
             .map_err(|error| error.to_string())?;
         let invocation = Invocation {
             program,
@@ -225,20 +276,20 @@ impl Sandbox {
         self.0.options.objects.as_ref().map(|_| OBJECTS.into())
     }
 
-    /// Returns what to start in the place of a command, so that it runs confined; `door` is the socket by which it reaches
-    /// hosts.
+    /// Returns what to start in the place of a command, so that it runs confined.
     pub(crate) fn confine(
         &self,
         (program, arguments): (OsString, Vec<OsString>),
         directory: &Path,
         reach: &Reach,
-        door: Option<&Path>,
+        way: Way<'_>,
     ) -> Result<(OsString, Vec<OsString>), CommandError> {
         let Inner {
             level,
             options,
             system,
             bubblewrap,
+            ..
         } = &*self.0;
         let reach = Reach {
             writable: reach.writable.iter().map(|place| real(place)).collect(),
@@ -262,19 +313,26 @@ impl Sandbox {
         system.extend(needed.into_iter().map(Mount::Read));
         let plan = Plan::new(&directory, &system, &options.hidden, &reach, options.limits)
             .with_shown(shown(options, &reach))
-            .with_door(door.map(real));
+            .with_door(way.door.map(real))
+            .with_groups(way.group.map(Group::entries).unwrap_or_default());
         let text = serde_json::to_string(&plan).map_err(|error| CommandError::Spawn {
             program: program.to_string_lossy().into_owned(),
             source: error.into(),
         })?;
-        let helper = |stage: Stage| [WORD.into(), stage.word().into(), text.into()];
+        let helper = |stage: Stage| [WORD.into(), stage.word().into(), text.clone().into()];
         let command = std::iter::once(program).chain(arguments);
         if let (Level::Bubblewrap, Some(bubblewrap)) = (level, bubblewrap) {
             let mut words = bubblewrap::arguments(&plan, &options.helper);
             words.push(HELPER.into());
             words.extend(helper(Stage::Inside));
             words.extend(command);
-            return Ok((bubblewrap.into(), words));
+            if plan.groups.is_empty() {
+                return Ok((bubblewrap.into(), words));
+            }
+            let mut grouped = helper(Stage::Grouped).to_vec();
+            grouped.push(bubblewrap.into());
+            grouped.append(&mut words);
+            return Ok((options.helper.clone().into(), grouped));
         }
         let words = helper(Stage::Namespaces).into_iter().chain(command);
         Ok((options.helper.clone().into(), words.collect()))

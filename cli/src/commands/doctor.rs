@@ -78,7 +78,7 @@ impl Doctor {
                 findings.extend(login.map(|login| Finding::of("bus login", login)));
                 findings.extend(telegram(&project, app).await);
                 findings.extend(models(&project, app));
-                findings.push(sandbox(&project, app).await);
+                findings.extend(sandbox(&project, app).await);
             }
             Err(error) => findings.push(Finding::new("config", Verdict::Fail, error)),
         }
@@ -277,16 +277,21 @@ fn price(model: &str, told: Option<String>) -> Finding {
     }
 }
 
-/// Names what confines commands.
-async fn sandbox(project: &Project, app: &App) -> Finding {
+/// Names what confines commands, and what bounds their memory and processes.
+async fn sandbox(project: &Project, app: &App) -> Vec<Finding> {
     let found = wiring::confinement(project, &app.environment).await;
     let level = match found {
         Ok(found) => match (found.sandbox, found.warning) {
-            (Some(sandbox), _) => Ok(sandbox.level().to_string()),
-            (None, Some(warning)) => return Finding::new("sandbox", Verdict::Warn, warning),
+            (Some(sandbox), _) => {
+                let level = Finding::new("sandbox", Verdict::Ok, sandbox.level());
+                return vec![level, Finding::new("limits", Verdict::Ok, sandbox.hold())];
+            }
+            (None, Some(warning)) => {
+                return vec![Finding::new("sandbox", Verdict::Warn, warning)];
+            }
             (None, None) => Ok("off; every model is scripted".to_owned()),
         },
         Err(error) => Err(error),
     };
-    Finding::of("sandbox", level)
+    vec![Finding::of("sandbox", level)]
 }

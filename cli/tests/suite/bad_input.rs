@@ -134,6 +134,18 @@ fn a_broken_configuration_names_file_and_key() {
             &["`bus.transport`", "nats://host:port"],
         ),
         ("[build]\nloops = 1\nloops = 2\n", &["ropewalk.toml:3"]),
+        (
+            "[build]\nlease_seconds = 0\n",
+            &["`build.lease_seconds`", "at least 1"],
+        ),
+        (
+            "[build]\nlease_seconds = \"60s\"\n",
+            &["ropewalk.toml:2", "`build.lease_seconds`"],
+        ),
+        (
+            "[server]\naddress = \"here\"\n",
+            &["ropewalk.toml:2", "`server.address`"],
+        ),
     ];
     for (text, wanted) in cases {
         let world = World::scripted();

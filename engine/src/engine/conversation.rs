@@ -153,8 +153,8 @@ impl<'a> Conversation<'a> {
     fn forget(&mut self, changed: bool, gone: &[String]) {
         if changed {
             self.counted = (0, 0);
+            self.job.tools.forget(gone);
         }
-        self.job.tools.forget(gone);
     }
 
     /// Counts what a summary has used.

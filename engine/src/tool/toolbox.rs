@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ropewalk_config::settings::Permission;
 use ropewalk_llm::{ToolSpec, ToolUse};
 use serde_json::{Value, json};
 
+use super::cache::Cache;
 use super::truncate::truncate;
 use super::{Schema, Tool, ToolContext, ToolFailure, ToolOutput, violations};
 use crate::policy::Policy;
@@ -39,6 +41,7 @@ pub struct Toolbox {
     tools: Arc<BTreeMap<String, Entry>>,
     policy: Policy,
     spill: Option<Arc<PathBuf>>,
+    cache: Cache,
 }
 
 impl Toolbox {
@@ -130,8 +133,15 @@ impl Toolbox {
             .is_some_and(|entry| entry.tool.outlasts())
     }
 
-    /// Tells every tool of files whose text the model can read no more.
+    /// Says how often a result was given again.
+    #[cfg(test)]
+    pub(crate) fn known_again(&self) -> u64 {
+        self.cache.stats().hits
+    }
+
+    /// Tells every tool of files whose text the model can read no more, and gives no earlier result again.
     pub(crate) fn forget(&self, files: &[String]) {
+        self.cache.clear();
         for entry in self.tools.values() {
             entry.tool.forget(files);
         }
@@ -147,10 +157,30 @@ impl Toolbox {
             Ok(entry) => entry,
             Err(reason) => return Ok(ToolOutput::error(reason)),
         };
-        match entry.tool.execute(call.input.clone(), context).await {
-            Ok(output) => Ok(self.bound(entry, output).await),
+        let freshness = entry.tool.freshness(&call.input);
+        if let Some(known) = self.cache.get(call, &freshness) {
+            let told = json!({ "cache": self.cache.stats().to_string() });
+            return Ok(known.with_metadata(told));
+        }
+        let ran = entry.tool.execute(call.input.clone(), context).await;
+        self.invalidate(entry, call);
+        match ran {
+            Ok(output) => {
+                let output = self.bound(entry, output).await;
+                self.cache.keep(call, freshness, &output);
+                Ok(output)
+            }
             Err(ToolFailure::Refused(reason)) => Ok(ToolOutput::error(reason)),
             Err(ToolFailure::Ended(reason)) => Err(reason),
+        }
+    }
+
+    /// Drops what a call may have changed, whatever came of it: files by name, or everything.
+    fn invalidate(&self, entry: &Entry, call: &ToolUse) {
+        match entry.tool.permission() {
+            _ if entry.tool.concurrency_safe() => {}
+            Some(Permission::Write) => self.cache.wrote(&entry.tool.subjects(&call.input)),
+            _ => self.cache.clear(),
         }
     }
 

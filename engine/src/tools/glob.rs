@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::walk::Area;
 use super::workbench::Workbench;
 use super::{arguments, directory, path_of, plain_schema_of};
-use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Freshness, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most files that are listed.
 const MOST: usize = 100;
@@ -58,6 +58,10 @@ impl Tool for Glob {
 
     fn subjects(&self, arguments: &Value) -> Vec<String> {
         path_of(arguments)
+    }
+
+    fn freshness(&self, arguments: &Value) -> Freshness {
+        Freshness::Search(path_of(arguments).concat())
     }
 
     fn concurrency_safe(&self) -> bool {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::walk::Area;
 use super::workbench::Workbench;
 use super::{arguments, directory, path_of, plain_schema_of};
-use crate::tool::{Keep, Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 use pattern::SearchPattern;
 
 /// The most matches that are shown.
@@ -78,6 +78,10 @@ impl Tool for Grep {
 
     fn subjects(&self, arguments: &Value) -> Vec<String> {
         path_of(arguments)
+    }
+
+    fn freshness(&self, arguments: &Value) -> Freshness {
+        Freshness::Search(path_of(arguments).concat())
     }
 
     fn concurrency_safe(&self) -> bool {

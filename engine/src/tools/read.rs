@@ -4,13 +4,14 @@ use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
+use ropewalk_schemas::RepoPath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::workbench::Workbench;
 use super::{arguments, path, path_of, plain_schema_of};
-use crate::tool::{Effect, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tool::{Effect, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// The most lines that a call may ask for.
 const LINES: usize = 2_000;
@@ -78,6 +79,15 @@ impl Tool for Read {
 
     fn subjects(&self, arguments: &Value) -> Vec<String> {
         path_of(arguments)
+    }
+
+    fn freshness(&self, arguments: &Value) -> Freshness {
+        let path = path_of(arguments).concat();
+        let stamp = RepoPath::parse(&path).ok();
+        match stamp.and_then(|path| self.workbench.stamp(&path)) {
+            Some((modified, bytes)) => Freshness::File(path, modified, bytes),
+            None => Freshness::Never,
+        }
     }
 
     fn concurrency_safe(&self) -> bool {

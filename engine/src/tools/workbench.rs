@@ -219,10 +219,14 @@ impl Workbench {
     }
 
     fn modified(&self, path: &RepoPath) -> Option<SystemTime> {
+        self.stamp(path).map(|(modified, _)| modified)
+    }
+
+    /// Returns when what is at `path` was written, and its size in bytes; none where nothing is.
+    pub(super) fn stamp(&self, path: &RepoPath) -> Option<(SystemTime, u64)> {
         let file = self.files().root().join(path.as_str());
-        std::fs::symlink_metadata(file)
-            .and_then(|metadata| metadata.modified())
-            .ok()
+        let metadata = std::fs::symlink_metadata(file).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -74,6 +74,7 @@ mod tests {
                 Mount::Write("/slot".into()),
             ],
             door: None,
+            groups: Vec::new(),
             limits: Limits {
                 memory_bytes: 1,
                 processes: 1,

@@ -1,13 +1,14 @@
 //! Is what the program does when it is started again to confine a command: before any thread, and never for a person.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::plan::Plan;
-use super::stage::{Stage, VOICE, WORD};
-use super::{init, namespaces};
+use super::stage::{Fault, Stage, VOICE, WORD};
+use super::{groups, init, namespaces};
 
 /// What a helper exits with when it could not confine, so that nothing ran.
 const CANNOT: u8 = 125;
@@ -43,11 +44,27 @@ fn obey(arguments: &[OsString]) -> u8 {
         return refuse(&"the plan cannot be read");
     };
     let ended = match stage {
-        Stage::Namespaces => namespaces::make(plan, command),
+        Stage::Grouped => grouped(&parsed, command),
+        Stage::Namespaces => join(&parsed).and_then(|()| namespaces::make(plan, command)),
         Stage::First => namespaces::furnish(&parsed).and_then(|()| init::run(&parsed, command)),
         Stage::Inside => init::run(&parsed, command),
     };
     ended.unwrap_or_else(|fault| refuse(&fault))
+}
+
+fn join(plan: &Plan) -> Result<(), Fault> {
+    groups::join(&plan.groups).map_err(Fault::at("join its group"))
+}
+
+/// Becomes `command`, in the group of `plan`.
+fn grouped(plan: &Plan, command: &[OsString]) -> Result<u8, Fault> {
+    join(plan)?;
+    let [program, arguments @ ..] = command else {
+        let nothing = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        return Err(Fault::at("become a command")(nothing));
+    };
+    let failed = Command::new(program).args(arguments).exec();
+    Err(Fault::at("become the command")(failed))
 }
 
 #[expect(

@@ -53,7 +53,7 @@ fn confine(plan: &Plan) -> Result<(), Fault> {
     // What it knows and may do is none of the command's business, which has the same user.
     prctl::set_dumpable(false).map_err(Fault::at("hide"))?;
     chdir(&plan.directory).map_err(Fault::at(format!("go to `{}`", plan.directory.display())))?;
-    limits::set(plan.limits).map_err(Fault::at("set limits"))?;
+    limits::set(plan).map_err(Fault::at("set limits"))?;
     prctl::set_no_new_privs().map_err(Fault::at("give up privileges"))?;
     capabilities::drop_all().map_err(Fault::at("give up capabilities"))?;
     fence::restrict(plan).map_err(|error| Fault::at("restrict files")(io::Error::other(error)))?;

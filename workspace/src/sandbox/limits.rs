@@ -8,15 +8,19 @@ use std::time::Duration;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::statvfs::statvfs;
 
-use super::plan::{Limits, Plan};
+use super::plan::Plan;
 
 /// How often it is looked.
 const PERIOD: Duration = Duration::from_millis(40);
 
 /// Sets what the kernel holds by itself: no core, no file longer than all may be together, so many processes.
-pub(super) fn set(limits: Limits) -> io::Result<()> {
+pub(super) fn set(plan: &Plan) -> io::Result<()> {
+    let limits = plan.limits;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
     lower(Resource::RLIMIT_FSIZE, limits.disk_bytes)?;
+    if !plan.groups.is_empty() {
+        return Ok(());
+    }
     // Root is not held by it; the watch is what holds everyone.
     lower(Resource::RLIMIT_NPROC, limits.processes)
 }
@@ -31,24 +35,22 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 pub(super) fn exceeded(plan: &Plan) -> String {
     let limits = plan.limits;
     let free = free_bytes(plan);
-    let mebibytes = |bytes: u64| bytes / (1024 * 1024);
     loop {
-        let used = used();
-        if used.processes > limits.processes {
-            return format!(
-                "it had more than {} processes and threads",
-                limits.processes
-            );
-        }
-        if used.memory_bytes > limits.memory_bytes && shared_out_bytes() > limits.memory_bytes {
-            let most = mebibytes(limits.memory_bytes);
-            return format!("it used more than {most} MiB of memory");
+        // A group counts both by itself.
+        if plan.groups.is_empty() {
+            let used = used();
+            if used.processes > limits.processes {
+                return limits.too_many_processes();
+            }
+            if used.memory_bytes > limits.memory_bytes && shared_out_bytes() > limits.memory_bytes {
+                return limits.too_much_memory();
+            }
         }
         // Others write to the same disk: what only looks like too much is counted.
         if wrote_at_most(&free, &free_bytes(plan)) > limits.disk_bytes
             && held_bytes(plan) > limits.disk_bytes
         {
-            let most = mebibytes(limits.disk_bytes);
+            let most = limits.disk_bytes / (1024 * 1024);
             return format!("it wrote more than {most} MiB to the disk");
         }
         std::thread::sleep(PERIOD);

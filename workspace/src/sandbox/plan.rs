@@ -69,6 +69,20 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Says that a command used more memory.
+    pub(super) fn too_much_memory(&self) -> String {
+        let most = self.memory_bytes / (1024 * 1024);
+        format!("it used more than {most} MiB of memory")
+    }
+
+    /// Says that a command had more processes.
+    pub(super) fn too_many_processes(&self) -> String {
+        let most = self.processes;
+        format!("it had more than {most} processes and threads")
+    }
+}
+
 impl Mount {
     /// Returns where it is.
     pub(crate) fn place(&self) -> &Path {
@@ -94,6 +108,9 @@ pub(crate) struct Plan {
     pub(crate) door: Option<PathBuf>,
     /// What it may use up.
     pub(crate) limits: Limits,
+    /// What its first process writes to, to join its group, which then holds memory and processes; empty where there is
+    /// none.
+    pub(crate) groups: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -125,6 +142,7 @@ impl Plan {
             mounts,
             door: None,
             limits,
+            groups: Vec::new(),
         }
     }
 
@@ -133,6 +151,14 @@ impl Plan {
         self.mounts.extend(door.clone().map(Mount::Read));
         self.door = door;
         self
+    }
+
+    /// Holds it in a group, which is joined at `entries`.
+    pub(crate) fn with_groups(self, entries: Vec<PathBuf>) -> Self {
+        Self {
+            groups: entries,
+            ..self
+        }
     }
 
     /// Shows it what lies elsewhere.

@@ -8,6 +8,8 @@ pub(super) const VOICE: &str = "ropewalk: ";
 /// What a helper is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// Join the group, and become the command: bubblewrap.
+    Grouped,
     /// Make namespaces, and wait for what runs in them.
     Namespaces,
     /// Be the first process in them: build the tree, then go on as inside.
@@ -19,6 +21,7 @@ pub(super) enum Stage {
 impl Stage {
     pub(super) const fn word(self) -> &'static str {
         match self {
+            Self::Grouped => "grouped",
             Self::Namespaces => "namespaces",
             Self::First => "first",
             Self::Inside => "inside",
@@ -26,7 +29,7 @@ impl Stage {
     }
 
     pub(super) fn parse(word: &str) -> Option<Self> {
-        [Self::Namespaces, Self::First, Self::Inside]
+        [Self::Grouped, Self::Namespaces, Self::First, Self::Inside]
             .into_iter()
             .find(|stage| stage.word() == word)
     }

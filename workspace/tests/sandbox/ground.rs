@@ -9,7 +9,8 @@ use anyhow::Context as _;
 use nix::unistd::geteuid;
 use ropewalk_workspace::sandbox::egress::Egress;
 use ropewalk_workspace::{
-    CommandOutput, CommandRunner, CommandSpec, Environment, Level, Limits, Sandbox, SandboxOptions,
+    CommandOutput, CommandRunner, CommandSpec, Environment, Hold, Level, Limits, Sandbox,
+    SandboxOptions,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -125,6 +126,20 @@ impl Ground {
     }
 
     pub(crate) async fn sandbox(&self, way: Way) -> anyhow::Result<Sandbox> {
+        let options = self.options(way)?;
+        let made = Sandbox::at(way.level, options).await;
+        made.map_err(anyhow::Error::msg)
+            .with_context(|| format!("{way:?}"))
+    }
+
+    /// Makes a sandbox in which `hold` bounds commands.
+    pub(crate) async fn held(&self, way: Way, hold: Hold) -> anyhow::Result<Sandbox> {
+        let made = Sandbox::of(way.level, hold, self.options(way)?).await;
+        made.map_err(anyhow::Error::msg)
+            .with_context(|| format!("{way:?} {hold}"))
+    }
+
+    fn options(&self, way: Way) -> anyhow::Result<SandboxOptions> {
         let mut helper = PathBuf::from(HELPER);
         if way.as_nobody {
             give_to_nobody(&self.place("state"))?;
@@ -137,17 +152,14 @@ impl Ground {
                 helper = HELPER.into();
             }
         }
-        let options = SandboxOptions {
+        Ok(SandboxOptions {
             environment: self.environment.clone(),
             helper,
             hidden: vec![self.place("state")],
             objects: Some(self.place("state/repository.git/objects")),
             limits: LIMITS,
             egress: self.egress.clone(),
-        };
-        let made = Sandbox::at(way.level, options).await;
-        made.map_err(anyhow::Error::msg)
-            .with_context(|| format!("{way:?}"))
+        })
     }
 
     /// Puts places in for their names.

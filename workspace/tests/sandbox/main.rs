@@ -7,6 +7,8 @@ mod attacks;
 #[cfg(test)]
 mod ground;
 #[cfg(test)]
+mod holds;
+#[cfg(test)]
 mod hosts;
 #[cfg(test)]
 mod life;

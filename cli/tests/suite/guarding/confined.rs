@@ -1,6 +1,7 @@
 //! Runs the binary where commands can be confined, and where they cannot.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command as Process;
 
 use assert_cmd::Command;
@@ -25,9 +26,13 @@ fn denied(world: &World, arguments: &[&str]) -> Command {
 }
 
 fn sandbox_of(findings: &[u8]) -> (String, String) {
+    told(findings, "sandbox")
+}
+
+fn told(findings: &[u8], check: &str) -> (String, String) {
     let findings: Value = serde_json::from_slice(findings).unwrap();
     let rows = findings.as_array().unwrap();
-    let found = rows.iter().find(|row| row["check"] == "sandbox").unwrap();
+    let found = rows.iter().find(|row| row["check"] == check).unwrap();
     let text = |key: &str| found[key].as_str().unwrap().to_owned();
     (text("verdict"), text("detail"))
 }
@@ -36,9 +41,16 @@ fn sandbox_of(findings: &[u8]) -> (String, String) {
 fn the_doctor_names_the_level_in_force() {
     let world = World::scripted();
     let mut doctor = world.ropewalk(["doctor", "--json"]);
-    let (verdict, level) = sandbox_of(&doctor.assert().get_output().stdout);
+    let findings = doctor.assert().get_output().stdout.clone();
+    let (verdict, level) = sandbox_of(&findings);
     assert_eq!(verdict, "ok", "{level}");
     assert_eq!(level, "bubblewrap");
+    // What bounds memory and processes: a group, where this machine lets one be made.
+    let (verdict, limits) = told(&findings, "limits");
+    assert_eq!(verdict, "ok", "{limits}");
+    let group = Path::new("/sys/fs/cgroup/memory/cgroup.procs");
+    let is_v1 = std::fs::OpenOptions::new().write(true).open(group).is_ok();
+    assert!(!is_v1 || limits == "cgroup v1", "{limits}");
     // With bubblewrap off the PATH.
     let programs = world.root().join("programs");
     std::fs::create_dir(&programs).unwrap();

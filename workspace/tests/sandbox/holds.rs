@@ -1,0 +1,233 @@
+//! What bounds the memory and the processes of a command: its group where one can be made, else limits and a watch.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use nix::unistd::geteuid;
+use ropewalk_workspace::{CommandRunner, CommandSpec, CommandStatus, Environment, Hold, Level};
+use tokio_util::sync::CancellationToken;
+
+use crate::ground::{Ground, Way, ways};
+
+/// 300 processes at once, and 1 GiB of memory; each says so when it got there.
+const BOMB: &str = "for i in $(seq 300); do sleep 3 & done; sleep 1; echo reached";
+const HOG: &str = "head -c 1G /dev/zero | tail | wc -c; sleep 1; echo reached";
+
+/// Returns the directory of the group that this process is in, of cgroup v1.
+fn own_group(controller: &str) -> anyhow::Result<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let line = groups
+        .lines()
+        .find_map(|line| line.split_once(&format!(":{controller}:/")));
+    let (_, below) = line.context("this machine has no cgroup v1")?;
+    Ok(Path::new("/sys/fs/cgroup").join(controller).join(below))
+}
+
+/// Returns the groups of commands that are there now, whoever made them.
+fn groups(controller: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for home in fs::read_dir(own_group(controller)?)?.flatten() {
+        if home.file_name().to_string_lossy().starts_with("ropewalk-") {
+            let inside = fs::read_dir(home.path()).into_iter().flatten().flatten();
+            found.extend(
+                inside
+                    .map(|entry| entry.path())
+                    .filter(|path| path.is_dir()),
+            );
+        }
+    }
+    Ok(found)
+}
+
+fn owned_by_root() -> Vec<Way> {
+    let ways = ways().into_iter();
+    ways.filter(|way| !way.as_nobody || way.level == Level::Bubblewrap)
+        .collect()
+}
+
+/// Reads a counter of the group that a command is in, as long as there is one.
+fn counter(controller: &str, file: &str, name: &str) -> anyhow::Result<u64> {
+    let mut most = 0;
+    for group in groups(controller)? {
+        let text = fs::read_to_string(group.join(file)).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        most = most.max(line.map_or(0, |value| value.trim().parse().unwrap_or(0)));
+    }
+    Ok(most)
+}
+
+#[tokio::test]
+async fn its_group_stops_a_fork_bomb_and_a_memory_hog() -> anyhow::Result<()> {
+    assert!(geteuid().is_root(), "only root makes groups of cgroup v1");
+    for (line, told, controller, file, name) in [
+        (BOMB, "processes", "pids", "pids.events", "max "),
+        (HOG, "memory", "memory", "memory.oom_control", "oom_kill "),
+    ] {
+        let free = Ground::new()?.unconfined(line)?;
+        assert!(String::from_utf8_lossy(&free.stdout).contains("reached"));
+        for way in owned_by_root() {
+            let ground = Ground::new()?;
+            let sandbox = ground.held(way, Hold::CgroupV1).await?;
+            assert_eq!(sandbox.hold(), Hold::CgroupV1);
+            let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
+            let runner = runner.confined(Some(sandbox));
+            let spec = CommandSpec::shell(line, ground.tree()).with_writable(ground.tree());
+            let cancel = CancellationToken::new();
+            let mut running = std::pin::pin!(runner.run(&spec, &cancel));
+            let mut met = 0;
+            let output = loop {
+                tokio::select! {
+                    biased;
+                    () = tokio::time::sleep(Duration::from_millis(1)) => {
+                        met = met.max(counter(controller, file, name)?);
+                    }
+                    output = &mut running => break output?,
+                }
+            };
+            assert!(met > 0, "{way:?}: the group counted nothing: {output:?}");
+            assert!(!output.stdout.contains("reached"), "{way:?}: {output:?}");
+            assert!(!output.succeeded(), "{way:?}: {output:?}");
+            let said = output.stderr.contains("the command was stopped");
+            assert!(said && output.stderr.contains(told), "{way:?}: {output:?}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_groups_a_watch_stops_them() -> anyhow::Result<()> {
+    for (line, told) in [(BOMB, "processes"), (HOG, "memory")] {
+        for way in ways() {
+            let ground = Ground::new()?;
+            let sandbox = ground.held(way, Hold::Watch).await?;
+            let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
+            let spec = CommandSpec::shell(line, ground.tree()).with_writable(ground.tree());
+            let runner = runner.confined(Some(sandbox));
+            let output = runner.run(&spec, &CancellationToken::new()).await?;
+            // A user meets the bound of the kernel, whose words are those of the shell.
+            let by_kernel = told == "processes" && way.as_nobody && output.stderr.contains("fork");
+            let by_watch =
+                output.stderr.contains("the command was stopped") && output.stderr.contains(told);
+            assert!(by_kernel || by_watch, "{way:?}: {output:?}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_may_not_join_a_group_is_watched() -> anyhow::Result<()> {
+    let way = Way {
+        level: Level::Namespaces,
+        as_nobody: true,
+    };
+    let ground = Ground::new()?;
+    let refused = ground.held(way, Hold::CgroupV1).await.unwrap_err();
+    assert!(
+        format!("{refused:#}").contains("join its group"),
+        "{refused:#}"
+    );
+    assert_eq!(ground.sandbox(way).await?.hold(), Hold::Watch);
+    let as_root = Way {
+        as_nobody: false,
+        ..way
+    };
+    assert_eq!(
+        Ground::new()?.sandbox(as_root).await?.hold(),
+        Hold::CgroupV1
+    );
+    Ok(())
+}
+
+/// Says to the second run of a test that it is the only one of its process.
+const ALONE: &str = "ROPEWALK_TEST_HOLD_ALONE";
+
+/// Starts this program again for one test alone.
+fn again(test: &str) -> anyhow::Result<Command> {
+    let mut again = Command::new(std::env::current_exe()?);
+    again.args(["--exact", test]).env(ALONE, "1");
+    again.stdout(Stdio::null());
+    Ok(again)
+}
+
+/// Returns the groups of commands that the process `id` made.
+fn groups_of(id: u32) -> anyhow::Result<Vec<PathBuf>> {
+    let name = format!("ropewalk-{id}-");
+    let is_its = |path: &PathBuf| path.display().to_string().contains(&name);
+    let all = [groups("pids")?, groups("memory")?].concat();
+    Ok(all.into_iter().filter(is_its).collect())
+}
+
+#[tokio::test]
+async fn a_command_leaves_no_group_and_nobody_in_it() -> anyhow::Result<()> {
+    if std::env::var_os(ALONE).is_none() {
+        let status = again("holds::a_command_leaves_no_group_and_nobody_in_it")?.status()?;
+        assert!(status.success());
+        return Ok(());
+    }
+    for way in owned_by_root() {
+        let ground = Ground::new()?;
+        let sandbox = ground.held(way, Hold::CgroupV1).await?;
+        let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
+        let runner = runner.confined(Some(sandbox));
+        for (line, status) in [
+            ("setsid sleep 271 & sleep 0.3", CommandStatus::Exited(0)),
+            (
+                "trap '' TERM; sleep 272; sleep 272",
+                CommandStatus::TimedOut,
+            ),
+        ] {
+            let spec = CommandSpec::shell(line, ground.tree()).with_writable(ground.tree());
+            let spec = spec.with_timeout(Duration::from_secs(2));
+            let cancel = CancellationToken::new();
+            let mut running = std::pin::pin!(runner.run(&spec, &cancel));
+            let early = tokio::time::timeout(Duration::from_millis(150), &mut running).await;
+            assert!(early.is_err(), "{way:?}: {early:?}");
+            let groups = groups_of(std::process::id())?;
+            assert_eq!(groups.len(), 2, "{way:?}: {groups:?}");
+            let output = running.await?;
+            assert_eq!(output.status, status, "{way:?}: {output:?}");
+            assert_eq!(groups_of(std::process::id())?, Vec::<PathBuf>::new());
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_killed_process_left_is_removed_by_the_next() -> anyhow::Result<()> {
+    let way = Way {
+        level: Level::Namespaces,
+        as_nobody: false,
+    };
+    if std::env::var_os(ALONE).is_some() {
+        let ground = Ground::new()?;
+        let sandbox = ground.held(way, Hold::CgroupV1).await?;
+        let runner = CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")]));
+        let spec = CommandSpec::shell("sleep 600", ground.tree());
+        let runner = runner.confined(Some(sandbox));
+        runner.run(&spec, &CancellationToken::new()).await?;
+        return Ok(());
+    }
+    let mut starter = again("holds::what_a_killed_process_left_is_removed_by_the_next")?.spawn()?;
+    let begun = Instant::now();
+    let is_full = |group: &PathBuf| {
+        fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.lines().count() > 1)
+    };
+    while !groups_of(starter.id())?.iter().any(is_full) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "nothing began");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let left = groups_of(starter.id())?;
+    assert_eq!(left.len(), 2, "{left:?}");
+    starter.kill()?;
+    starter.wait()?;
+    assert!(left.iter().all(|group| group.exists()), "{left:?}");
+    Ground::new()?.held(way, Hold::CgroupV1).await?;
+    for group in left {
+        assert!(!group.exists(), "{}", group.display());
+        assert!(!group.parent().context("a home")?.exists());
+    }
+    Ok(())
+}
