@@ -103,6 +103,8 @@ pub enum Command {
     Top(top::Top),
     /// Shows what models used and cost.
     Usage(commands::usage::Usage),
+    /// Shows the figures of `/metrics` that the store knows, in the text format of Prometheus.
+    Metrics(commands::metrics::Metrics),
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(Config),

@@ -11,6 +11,7 @@ pub mod idea;
 pub mod init;
 pub mod knowledge;
 pub mod lock;
+pub mod metrics;
 pub mod people;
 pub mod question;
 pub mod review;

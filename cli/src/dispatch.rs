@@ -7,7 +7,7 @@ use crate::arguments::{Arguments, Command};
 use crate::error::CliError;
 use crate::interrupts::Interrupts;
 use crate::output::Output;
-use crate::{commands, rehearse};
+use crate::{commands, rehearse, wiring};
 
 /// Runs the verb that `arguments` name; Ctrl-C ends it.
 pub async fn run(arguments: Arguments, environment: Environment) -> Result<(), CliError> {
@@ -21,11 +21,13 @@ pub async fn run(arguments: Arguments, environment: Environment) -> Result<(), C
     let interrupts = Interrupts::start();
     // A verb that runs agents hears signals itself, since it has to put the work away first.
     let hosts = command.hosts_agents();
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = Box::pin(dispatch(command, &app)) => outcome,
-        () = interrupts.insisted() => Err(CliError::Cancelled),
+        () = interrupts.insisted() => return Err(CliError::Cancelled),
         () = interrupts.requested(), if !hosts => Err(CliError::Cancelled),
-    }
+    };
+    wiring::flush_traces().await;
+    outcome
 }
 
 async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
@@ -57,6 +59,7 @@ async fn dispatch(command: Command, app: &App) -> Result<(), CliError> {
         Command::Resume(verb) => verb.run(app).await,
         Command::Top(verb) => verb.run(app).await,
         Command::Usage(verb) => verb.run(app).await,
+        Command::Metrics(verb) => verb.run(app).await,
         Command::Config(noun) => commands::config::run(noun, app),
         Command::Completions(verb) => verb.run(app),
         Command::Man(verb) => verb.run(app),

@@ -107,7 +107,7 @@ fn system_user() -> String {
     entry.map_or_else(|| id.to_string(), |user| user.name)
 }
 
-/// Refuses to give commands the key of a provider, the token of a broker or a bot, or the secret of a webhook.
+/// Refuses to give commands the key of a provider, the token of a broker, a bot or a receiver, or the secret of a webhook.
 fn refuse_keys(loaded: &Loaded) -> Result<(), ConfigError> {
     let config = &loaded.config;
     let named = config.providers.values();
@@ -116,6 +116,7 @@ fn refuse_keys(loaded: &Loaded) -> Result<(), ConfigError> {
         .chain(config.bus.token_variable.clone())
         .chain(config.notices.webhook_secret_variable.clone())
         .chain(config.telegram.token_variable.clone())
+        .chain(config.telemetry.headers.values().cloned())
         .chain(ropewalk_llm::shipped_key_variables())
         .collect();
     let is_key = |(_, name): &(usize, &VariableName)| keys.iter().any(|key| key == name.as_str());

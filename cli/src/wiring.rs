@@ -14,6 +14,7 @@ mod reach;
 mod retention;
 mod sandbox;
 mod serving;
+mod traced;
 mod transport;
 mod vigil;
 
@@ -41,6 +42,7 @@ pub(crate) use notices::telegram;
 pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
 pub(crate) use serving::door;
+pub(crate) use traced::flush as flush_traces;
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};
 
@@ -83,7 +85,8 @@ pub(crate) fn command_environment(
     child_environment(environment).with(named)
 }
 
-/// Sends logs to standard error as the configuration says; a verb that is no `service` only warns by default.
+/// Sends logs to standard error and spans to their receiver as the configuration says; a verb that is no `service` only
+/// warns by default.
 pub fn logging(
     project: &Project,
     environment: &Environment,
@@ -102,9 +105,10 @@ pub fn logging(
     };
     match telemetry::init(format, filter, may_colour(environment)) {
         // The first of several projects in one process has set it up.
-        Ok(()) | Err(TelemetryError::Installed(_)) => Ok(()),
-        Err(error) => Err(CliError::caused("config", error)),
+        Ok(()) | Err(TelemetryError::Installed(_)) => {}
+        Err(error) => return Err(CliError::caused("config", error)),
     }
+    traced::begin(project, environment)
 }
 
 /// Returns whether a terminal may be coloured (<https://no-color.org>).

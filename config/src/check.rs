@@ -15,6 +15,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
         .or_else(|| bus(config))
         .or_else(|| people(config))
         .or_else(|| telegram(config))
+        .or_else(|| telemetry(config))
         .or_else(|| together(config))
 }
 
@@ -65,6 +66,11 @@ fn bounds(config: &Config) -> Option<(String, String)> {
             YEAR_OF_MINUTES,
         ),
         ("questions.dismiss_days", questions.dismiss_days, 3_660),
+        (
+            "telemetry.sample_percent",
+            config.telemetry.sample_percent,
+            100,
+        ),
         (
             "monitor.component_down_seconds",
             monitor.component_down_seconds,
@@ -169,6 +175,14 @@ fn telegram(config: &Config) -> Option<(String, String)> {
             format!("is that of `{other}` too, in the same chat; give each person their own");
         fault("telegram_user", reason)
     })
+}
+
+/// Spans are sent over HTTP.
+fn telemetry(config: &Config) -> Option<(String, String)> {
+    let endpoint = config.telemetry.endpoint.as_ref()?;
+    let reason = "is no address of HTTP; write it like `http://127.0.0.1:4318`";
+    let fault = ("telemetry.endpoint".to_owned(), reason.to_owned());
+    (!matches!(endpoint.scheme(), "http" | "https")).then_some(fault)
 }
 
 fn confidences(config: &Config) -> Option<(String, String)> {

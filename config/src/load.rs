@@ -117,7 +117,8 @@ impl Loaded {
             .filter_map(|provider| provider.key_variable.as_deref())
             .chain(self.config.bus.token_variable.as_deref())
             .chain(self.config.notices.webhook_secret_variable.as_deref())
-            .chain(self.config.telegram.token_variable.as_deref());
+            .chain(self.config.telegram.token_variable.as_deref())
+            .chain(self.config.telemetry.headers.values().map(String::as_str));
         let values = variables.filter_map(|name| environment.get(name).map(str::to_owned));
         let leaves = self.layers.leaves();
         let texts = leaves.iter().filter_map(|(_, value)| value.as_str());

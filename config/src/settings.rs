@@ -9,6 +9,7 @@ mod project;
 mod sandbox;
 mod server;
 mod telegram;
+mod telemetry;
 
 use std::collections::BTreeMap;
 
@@ -36,6 +37,7 @@ pub use project::{
 pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
 pub use server::ServerSettings;
 pub use telegram::TelegramSettings;
+pub use telemetry::TelemetrySettings;
 
 pub(crate) use project::{credentials, without_password};
 
@@ -93,4 +95,6 @@ pub struct Config {
     pub rehearsal: RehearsalSettings,
     /// Logs.
     pub log: LogSettings,
+    /// Spans.
+    pub telemetry: Box<TelemetrySettings>,
 }

@@ -68,6 +68,10 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
         ("sandbox = \"off\"", "sandbox.mode"),
         ("[sandbox]\nmode = \"off\"", "sandbox.mode"),
         ("[sandbox]\nhosts = [\"packages.test\"]", "sandbox.hosts"),
+        (
+            "[telemetry]\nendpoint = \"http://spans.test\"",
+            "telemetry.endpoint",
+        ),
         ("sandbox.variables = [\"RUST_LOG\"]", "sandbox.variables"),
         (
             "[providers.anthropic]\nbase_url = \"http://127.0.0.1:1\"",

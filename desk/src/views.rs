@@ -9,6 +9,7 @@ pub mod idea;
 pub mod knowledge;
 pub mod lines;
 pub mod lock;
+pub mod metrics;
 pub mod question;
 pub mod review;
 pub mod specification;

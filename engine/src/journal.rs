@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::job::{Job, ModelEntry, ModelRole};
+use crate::traced;
 
 /// Reads and writes the journal of one job.
 pub(crate) struct Journal<'a> {
@@ -134,7 +135,10 @@ impl<'a> Journal<'a> {
             ..self.call(key.clone(), asked.entry, &reply.model, &reply.usage)
         };
         match self.insert(&call).await {
-            Ok(()) => known(&key, call),
+            Ok(()) => {
+                traced::call(self.job, &call, &asked.entry.name);
+                known(&key, call)
+            }
             Err(CommitError::Conflict { .. }) => {
                 let stored = self.known(key.clone()).await?;
                 stored.map_or_else(|| known(&key, call), Ok)
@@ -165,7 +169,9 @@ impl<'a> Journal<'a> {
             refusal: Some(refusal.to_owned()),
             ..self.call(key, entry, &entry.name, usage)
         };
-        self.insert(&call).await.map_err(EngineError::Journal)
+        self.insert(&call).await.map_err(EngineError::Journal)?;
+        traced::call(self.job, &call, &entry.name);
+        Ok(())
     }
 
     async fn insert(&self, call: &ModelCall) -> Result<(), CommitError> {

@@ -23,6 +23,7 @@ pub mod steering;
 pub mod submission;
 pub mod tool;
 pub mod tools;
+mod traced;
 
 /// The words of models that jobs are made of, for agents, which do not import that crate themselves.
 pub use ropewalk_llm as llm;

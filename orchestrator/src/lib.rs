@@ -18,6 +18,7 @@ pub mod router;
 mod runner;
 pub mod schedule;
 pub mod timers;
+mod traced;
 
 pub use agent::{Agent, AgentError, Profile, Schedule, Worker};
 pub use context::{Context, Services};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_bus::{Delivery, Failure, Inbox};
-use ropewalk_runtime::{Supervisor, failpoint};
+use ropewalk_runtime::{Supervisor, failpoint, traces};
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitError};
@@ -13,6 +13,7 @@ use tracing::{debug, error, warn};
 use crate::agent::{Agent, AgentError};
 use crate::context::Context;
 use crate::deaths::Suspects;
+use crate::traced::Handling;
 
 /// How often a handler is run again because somebody else changed what it had read.
 const CONFLICTS: u32 = 16;
@@ -46,7 +47,12 @@ pub(crate) async fn handle(
     let suspect = Suspects::delivery(delivery.key());
     let mark = suspects.hold_delivery(delivery.key(), delivery.attempt);
     registry.set(role, AgentState::Loading, Some(&entity));
-    let shown = mark.around(settle(agent, role, delivery, context)).await;
+    let handling = Handling::begin(role, &delivery, context);
+    let work = mark.around(settle(agent, role, delivery, context));
+    let shown = traces::within(handling.as_ref().map(Handling::place), work).await;
+    if let Some(handling) = handling {
+        handling.end(shown, context.now());
+    }
     suspects.let_go(&suspect, &context.store).await;
     // Shown until it was written down once; then the registry has it rest.
     if shown == AgentState::Complete {

@@ -21,6 +21,7 @@ pub mod supervisor;
 pub mod telemetry;
 pub mod terminal;
 pub mod token;
+pub mod traces;
 
 pub use brake::Brake;
 pub use clock::Clock;

@@ -18,7 +18,12 @@ pub fn event_span(event: EventId) -> String {
 
 /// Returns the id of the span of the model call `key`: 16 hexadecimal digits.
 pub fn call_span(key: &str) -> String {
-    let hash = ContentHash::of(key.as_bytes());
+    work_span(key)
+}
+
+/// Returns the id of the span of work that has this name: 16 hexadecimal digits.
+pub fn work_span(name: &str) -> String {
+    let hash = ContentHash::of(name.as_bytes());
     hash.as_str().chars().take(16).collect()
 }
 

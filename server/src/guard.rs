@@ -17,6 +17,7 @@ use ropewalk_runtime::Supervisor;
 use crate::login::proof;
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::traced::Asking;
 use rate::Kind;
 
 /// The header in which a page proves that it is ours.
@@ -54,6 +55,7 @@ pub(crate) struct Csrf(pub(crate) Option<String>);
 
 /// Answers nobody who means another server, or asks too often; no crash of a handler is more than an answer.
 pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let asking = Asking::begin(&shared, &request);
     let outcome = match admitted(&shared, &request) {
         Ok(()) => Supervisor::guard("api", next.run(request))
             .await
@@ -66,6 +68,9 @@ pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: 
         // What was not read ends the connection; who is not told sends the next request into it.
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
+    }
+    if let Some(asking) = asking {
+        asking.end(response.status(), &shared);
     }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(value);

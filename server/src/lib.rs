@@ -23,6 +23,7 @@ mod problem;
 mod shared;
 mod stream;
 mod take;
+mod traced;
 
 pub use listen::{Address, Door, ListenError, Server};
 pub use shared::{Changes, Folder, Options};

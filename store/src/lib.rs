@@ -31,6 +31,7 @@ mod row;
 mod spending;
 mod store;
 mod submission;
+mod traced;
 mod value;
 mod writer;
 

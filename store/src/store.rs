@@ -18,6 +18,7 @@ use crate::error::CommitError;
 use crate::events::{Committed, Subscription};
 use crate::feed::{CommitFeed, Told};
 use crate::submission::Submission;
+use crate::traced;
 
 /// The truth of one project; cheap to clone.
 #[derive(Debug, Clone)]
@@ -40,6 +41,7 @@ impl Store {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Commit(submission, reply)).await?;
         let committed = answer.await.map_err(|_| CommitError::Closing)??;
+        traced::show(&committed.events);
         Ok(Arc::unwrap_or_clone(committed))
     }
 

@@ -1,6 +1,7 @@
 //! NATS, PostgreSQL, Telegram and the two model emulators, each on a free port of the loopback interface.
 
 mod postgres;
+mod spans;
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use crate::process::{Account, Ready, ServerCommand, ServerProcess};
 
 pub use crate::server_error::ServerError;
 pub use postgres::PostgresServer;
+pub use spans::{ReceivedSpan, SpanReceiver};
 
 /// A real nats-server with JetStream, its data in a temporary directory.
 #[derive(Debug)]

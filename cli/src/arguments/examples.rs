@@ -90,6 +90,7 @@ top
 top --every 5
 usage --by day
 usage --by model --idea habits
+metrics
 config show build
 config check
 completions bash > ~/.local/share/bash-completion/completions/ropewalk

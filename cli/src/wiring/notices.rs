@@ -120,7 +120,7 @@ pub(super) fn serve_bot(
 }
 
 /// Reads the secret in the variable that `key` names.
-fn secret(
+pub(super) fn secret(
     key: &str,
     variable: Option<&str>,
     environment: &Environment,

@@ -21,6 +21,7 @@ use crate::job::{Job, ModelEntry, ModelRole, Outcome};
 use crate::journal::{Asked, Journal, Known};
 use crate::steering::{Steering, Unsteered};
 use crate::submission::{Intake, Submission};
+use crate::traced;
 
 /// A job on its way, whose results its owner judges.
 pub struct Session<'a> {
@@ -83,7 +84,8 @@ impl<'a> Session<'a> {
         cancel: &'b CancellationToken,
         observer: &'b dyn Observer,
     ) -> BoxFuture<'b, Result<Outcome, EngineError>> {
-        self.turns(cancel, observer).boxed()
+        let (job, clock) = (self.job, &self.engine.clock);
+        traced::job(job, clock, self.turns(cancel, observer)).boxed()
     }
 
     /// Answers the call that handed in a result which does not hold. What follows is another try, with turns and tokens

@@ -13,4 +13,5 @@ mod replay;
 mod running;
 mod summaries;
 mod told;
+mod traces;
 mod whole_pipeline;

@@ -9,6 +9,7 @@ use crate::manifest::{Kind, Manifest};
 const OWNERS: &[(&str, &str)] = &[
     ("globset", "schemas"),
     ("tracing-subscriber", "runtime"),
+    ("opentelemetry-otlp", "runtime"),
     ("config", "config"),
     ("sqlx", "store"),
     ("async-nats", "bus"),

@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ropewalk_engine::{EngineError, JobEvent, Observer, Session, Workbench, build_tools};
-use ropewalk_runtime::in_hand;
+use ropewalk_runtime::{in_hand, traces};
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
-use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_schemas::{CommitId, RepoPath, trace};
 use ropewalk_workspace::Slot;
 use tracing::info;
 
@@ -84,7 +84,11 @@ async fn ask(
     (slot, followers): (&mut Slot, &mut Followers),
     report: &mut Report,
 ) -> Result<Option<Ending>, BuilderError> {
-    let mut running = pin!(session.run(&work.cancel, &work.watching));
+    let context = &work.context;
+    let chain = trace::trace_id(context.correlation());
+    let cause = context.cause().map(trace::event_span);
+    let run = session.run(&work.cancel, &work.watching);
+    let mut running = pin!(traces::within(cause.map(|cause| (chain, cause)), run));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome,
