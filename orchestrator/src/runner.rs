@@ -48,7 +48,8 @@ pub(crate) async fn handle(
     let mark = suspects.hold_delivery(delivery.key(), delivery.attempt);
     registry.set(role, AgentState::Loading, Some(&entity));
     let handling = Handling::begin(role, &delivery, context);
-    let work = mark.around(settle(agent, role, delivery, context));
+    // What is put around it would copy it each time.
+    let work = mark.around(Box::pin(settle(agent, role, delivery, context)));
     let shown = traces::within(handling.as_ref().map(Handling::place), work).await;
     if let Some(handling) = handling {
         handling.end(shown, context.now());
