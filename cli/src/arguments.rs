@@ -14,8 +14,8 @@ use crate::app::Global;
 use crate::archive;
 use crate::commands::{
     self, alert::Alert, build::Build, config::Config, dead_letter::DeadLetter, event::Event,
-    idea::Idea, knowledge::Knowledge, lock::Lock, people::People, question::Question,
-    review::Review, spec::Spec, wait::Wait,
+    idea::Idea, knowledge::Knowledge, lock::Lock, notice::Notice, people::People,
+    question::Question, review::Review, spec::Spec, wait::Wait,
 };
 use crate::error::CliError;
 use crate::output::remark;
@@ -78,6 +78,9 @@ pub enum Command {
     /// Shows what is wrong.
     #[command(subcommand)]
     Alert(Alert),
+    /// Shows what people were to be told.
+    #[command(subcommand)]
+    Notice(Notice),
     /// Shows what happened.
     #[command(subcommand)]
     Event(Event),

@@ -12,6 +12,7 @@ pub mod init;
 pub mod knowledge;
 pub mod lock;
 pub mod metrics;
+pub mod notice;
 pub mod people;
 pub mod question;
 pub mod review;

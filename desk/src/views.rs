@@ -10,6 +10,7 @@ pub mod knowledge;
 pub mod lines;
 pub mod lock;
 pub mod metrics;
+pub mod notice;
 pub mod question;
 pub mod review;
 pub mod specification;

@@ -9,7 +9,7 @@ use ropewalk_desk::people::People;
 use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_orchestrator::Services;
 use ropewalk_orchestrator::notices::Turn;
-use ropewalk_runtime::{Supervisor, secrets};
+use ropewalk_runtime::{Supervisor, failpoint, secrets};
 use ropewalk_schemas::phone::{Begun, Linked};
 use ropewalk_schemas::{ComponentName, InvalidId};
 use tokio_util::sync::CancellationToken;
@@ -173,12 +173,19 @@ async fn take(surface: &Surface, update: &Update) -> Result<(), Failed> {
         person,
         chat: from.chat,
     };
-    act(surface, &whom, &update.did).await?;
+    failpoint!("telegram.update.begun");
+    let spent = act(surface, &whom, &update.did).await?;
+    failpoint!("telegram.update.acted");
     let done = Begun {
         done: true,
         ..begun
     };
-    Ok(phones::change(&context, &name, |phone| phone.begun = Some(done)).await?)
+    // Together: words that a death brings again must find the choice that they were for, or they would begin an idea.
+    let recorded = phones::change(&context, &name, |phone| {
+        phone.begun = Some(done);
+        phone.words_for = phone.words_for.take().filter(|_| !spent);
+    });
+    Ok(recorded.await?)
 }
 
 /// Returns whether an update comes a second time: one is begun only after those before it are done. Numbers grow, but
@@ -188,7 +195,9 @@ fn is_done(begun: Begun, update: i64, now: DateTime<Utc>) -> bool {
     is_over && now - begun.at < NUMBERED
 }
 
-async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<(), Failed> {
+/// Does what somebody did; returns whether it was the words that a choice waited for.
+async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<bool, Failed> {
+    let mut spent = false;
     let told = match did {
         Did::Pressed {
             press: id,
@@ -200,7 +209,7 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<(), Failed> {
             if let Err(error) = surface.api.show(id, &line).await {
                 debug!("nobody saw what a press came to: {error}");
             }
-            return Ok(());
+            return Ok(false);
         }
         Did::Wrote {
             forwarded: true, ..
@@ -225,7 +234,10 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<(), Failed> {
                 Some(Answer::from(told))
             }
             Typed::Words => match press::worded(surface, whom, *reply_to, text).await? {
-                Some(told) => Some(told.into()),
+                Some(worded) => {
+                    spent = worded.of_choice;
+                    Some(worded.told.into())
+                }
                 None => talk::say(surface, whom, text).await?.map(Into::into),
             },
         },
@@ -234,7 +246,7 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<(), Failed> {
     if let Some(told) = told {
         surface.say(whom.chat, told).await;
     }
-    Ok(())
+    Ok(spent)
 }
 
 /// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one.

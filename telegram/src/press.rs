@@ -20,6 +20,13 @@ use crate::{builds, port, talk};
 /// How long a button works after it was sent.
 const NONCE_LIFE: TimeDelta = TimeDelta::days(14);
 
+/// What words came to where somebody was asked for some.
+pub(crate) struct Worded {
+    pub(crate) told: String,
+    /// Whether they were those of a choice that was pressed, which waits for none any more.
+    pub(crate) of_choice: bool,
+}
+
 /// What a press comes to.
 enum Pressed {
     /// A choice of an open question.
@@ -132,7 +139,7 @@ pub(crate) async fn worded(
     whom: &Whom,
     reply_to: Option<i32>,
     text: &str,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<Worded>, Failed> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let replied = match reply_to {
@@ -146,22 +153,24 @@ pub(crate) async fn worded(
     if let Some(WordsFor { question, choice }) = words_for {
         let given = Given::Picked(&choice, Some(text));
         let told = answered(surface, whom, question, given).await?;
-        phones::change(&surface.context(), &whom.person.name, |phone| {
-            phone.words_for = None;
-        })
-        .await?;
-        return Ok(Some(told));
+        let of_choice = true;
+        return Ok(Some(Worded { told, of_choice }));
     }
     let Some(question) = replied else {
         return Ok(None);
     };
     if question.consequential && question.state == QuestionState::Pending {
         let refused = "This has consequences, so that words decide nothing: press a button.";
-        return Ok(Some(refused.to_owned()));
+        return Ok(Some(Worded {
+            told: refused.to_owned(),
+            of_choice: false,
+        }));
     }
-    answered(surface, whom, question.id, Given::Typed(text))
-        .await
-        .map(Some)
+    let told = answered(surface, whom, question.id, Given::Typed(text)).await?;
+    Ok(Some(Worded {
+        told,
+        of_choice: false,
+    }))
 }
 
 /// Returns the question that a message put to this person.

@@ -67,6 +67,7 @@ knowledge show 91d0c3fe
 review show 7c01d2e4
 alert list --all
 alert ack store-full
+notice list --all
 event list --type task.failed --limit 10
 event tail --type "build.*"
 event tail --after 120 --count 5 --json

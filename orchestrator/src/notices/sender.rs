@@ -247,7 +247,10 @@ impl Sender {
             silent: true,
         };
         for message in &notice.messages {
-            match self.port.edit(message, &telling).await {
+            failpoint!(&format!("notices.{}.edit.before", self.port.name()));
+            let edited = self.port.edit(message, &telling).await;
+            failpoint!(&format!("notices.{}.edit.after", self.port.name()));
+            match edited {
                 // A message that is gone needs no mending.
                 Ok(()) | Err(SendError::Refused(_)) => {}
                 Err(SendError::Later { after, reason }) => {

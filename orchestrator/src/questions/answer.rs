@@ -1,5 +1,6 @@
 //! Takes an answer once, from a named person, on any channel.
 
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{Answer, Choice, LATE_ANSWERS, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, Payload, QuestionId, Subject};
@@ -108,7 +109,10 @@ pub async fn answer<'a>(
         if changes.is_empty() {
             return outcome;
         }
-        match context.store.commit(changes).await {
+        failpoint!("questions.answer.before");
+        let committed = context.store.commit(changes).await;
+        failpoint!("questions.answer.after");
+        match committed {
             Ok(_) => return outcome,
             // Somebody else changed the question in between: look again.
             Err(CommitError::Conflict { .. }) => {}

@@ -15,7 +15,7 @@ use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines, QuestionS
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::notice::Notice;
-use ropewalk_schemas::person::Right;
+use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
 use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Location, Query, Store};
@@ -53,6 +53,17 @@ pub(crate) struct House {
 impl House {
     /// Opens the store in `directory` and serves a bot at the emulator.
     pub(crate) async fn open(directory: &Path, telegram: &TelegramServer) -> anyhow::Result<Self> {
+        let escalate = Duration::from_hours(1);
+        Self::open_for(directory, telegram, escalate, &BTreeMap::new()).await
+    }
+
+    /// Does the same where people have roles, and everybody is asked `escalate` after those of a role.
+    pub(crate) async fn open_for(
+        directory: &Path,
+        telegram: &TelegramServer,
+        escalate: Duration,
+        roles: &BTreeMap<&str, Role>,
+    ) -> anyhow::Result<Self> {
         let clock = Clock::system();
         let ids = Ids::system(clock.clone());
         let location = Location::Sqlite(directory.join("ropewalk.db"));
@@ -75,14 +86,18 @@ impl House {
         let client = TelegramClient::new(TOKEN, &telegram.url())?;
         let people = people()?;
         let everybody = people.all().into_iter().map(|person| Listener {
+            roles: roles
+                .get(person.name.as_str())
+                .copied()
+                .into_iter()
+                .collect(),
             name: person.name,
-            roles: person.roles,
         });
         let notifier = Notifier::new(NotifierParts {
             port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
             people: everybody.collect(),
             rules: Rules {
-                escalate: Duration::from_hours(1),
+                escalate,
                 batch: Duration::ZERO,
                 quiet: None,
             },

@@ -5,6 +5,7 @@ mod building;
 mod files;
 mod house;
 mod phones;
+mod reaching;
 mod strangers;
 mod streaming;
 mod talking;

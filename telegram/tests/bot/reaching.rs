@@ -1,0 +1,104 @@
+//! Whom something reaches, and what reaches nobody.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ropewalk_runtime::{Clock, Ids};
+use ropewalk_schemas::notice::Notice;
+use ropewalk_schemas::payload::BuildStarted;
+use ropewalk_schemas::person::Role;
+use ropewalk_schemas::{
+    BuildId, ComponentName, CorrelationId, Event, Payload, Priority, Slug, SpecId, Subject,
+};
+use ropewalk_store::{ChangeSet, Location, Query, Store};
+
+use crate::house::{ADA, BOB, House};
+use crate::phones::Phones;
+
+/// How many events there were before the bot.
+const BEFORE: usize = 10_000;
+/// How many are committed at once.
+const TOGETHER: usize = 500;
+
+fn began(ids: &Ids, clock: &Clock) -> anyhow::Result<Event> {
+    let build_id = BuildId(ids.next());
+    Ok(Event {
+        id: ids.next().into(),
+        source: ComponentName::parse("build")?,
+        subject: Subject::build(build_id),
+        time: clock.now(),
+        correlation_id: CorrelationId(ids.next()),
+        causation_id: None,
+        hop: 0,
+        traceparent: None,
+        priority: Priority::DEFAULT,
+        payload: Payload::BuildStarted(BuildStarted {
+            build_id,
+            idea_slug: Slug::parse("walks")?,
+            spec_id: SpecId(ids.next()),
+            branch: "build/walks".to_owned(),
+            task_count: 1,
+        }),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bot_that_is_switched_on_after_ten_thousand_events_sends_none_of_them()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let clock = Clock::system();
+    let ids = Ids::system(clock.clone());
+    let location = Location::Sqlite(directory.path().join("ropewalk.db"));
+    let store = Store::open(&location, clock.clone()).await?;
+    for _ in 0..BEFORE / TOGETHER {
+        let mut changes = ChangeSet::new();
+        for _ in 0..TOGETHER {
+            changes.emit(began(&ids, &clock)?);
+        }
+        store.commit(changes).await?;
+    }
+    store.close().await?;
+
+    let house = House::open(directory.path(), &phones.server).await?;
+    let mut changes = ChangeSet::new();
+    changes.emit(began(&ids, &clock)?);
+    house.services.store.commit(changes).await?;
+    phones.message(ADA, "The build of walks began").await?;
+    house.ask("missing_context", "Where?").await?;
+    for chat in [ADA, BOB] {
+        phones.message(chat, "Where?").await?;
+        assert_eq!(
+            phones.messages(chat).await?.len(),
+            2,
+            "of what is new alone"
+        );
+    }
+    let told = house.services.store.count::<Notice>(Query::new()).await?;
+    assert_eq!(told, 4, "two things, each for two people");
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_of_code_reaches_the_technical_phone_alone_and_all_when_its_time_is_over()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let (escalate, roles) = (Duration::from_secs(3), [("bob", Role::Technical)]);
+    let roles = BTreeMap::from(roles);
+    let house = House::open_for(directory.path(), &phones.server, escalate, &roles).await?;
+    let id = house.ask("missing_context", "Which way?").await?;
+    phones.message(BOB, "Which way?").await?;
+    assert_eq!(phones.messages(ADA).await?, []);
+    let told = house.told(id).await?;
+    let receivers: Vec<&str> = told.iter().map(|notice| notice.receiver.as_str()).collect();
+    assert_eq!(receivers, ["bob"]);
+
+    let ada = phones.message(ADA, "Which way?").await?;
+    let mut told = house.told(id).await?;
+    told.sort_by_key(|notice| notice.created_at);
+    let waited = (told[1].created_at - told[0].created_at).to_std()?;
+    assert!(waited >= escalate, "{waited:?}");
+    assert_eq!(phones.messages(BOB).await?.len(), 1, "asked once");
+    phones.press(ADA, ADA, ada.id, &ada.buttons[1].1).await?;
+    phones.shown("Taken: Leave it").await?;
+    house.close().await
+}

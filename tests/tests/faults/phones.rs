@@ -1,0 +1,354 @@
+//! Kills at each step of telling somebody something on a phone, taking the answer, and mending what was asked.
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use ropewalk_runtime::http::{ClientOptions, client};
+use ropewalk_runtime::{Clock, Ids};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::notice::{Notice, NoticeState};
+use ropewalk_schemas::payload::QuestionAsked;
+use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::{ComponentName, Event, Payload, Priority, QuestionId, Subject};
+use ropewalk_store::{ChangeSet, Query};
+use ropewalk_tests::servers::TelegramServer;
+use serde_json::{Value, json};
+
+use crate::picture::{events_of, store};
+use crate::project::{PATIENCE, Project};
+use crate::running::{Running, start, stop, until_ready};
+
+const TOKEN: &str = "123456:TEST-of-pat";
+const VARIABLE: &str = "TOKEN_OF_THE_BOT";
+/// The user of the person, and the chat.
+const PAT: i64 = 1;
+
+/// A project with a bot, and the phone of the one person.
+struct Phone {
+    project: Project,
+    server: TelegramServer,
+}
+
+impl Phone {
+    /// Links the phone to a project in which nothing happened yet.
+    async fn linked() -> anyhow::Result<Self> {
+        let server = TelegramServer::start()?;
+        let mut project = Project::new()?;
+        let settings = project.path().join("ropewalk.toml");
+        let written = std::fs::read_to_string(&settings)?;
+        let url = server.url();
+        let bot = format!("[telegram]\ntoken_variable = \"{VARIABLE}\"\napi_url = \"{url}\"\n");
+        std::fs::write(&settings, format!("{written}\n{bot}"))?;
+        project.runner = project.runner.clone().with_variable(VARIABLE, TOKEN);
+        let phone = Self { project, server };
+        let mut up = phone.up().await?;
+        let made = phone.project.verb(&["people", "link"], "")?;
+        let code = made["code"].as_str().context("no code")?;
+        phone.write(&format!("/start {code}")).await?;
+        phone.messages_with("This chat is linked", 1).await?;
+        stop(&mut up).await?;
+        Ok(phone)
+    }
+
+    async fn up(&self) -> anyhow::Result<Running> {
+        let mut up = start(&self.project.runner, &["up"])?;
+        until_ready(self.project.path(), &mut up).await?;
+        Ok(up)
+    }
+
+    async fn update(&self, update: Value) -> anyhow::Result<()> {
+        let url = format!("{}__fixture/updates", self.server.url());
+        let body = json!({ "token": TOKEN, "update": update });
+        let sent = client(ClientOptions::default())?.post(url).json(&body);
+        sent.send().await?.error_for_status()?;
+        Ok(())
+    }
+
+    fn message(text: &str) -> Value {
+        json!({ "message_id": 9000, "date": 1_795_294_145, "text": text,
+            "from": { "id": PAT, "first_name": "Pat", "is_bot": false },
+            "chat": { "id": PAT, "type": "private", "first_name": "Pat" } })
+    }
+
+    async fn write(&self, text: &str) -> anyhow::Result<()> {
+        self.update(json!({ "message": Self::message(text) })).await
+    }
+
+    /// Presses the button of a message whose label is `label`.
+    async fn press(&self, sent: &Value, label: &str) -> anyhow::Result<()> {
+        let data = buttons(sent).into_iter().find(|(name, _)| name == label);
+        let (_, data) = data.with_context(|| format!("no `{label}` in {sent}"))?;
+        let mut bears = Self::message("?");
+        bears["message_id"] = sent["result"]["message_id"].clone();
+        let press = json!({ "id": label, "from": bears["from"], "chat_instance": "77", "data": data, "message": bears });
+        self.update(json!({ "callback_query": press })).await
+    }
+
+    /// Lists what the bot did by one method, in order.
+    async fn did(&self, method: &str) -> anyhow::Result<Vec<Value>> {
+        let url = format!("{}__said", self.server.url());
+        let told = client(ClientOptions::default())?.get(url).send().await?;
+        let told: Value = told.json().await?;
+        let said = told["said"].as_array().context("nothing said")?;
+        let by_it = said.iter().filter(|one| one["method"] == method);
+        Ok(by_it.cloned().collect())
+    }
+
+    async fn sent(&self, part: &str) -> anyhow::Result<Vec<Value>> {
+        let sent = self.did("sendmessage").await?.into_iter();
+        Ok(sent.filter(|one| text_of(one).contains(part)).collect())
+    }
+
+    /// Waits for so many messages that hold `part`.
+    async fn messages_with(&self, part: &str, wanted: usize) -> anyhow::Result<Vec<Value>> {
+        let began = Instant::now();
+        loop {
+            let found = self.sent(part).await?;
+            if found.len() >= wanted {
+                return Ok(found);
+            }
+            let late = began.elapsed() > PATIENCE;
+            ensure!(!late, "`{part}`: {found:?}: {}", self.project.said());
+            pause().await;
+        }
+    }
+
+    /// Puts a question while nobody runs.
+    async fn ask(&self, text: &str) -> anyhow::Result<QuestionId> {
+        let question = question(text)?;
+        let id = question.id;
+        let mut changes = ChangeSet::new();
+        changes.insert(&question);
+        changes.emit(asked(&question)?);
+        let store = store(self.project.path()).await?;
+        store.commit(changes).await?;
+        store.close().await?;
+        Ok(id)
+    }
+
+    /// Returns the question, and the only notice of it.
+    async fn stands(&self, id: QuestionId) -> anyhow::Result<(Question, Option<Notice>)> {
+        let store = store(self.project.path()).await?;
+        let question = store.get::<Question>(&id.to_string()).await?;
+        let told = Query::new().equal("question", id);
+        let mut told = store.list::<Notice>(told).await?;
+        store.close().await?;
+        ensure!(told.len() < 2, "told twice: {told:?}");
+        let question = question.context("no question")?.into_inner();
+        Ok((question, told.pop().map(|told| told.record)))
+    }
+
+    /// Waits until what was asked is answered and mended wherever it is known.
+    async fn until_mended(&self, id: QuestionId) -> anyhow::Result<(Question, Notice)> {
+        let began = Instant::now();
+        loop {
+            let (question, told) = self.stands(id).await?;
+            let is_over = question.state == QuestionState::Answered;
+            if let Some(told) = told.filter(|told| {
+                is_over
+                    && told.state == NoticeState::Sent
+                    && !told.outdated
+                    && told.due >= answered_at(&question)
+            }) {
+                return Ok((question, told));
+            }
+            let late = began.elapsed() > PATIENCE;
+            ensure!(!late, "not mended: {}", self.project.said());
+            pause().await;
+        }
+    }
+
+    /// Checks that a question has one answer, which `event list` tells once.
+    async fn answered_once(&self, id: QuestionId, answer: &str) -> anyhow::Result<()> {
+        let store = store(self.project.path()).await?;
+        let events = events_of(&store, "question.answered").await?;
+        let ideas = store.count::<Idea>(Query::new()).await?;
+        let question = store.get::<Question>(&id.to_string()).await?;
+        store.close().await?;
+        let id = json!(id);
+        let of_it = events
+            .iter()
+            .filter(|one| one.event.data["question_id"] == id);
+        assert_eq!(of_it.count(), 1, "events of one answer");
+        let given = question.context("no question")?.into_inner().answer;
+        let given = given.context("no answer")?;
+        let told = (
+            given.by.as_str(),
+            given.channel.as_str(),
+            given.text.as_str(),
+        );
+        assert_eq!(told, ("pat", "telegram", answer));
+        assert_eq!(ideas, 0, "an answer became an idea");
+        Ok(())
+    }
+
+    /// Lists the numbers of the messages that were mended, each as often as it was.
+    async fn mended(&self) -> anyhow::Result<Vec<Value>> {
+        let edits = self.did("editmessagetext").await?.into_iter();
+        Ok(edits
+            .map(|edit| edit["parameters"]["message_id"].clone())
+            .collect())
+    }
+}
+
+async fn pause() {
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+}
+
+fn answered_at(question: &Question) -> chrono::DateTime<chrono::Utc> {
+    let answer = question.answer.as_ref();
+    answer.map_or(question.asked_at, |answer| answer.at)
+}
+
+fn text_of(sent: &Value) -> &str {
+    sent["parameters"]["text"].as_str().unwrap_or_default()
+}
+
+fn buttons(sent: &Value) -> Vec<(String, String)> {
+    let rows = sent["parameters"]["reply_markup"]["inline_keyboard"].as_array();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let rows = rows.into_iter().flatten().map(|row| &row[0]);
+    rows.map(|one| (text(&one["text"]), text(&one["callback_data"])))
+        .collect()
+}
+
+/// Returns a question with two choices and one that takes words.
+fn question(text: &str) -> anyhow::Result<Question> {
+    let ids = Ids::system(Clock::system());
+    let choice = |id: &str, label: &str| json!({ "id": id, "label": label, "recommended": false, "with_words": id == "other" });
+    Ok(serde_json::from_value(json!({
+        "id": ids.next(), "kind": "blocking", "trigger": "missing_context", "agent": "build",
+        "text": text, "context": "", "free_text": true, "consequential": false,
+        "choices": [choice("left", "Left"), choice("right", "Right"), choice("other", "Other")],
+        "about": About::Nothing, "state": "pending",
+        "correlation_id": ids.next(), "asked_at": Clock::system().now(),
+    }))?)
+}
+
+fn asked(question: &Question) -> anyhow::Result<Event> {
+    Ok(Event {
+        id: Ids::system(Clock::system()).next().into(),
+        source: ComponentName::parse("build")?,
+        subject: Subject::question(question.id),
+        time: question.asked_at,
+        correlation_id: question.correlation_id,
+        causation_id: None,
+        hop: 0,
+        traceparent: None,
+        priority: Priority::DEFAULT,
+        payload: Payload::QuestionAsked(QuestionAsked {
+            question_id: question.id,
+            kind: question.kind,
+            text: question.text.clone(),
+            idea_slug: None,
+            about: About::Nothing,
+        }),
+    })
+}
+
+#[tokio::test]
+async fn a_kill_while_somebody_is_told_repeats_one_message_at_most_and_counts_it()
+-> anyhow::Result<()> {
+    let phone = Phone::linked().await?;
+    for (place, messages) in [
+        ("notices.telegram.begun:1", 1),
+        ("notices.telegram.sent:1", 2),
+    ] {
+        let text = format!("Which way at {place}?");
+        let id = phone.ask(&text).await?;
+        phone.project.crash_at(place, &[]).await?;
+        assert_eq!(phone.sent(&text).await?.len(), messages - 1, "{place}");
+        let told = phone.stands(id).await?.1.context("no notice")?;
+        assert_eq!(told.state, NoticeState::Sending, "{place}");
+        let mut up = phone.up().await?;
+        let sent = phone.messages_with(&text, messages).await?;
+        // One that bears another nonce would be another question to who presses it.
+        assert_eq!(buttons(&sent[0]), buttons(&sent[messages - 1]), "{place}");
+        // Of the first message nobody knew; whoever presses it answers, and both are mended.
+        phone.press(&sent[0], "Left").await?;
+        let (_, told) = phone.until_mended(id).await?;
+        assert_eq!(told.repeats, 1, "{place}");
+        phone.answered_once(id, "Left").await?;
+        assert_eq!(phone.sent(&text).await?.len(), messages, "{place}");
+        let mended = phone.mended().await?;
+        for one in &sent {
+            let number = &one["result"]["message_id"];
+            ensure!(mended.contains(number), "{place}: {number} of {mended:?}");
+        }
+        stop(&mut up).await?;
+        let listed = phone.project.verb(&["notice", "list", "--all"], "")?;
+        let of_it = listed.as_array().into_iter().flatten();
+        let mut of_it = of_it.filter(|row| row["question"] == json!(id));
+        assert_eq!(
+            of_it.next().context("not listed")?["repeats"],
+            1,
+            "{listed}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kill_while_an_answer_is_taken_or_shown_leaves_one_answer_and_one_message()
+-> anyhow::Result<()> {
+    let phone = Phone::linked().await?;
+    for place in [
+        "telegram.update.begun:1",
+        "questions.answer.before:1",
+        "questions.answer.after:1",
+        "telegram.update.acted:1",
+        "notices.telegram.edit.before:1",
+        "notices.telegram.edit.after:1",
+    ] {
+        let text = format!("Which way at {place}?");
+        let id = phone.ask(&text).await?;
+        let mut up = phone.up().await?;
+        let sent = phone.messages_with(&text, 1).await?;
+        stop(&mut up).await?;
+        phone.press(&sent[0], "Right").await?;
+        phone.project.crash_at(place, &[]).await?;
+        let mut up = phone.up().await?;
+        let (_, told) = phone.until_mended(id).await?;
+        assert_eq!(told.repeats, 0, "{place}");
+        phone.answered_once(id, "Right").await?;
+        assert_eq!(phone.sent(&text).await?.len(), 1, "{place}");
+        let mended = phone.mended().await?;
+        ensure!(
+            mended.contains(&sent[0]["result"]["message_id"]),
+            "{place}: {mended:?}"
+        );
+        stop(&mut up).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kill_while_words_are_taken_leaves_one_answer_and_begins_no_idea() -> anyhow::Result<()> {
+    let phone = Phone::linked().await?;
+    for place in [
+        "telegram.update.begun:1",
+        "questions.answer.before:1",
+        "questions.answer.after:1",
+        "telegram.update.acted:1",
+    ] {
+        let (text, words) = (
+            format!("Which way at {place}?"),
+            format!("by boat at {place}"),
+        );
+        let id = phone.ask(&text).await?;
+        let mut up = phone.up().await?;
+        let sent = phone.messages_with(&text, 1).await?;
+        let before = phone.sent("What exactly?").await?.len();
+        phone.press(&sent[0], "Other").await?;
+        phone.messages_with("What exactly?", before + 1).await?;
+        stop(&mut up).await?;
+        phone.write(&words).await?;
+        phone.project.crash_at(place, &[]).await?;
+        let mut up = phone.up().await?;
+        phone.messages_with(&format!("Taken: {words}"), 1).await?;
+        phone.until_mended(id).await?;
+        phone.answered_once(id, &words).await?;
+        stop(&mut up).await?;
+    }
+    Ok(())
+}
