@@ -97,7 +97,7 @@ pub enum Command {
     #[command(subcommand)]
     People(People),
     /// Shows who you are here, and what you may do.
-    Whoami(commands::whoami::Whoami),
+    Whoami(commands::people::whoami::Whoami),
     /// Stops everything: no model is asked and no command begins until `resume`.
     Stop(commands::up::stop::Stop),
     /// Lets everything go on that `stop` stopped.
@@ -107,7 +107,7 @@ pub enum Command {
     /// Shows what models used and cost.
     Usage(commands::usage::Usage),
     /// Shows the figures of `/metrics` that the store knows, in the text format of Prometheus.
-    Metrics(commands::metrics::Metrics),
+    Metrics(commands::usage::metrics::Metrics),
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(Config),

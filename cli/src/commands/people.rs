@@ -3,6 +3,7 @@
 pub mod link;
 pub mod list;
 pub mod token;
+pub mod whoami;
 
 use clap::Subcommand;
 

@@ -1,5 +1,7 @@
 //! Verb `usage`: what models used and cost, by idea, build, model or day.
 
+pub mod metrics;
+
 use clap::{Args, ValueEnum};
 use ropewalk_desk::views::usage::{self, Scope, UsageRow};
 use ropewalk_schemas::Slug;

@@ -32,7 +32,7 @@ fn span(name: &str) -> Span {
 fn silent() -> (String, mpsc::Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (heard, hears) = mpsc::channel(1);
+    let (sender, taken) = mpsc::channel(1);
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = vec![0; 64 * 1024];
@@ -40,11 +40,11 @@ fn silent() -> (String, mpsc::Receiver<Vec<u8>>) {
         while !String::from_utf8_lossy(&request[..length]).contains("spoken") {
             length += stream.read(&mut request[length..]).unwrap();
         }
-        heard.blocking_send(request[..length].to_vec()).unwrap();
+        sender.blocking_send(request[..length].to_vec()).unwrap();
         // Until the other side gives up.
-        stream.read(&mut [0]).ok();
+        stream.read_to_end(&mut request).ok();
     });
-    (address, hears)
+    (address, taken)
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::people::list::words;
+use super::list::words;
 use crate::app::App;
 use crate::error::CliError;
 
