@@ -1,5 +1,7 @@
 //! Defines stored events, subscriptions, and what a commit answers.
 
+pub(crate) mod traced;
+
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};

@@ -31,7 +31,6 @@ mod row;
 mod spending;
 mod store;
 mod submission;
-mod traced;
 mod value;
 mod writer;
 

@@ -15,10 +15,9 @@ use crate::change_set::ChangeSet;
 use crate::command::Command;
 use crate::database::Database;
 use crate::error::CommitError;
-use crate::events::{Committed, Subscription};
+use crate::events::{Committed, Subscription, traced};
 use crate::feed::{CommitFeed, Told};
 use crate::submission::Submission;
-use crate::traced;
 
 /// The truth of one project; cheap to clone.
 #[derive(Debug, Clone)]

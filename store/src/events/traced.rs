@@ -3,7 +3,7 @@
 use ropewalk_runtime::traces::{self, Kind, Span};
 use ropewalk_schemas::trace;
 
-use crate::events::StoredEvent;
+use super::StoredEvent;
 
 /// Shows what this process has committed, under the ids that the events bear.
 pub(crate) fn show(events: &[StoredEvent]) {
