@@ -59,7 +59,9 @@ pub(super) async fn on_message(
             return Ok(turn.finish());
         }
     }
-    let reply = ask_the_model(options, context, &heard, event.ends).await?;
+    let standing = prompt::standing(&options.prompts, &heard, event.ends)?;
+    let reply = ask_the_model(options, context, &heard, &standing).await?;
+    turn.told = Some(standing);
     turn.take(reply, event.ends).await?;
     Ok(turn.finish())
 }
@@ -126,11 +128,11 @@ async fn ask_the_model(
     options: &IdeationOptions,
     context: &Context,
     heard: &Heard,
-    ends: bool,
+    standing: &str,
 ) -> Result<Reply, AgentError> {
     let surroundings = prompt::Surroundings::look(options, context, heard).await?;
     let earlier = earlier::turns(&options.engine, heard, &surroundings).await?;
-    let job = prompt::job(&options.prompts, heard, &surroundings, (&earlier, ends))?;
+    let job = prompt::job(&options.prompts, heard, &surroundings, (&earlier, standing))?;
     let watcher = Watcher::new(context, heard);
     let (text, submitted) = match options
         .engine
@@ -270,6 +272,8 @@ struct Turn<'a> {
     heard: &'a Heard,
     session: Session,
     idea: Idea,
+    /// What the model was told of the session; the first message that it says keeps it.
+    told: Option<String>,
     changes: ChangeSet,
 }
 
@@ -287,6 +291,7 @@ impl<'a> Turn<'a> {
             heard,
             session,
             idea,
+            told: None,
             changes: ChangeSet::new(),
         }
     }
@@ -352,6 +357,7 @@ impl<'a> Turn<'a> {
             attachments: Vec::new(),
             at: self.context.now(),
             answers: Some(self.heard.message.id),
+            told: self.told.take(),
         });
     }
 
