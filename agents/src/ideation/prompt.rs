@@ -82,10 +82,15 @@ pub(super) fn job(
     })
 }
 
+/// Names the answer to a message in the journal.
+pub(super) fn journal_key(message: MessageId) -> String {
+    format!("message/{message}")
+}
+
 /// Builds what the answer to a message is asked and taken by, all but what the model is told.
 pub(super) fn exchange(heard: &Heard, around: &Surroundings, message: MessageId) -> Job {
     Job {
-        journal_key: format!("message/{message}"),
+        journal_key: journal_key(message),
         role: ModelRole::Chat,
         script: ScriptKey {
             agent: "ideation".to_owned(),
