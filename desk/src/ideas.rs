@@ -374,6 +374,7 @@ pub fn hear(
         attachments: words.attachments.to_vec(),
         at: context.now(),
         answers: None,
+        told: None,
     };
     changes.insert(&message);
     changes.emit(context.event(

@@ -204,6 +204,9 @@ pub struct Message {
     /// The message that it answers; none where a person wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<MessageId>,
+    /// What a model was told of the session before it wrote this, which later requests repeat; none where no model did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
 }
 
 /// A file that a person sent along with a message; it lies in the folder of the idea.

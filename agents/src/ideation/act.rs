@@ -31,6 +31,8 @@ use crate::idea_folder::BRIEF;
 
 /// Where an answer comes from when the person just went on talking.
 const CHAT: &str = "chat";
+/// What is said to a person who ends the conversation right after the brief.
+const AS_RECORDED: &str = "The brief stands as I recorded it.";
 /// What is said when the model recorded something and found no words.
 const SPEECHLESS: &str = "I have noted that. What else should I know?";
 
@@ -59,7 +61,13 @@ pub(super) async fn on_message(
             return Ok(turn.finish());
         }
     }
-    let reply = ask_the_model(options, context, &heard, event.ends).await?;
+    if event.ends && has_just_heard_the_brief(&context.store, &heard).await? {
+        turn.end_with_the_brief()?;
+        return Ok(turn.finish());
+    }
+    let standing = prompt::standing(&options.prompts, &heard, event.ends)?;
+    let reply = ask_the_model(options, context, &heard, &standing).await?;
+    turn.told = Some(standing);
     turn.take(reply, event.ends).await?;
     Ok(turn.finish())
 }
@@ -126,11 +134,11 @@ async fn ask_the_model(
     options: &IdeationOptions,
     context: &Context,
     heard: &Heard,
-    ends: bool,
+    standing: &str,
 ) -> Result<Reply, AgentError> {
     let surroundings = prompt::Surroundings::look(options, context, heard).await?;
     let earlier = earlier::turns(&options.engine, heard, &surroundings).await?;
-    let job = prompt::job(&options.prompts, heard, &surroundings, (&earlier, ends))?;
+    let job = prompt::job(&options.prompts, heard, &surroundings, (&earlier, standing))?;
     let watcher = Watcher::new(context, heard);
     let (text, submitted) = match options
         .engine
@@ -166,6 +174,28 @@ async fn ask_the_model(
         watcher.delta(&reply.text);
     }
     Ok(reply)
+}
+
+/// Says whether the answer before recorded the brief for sure, so that who ends the conversation right after it is owed no other.
+async fn has_just_heard_the_brief(store: &Store, heard: &Heard) -> Result<bool, AgentError> {
+    let before = heard.recent.iter().rev().nth(1);
+    let Some(asked) = before.and_then(|before| before.answers) else {
+        return Ok(false);
+    };
+    for turn in 1..=prompt::TURNS {
+        let key = format!("{}/{turn}", prompt::journal_key(asked));
+        let Some(call) = store.get::<ModelCall>(&key).await? else {
+            break;
+        };
+        let reply: ModelReply =
+            serde_json::from_value(call.record.reply).map_err(AgentError::permanent)?;
+        let submitted = reply.tool_uses().filter(|call| call.name == prompt::SUBMIT);
+        let mut read = submitted.filter_map(|call| reply::read(&call.input).ok());
+        if read.any(|reply| decide::records_the_brief(&reply)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Finds the first words of a model that never managed to submit: an answer is worth more than its form. What it said
@@ -270,6 +300,8 @@ struct Turn<'a> {
     heard: &'a Heard,
     session: Session,
     idea: Idea,
+    /// What the model was told of the session; the first message that it says keeps it.
+    told: Option<String>,
     changes: ChangeSet,
 }
 
@@ -287,6 +319,7 @@ impl<'a> Turn<'a> {
             heard,
             session,
             idea,
+            told: None,
             changes: ChangeSet::new(),
         }
     }
@@ -352,6 +385,7 @@ impl<'a> Turn<'a> {
             attachments: Vec::new(),
             at: self.context.now(),
             answers: Some(self.heard.message.id),
+            told: self.told.take(),
         });
     }
 
@@ -362,6 +396,16 @@ impl<'a> Turn<'a> {
         let after = decide::merge(&before, &reply);
         self.speak(&reply.text);
         self.save(&before, after, true)?;
+        self.enter(Phase::Complete);
+        self.complete();
+        Ok(())
+    }
+
+    /// Ends the conversation with the brief that the last answer recorded.
+    fn end_with_the_brief(&mut self) -> Result<(), AgentError> {
+        self.speak(AS_RECORDED);
+        let known = self.session.signals.clone();
+        self.save(&known, known.clone(), true)?;
         self.enter(Phase::Complete);
         self.complete();
         Ok(())

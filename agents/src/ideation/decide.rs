@@ -79,6 +79,14 @@ pub(super) fn withdrawn_in_vain(known: &Signals, reply: &Reply) -> Vec<String> {
         .collect()
 }
 
+/// Says whether `reply` records the brief surely enough to be saved.
+pub(super) fn records_the_brief(reply: &Reply) -> bool {
+    let mut heard = reply.artifacts.iter();
+    heard.any(|heard| {
+        kind_of(&heard.kind) == "brief" && says_something(heard) && heard.confidence >= SAVE_FROM
+    })
+}
+
 fn stands(known: &Signals, line: &str) -> bool {
     let decisions = known.decisions.iter().map(|decision| &decision.summary);
     let mut lines = decisions.chain(known.risks.iter().map(|risk| &risk.summary));

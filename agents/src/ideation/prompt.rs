@@ -63,9 +63,8 @@ pub(super) fn job(
     prompts: &Prompts,
     heard: &Heard,
     around: &Surroundings,
-    (earlier, ends): (&Earlier, bool),
+    (earlier, standing): (&Earlier, &str),
 ) -> Result<Job, AgentError> {
-    let standing = standing(prompts, heard, ends)?;
     let known = heard.session.signals.clone();
     let check: Check = Arc::new(move |value| {
         let errors = decide::withdrawn_in_vain(&known, &reply::read(value)?);
@@ -77,16 +76,21 @@ pub(super) fn job(
     });
     Ok(Job {
         system: system(prompts, heard, around)?,
-        messages: conversation(heard, earlier, &standing),
+        messages: conversation(heard, earlier, standing),
         submission: Some(submission(check)),
         ..exchange(heard, around, heard.message.id)
     })
 }
 
+/// Names the answer to a message in the journal.
+pub(super) fn journal_key(message: MessageId) -> String {
+    format!("message/{message}")
+}
+
 /// Builds what the answer to a message is asked and taken by, all but what the model is told.
 pub(super) fn exchange(heard: &Heard, around: &Surroundings, message: MessageId) -> Job {
     Job {
-        journal_key: format!("message/{message}"),
+        journal_key: journal_key(message),
         role: ModelRole::Chat,
         script: ScriptKey {
             agent: "ideation".to_owned(),
@@ -140,8 +144,8 @@ fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<Str
         .map_err(AgentError::permanent)
 }
 
-/// What stands by now, which is something else at each message.
-fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<String, AgentError> {
+/// Tells what stands by now, which is something else at each message.
+pub(super) fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<String, AgentError> {
     let signals = &heard.session.signals;
     let idea = heard.readme.as_deref().map(|readme| {
         json!({
@@ -171,11 +175,15 @@ fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<String, Agen
 }
 
 /// Returns the last messages with the speakers taking turns, the person first, as providers want it. An answer stands there
-/// with what was looked at for it, as far as that is known; what stands by now goes with the last words.
+/// with what was looked at for it, as far as that is known. What stands by now goes with the last words, and what stood before
+/// stays where it was told: a request begins with all that the one before it held.
 fn conversation(heard: &Heard, earlier: &Earlier, standing: &str) -> Vec<Spoken> {
     let mut spoken: Vec<Spoken> = Vec::new();
     let mut recalled = BTreeSet::new();
     for message in &heard.recent {
+        if let Some(told) = &message.told {
+            tell(&mut spoken, told);
+        }
         // The second message that answers the same one was no part of what the model said.
         let asked = message.answers.filter(|asked| recalled.insert(*asked));
         let turns = asked
@@ -186,11 +194,16 @@ fn conversation(heard: &Heard, earlier: &Earlier, standing: &str) -> Vec<Spoken>
             None => add(&mut spoken, said(message)),
         }
     }
-    if let Some(last) = spoken.last_mut() {
+    tell(&mut spoken, standing);
+    spoken
+}
+
+/// Puts what stands before the last words of the person, if they are what was said last.
+fn tell(spoken: &mut [Spoken], standing: &str) {
+    if let Some(last) = spoken.last_mut().filter(|last| last.role == Role::User) {
         let words = last.blocks.len().saturating_sub(1);
         last.blocks.insert(words, Block::Text(standing.to_owned()));
     }
-    spoken
 }
 
 fn said(message: &Message) -> Spoken {

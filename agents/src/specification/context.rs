@@ -172,7 +172,7 @@ pub(super) async fn load(
 
 fn missed(absent: Vec<&'static str>, kind: Option<IdeaKind>) -> Vec<String> {
     let missed = absent.into_iter();
-    let missed = missed.filter(|path| sources::is_missed(path, kind));
+    let missed = missed.filter(|_| sources::is_missed(kind));
     missed.map(str::to_owned).collect()
 }
 

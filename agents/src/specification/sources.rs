@@ -19,16 +19,9 @@ pub const OPTIONAL: [&str; 8] = [
     "research/technical.md",
 ];
 
-/// Those of them that nobody misses where nobody has to be won.
-const OF_MARKETS: [&str; 3] = [
-    "target-users.md",
-    "research/market.md",
-    "research/competitive.md",
-];
-
-/// Says whether the document `path` is missed where an idea of this kind does not have it.
-pub fn is_missed(path: &str, kind: Option<IdeaKind>) -> bool {
-    !(kind.is_some_and(IdeaKind::is_small) && OF_MARKETS.contains(&path))
+/// Says whether a document is missed where an idea of this kind does not have it: the brief of a small one says it all.
+pub fn is_missed(kind: Option<IdeaKind>) -> bool {
+    !kind.is_some_and(IdeaKind::is_small)
 }
 
 /// Returns a README without the sections that only lead to a document which is shown too.
@@ -144,11 +137,8 @@ mod tests {
             without_repeated(readme, &["problem-solution.md", "a.md"]),
             "# Habits\n\n## Goal\n\nKept. See [a.md](a.md).\n\n## Market\n\nSmall.\n\nSee [research/market.md](research/market.md).\n"
         );
-        assert!(
-            is_missed("research/market.md", None)
-                && is_missed("development.md", Some(IdeaKind::Tool))
-        );
-        assert!(!is_missed("research/market.md", Some(IdeaKind::Tool)));
+        assert!(is_missed(None) && is_missed(Some(IdeaKind::Product)));
+        assert!(!is_missed(Some(IdeaKind::Tool)) && !is_missed(Some(IdeaKind::Feature)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_schemas::amendment::{carried, touched};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskBlock};
 use ropewalk_schemas::{CommitId, SpecId, TaskId};
@@ -20,6 +21,8 @@ pub struct Standing {
     build: Build,
     document: Document,
     tasks: Vec<Task>,
+    /// What its tasks asked people and what these answered, oldest first.
+    answers: Vec<(TaskId, String, String)>,
 }
 
 impl Standing {
@@ -34,8 +37,9 @@ impl Standing {
         };
         let (build, tasks) = at_one_head(store, build).await?;
         Ok(Some(Self {
-            build,
             document: revision.into_inner().document,
+            answers: answers(store, &build).await?,
+            build,
             tasks,
         }))
     }
@@ -79,11 +83,50 @@ impl Standing {
             "## What Was Built of Revision {revision}\n\n{place} The build is {}:\n\n{}\n\n\
              A complete task that you hand in word for word, with its requirements unchanged, is kept as it landed. One that you \
              change, or whose requirement you change, is done again on top of what stands, and its check has to fail there before. \
-             For a change to what is finished, rather add a task that depends on it, with a requirement of its own.",
+             For a change to what is finished, rather add a task that depends on it, with a requirement of its own.{}",
             self.build.state,
-            tasks.join("\n")
+            tasks.join("\n"),
+            self.said()
         )
     }
+
+    /// Says in words for a model what people said to its tasks.
+    fn said(&self) -> String {
+        let advice = self.tasks.iter().flat_map(|task| {
+            let told = task.guidance.iter();
+            told.map(|advice| format!("- `{}` was told: {advice}", task.id))
+        });
+        let answers = self.answers.iter();
+        let answers = answers.map(|(task, question, answer)| {
+            format!("- `{task}` asked: {question} The answer: {answer}")
+        });
+        let lines: Vec<String> = advice.chain(answers).collect();
+        if lines.is_empty() {
+            return String::new();
+        }
+        format!(
+            "\n\n## What People Said to the Build\n\nIt holds for the plan as well, before the older words of the idea:\n\n{}",
+            lines.join("\n")
+        )
+    }
+}
+
+/// Reads what the tasks of `build` asked, where people answered with more than what is to become of the task.
+async fn answers(store: &Store, build: &Build) -> Result<Vec<(TaskId, String, String)>, ReadError> {
+    let asked = Query::new()
+        .equal("build", build.id.to_string())
+        .order_by("asked_at");
+    let asked = store.list::<Question>(asked).await?;
+    let asked = asked.iter().filter(|question| !question.consequential);
+    let answers = asked.filter_map(|question| match &question.about {
+        About::Task { task, .. } => Some((
+            task.clone(),
+            question.text.clone(),
+            question.answer_in_full()?,
+        )),
+        _ => None,
+    });
+    Ok(answers.collect())
 }
 
 /// Finds the newest build of `spec`; one that waits for those before it has nothing of its own yet, so that they count.

@@ -38,6 +38,25 @@ async fn who_says_that_it_is_all_gets_the_brief_whatever_the_phase() {
 }
 
 #[tokio::test]
+async fn who_ends_right_after_the_brief_is_answered_without_a_model() {
+    let script = "- {agent: ideation, task: message-1, reply: {text: So it is., \
+        tools: [{name: reply, input: {kind: feature, artifacts: [{kind: brief, summary: borders, content: 'Borders by style.', confidence: 0.9}]}}]}}\n";
+    let house = House::new(script).await;
+    let session = house.begin("borders", OPENING).await.session;
+    let slug = Slug::parse("borders").unwrap();
+    ideas::finish(&house.person(), &slug, &user("ann"))
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.calls(), 1);
+    assert_eq!(house.session(session).await.phase, Phase::Complete);
+    assert_eq!(idea(&house, "borders").await.state, IdeaState::Captured);
+    let brief = house.folder("borders").read("planning/brief.md").unwrap();
+    assert!(brief.unwrap().contains("Borders by style."));
+    assert!(house.types().await.contains(&"ideation.completed"));
+}
+
+#[tokio::test]
 async fn a_text_that_is_the_whole_idea_is_its_brief_and_nobody_is_asked() {
     let house = House::new("[]").await;
     let opening = Opening {

@@ -128,7 +128,7 @@ async fn the_next_reply_is_told_the_new_phase() {
     let script = format!(
         "{}\n{}",
         script("habits", &[&first]),
-        "- {agent: ideation, task: message-2, contains: 'Phase: Narrowing', absent: 'Phase: Exploring', reply: {text: 'ok', tools: [{name: reply, input: {}}]}}"
+        "- {agent: ideation, task: message-2, contains: ['Phase: Exploring', 'Phase: Narrowing'], reply: {text: 'ok', tools: [{name: reply, input: {}}]}}"
     );
     let house = House::new(&script).await;
     let session = house.begin("habits", OPENING).await.session;

@@ -91,6 +91,31 @@ async fn what_a_chat_has_read_lies_before_it_at_the_next_message() {
 }
 
 #[tokio::test]
+async fn what_a_chat_was_told_of_its_session_stays_where_it_was_told() {
+    let artifact = |kind: &str| {
+        format!("{{kind: {kind}, summary: pets, content: Pets are forgotten., confidence: 0.8}}")
+    };
+    let kinds = ["target-user", "problem", "solution-concept"]
+        .map(artifact)
+        .join(", ");
+    let look = "{name: read, input: {path: src/keep.rs}}";
+    let script = format!(
+        "- {{agent: ideation, task: message-1, turn: 1, reply: {{text: I will look., tools: [{look}]}}}}\n\
+        - {{agent: ideation, task: message-1, turn: 2, reply: {{text: Yes., tools: [{{name: reply, input: {{artifacts: [{kinds}]}}}}]}}}}\n\
+        - {{agent: ideation, task: message-2, turn: 1, contains: ['Phase: Exploring', 'Phase: Narrowing'], reply: {{text: And., tools: [{look}]}}}}\n\
+        - {{agent: ideation, task: message-2, turn: 2, reply: {{text: Good., tools: [{{name: reply, input: {{}}}}]}}}}\n\
+        - {{agent: ideation, task: message-3, contains: ['Phase: Exploring', 'Phase: Narrowing'], reply: {{text: Last., tools: [{{name: reply, input: {{}}}}]}}}}\n"
+    );
+    let house = House::with(&script, &[CODE], false).await;
+    let session = house.begin("pets", OPENING).await.session;
+    house.say(session, "And now?").await;
+    house.say(session, "And then?").await;
+    let last = house.messages(session).await.pop();
+    assert_eq!(last.as_deref(), Some("Last."));
+    assert_eq!(house.calls(), 5);
+}
+
+#[tokio::test]
 async fn a_chat_that_never_submits_is_answered_with_its_last_words() {
     let script = "- {agent: ideation, turn: 1, reply: {text: I will look., tools: [{name: ls}]}}\n\
         - {agent: ideation, reply: {text: It is all there.}}\n";

@@ -60,6 +60,10 @@ async fn begin(
                 _ => TaskState::Pending,
             },
             commit: build.head.clone().filter(|_| done),
+            guidance: match number {
+                1 => vec!["Bark in C, too.".to_owned()],
+                _ => Vec::new(),
+            },
             ..Task::planned(id, number, block)
         });
     }
@@ -84,7 +88,7 @@ fn one_more() -> Value {
 /// A house whose first revision was built on a branch; the head of that, and the script of its planner.
 async fn revised(merged: bool) -> (House, SpecId) {
     let look = "- {agent: specification, task: revision-2, turn: 1, contains: ['## What Was Built of Revision 1', '`T-001` complete', \
-        'src/ (3 files'], reply: {tools: [{name: read, input: {path: src/a.rs}}]}}\n";
+        '- `T-001` was told: Bark in C, too.', 'src/ (3 files'], reply: {tools: [{name: read, input: {path: src/a.rs}}]}}\n";
     let script = rule("task: revision-1", &small_plan("Pets"))
         + look
         + &rule(

@@ -59,6 +59,16 @@ pub struct IdeaView {
     pub waits_for: Vec<QuestionId>,
 }
 
+/// Lists messages without what the model was told before it answered: that is for the model alone.
+async fn said(store: &Store, of_session: Query) -> Result<Vec<Message>, ReadError> {
+    let messages = records(store.list::<Message>(of_session).await?).into_iter();
+    let bare = |message| Message {
+        told: None,
+        ..message
+    };
+    Ok(messages.map(bare).collect())
+}
+
 /// Lists the ideas, the oldest first.
 pub async fn list(store: &Store) -> Result<Vec<IdeaRow>, ReadError> {
     let open = blocking_questions(store).await?;
@@ -101,7 +111,7 @@ pub async fn show(
     Ok(Some(IdeaView {
         folder: folder(&idea),
         conversation: session.map(|session| session.record),
-        messages: records(store.list(of_session).await?),
+        messages: said(store, of_session).await?,
         specifications: records(store.list(of_idea()).await?),
         waits_for,
         idea: standing(idea, &builds),

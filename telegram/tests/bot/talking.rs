@@ -35,6 +35,7 @@ fn words(house: &House, idea: &Idea, text: &str) -> ChangeSet {
         attachments: Vec::new(),
         at: house.services.clock.now(),
         answers: None,
+        told: None,
     });
     changes
 }

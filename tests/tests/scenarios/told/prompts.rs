@@ -281,6 +281,9 @@ the same role began with, which a provider need not read again.
 | a new program of 1,850 lines with 101 tests: five turns of chat, one revision, words to a running task | 6 | 4 | 12 (37) | 1 | 227,000 | not counted | 146 kB | 92 kB |
 | a feature in a library of others, 2,716 lines in one file | 5 | 2 | 7 (33) | 1 | 171,000 | not counted | 54 kB | 30 kB |
 | the same, more of it and disturbed: a question while building, a finish too early, a malformed call, a commit on `main`, the program killed, a change of mind after all had landed (a third task) | 8 | 6 | 15 (33) | 2 | 413,000 | 148,000 | 94 kB | 58 kB |
+| the same idea, played again: all the disturbances and a conflict on `main` | 5 | 5 | 13 (33) | 2 | 296,000 | 118,000 | 48 kB | 33 kB |
+
+Of what was written in the last one, 2.9 kB (6 %) was thrown away or written twice.
 ";
 
 #[test]
