@@ -215,8 +215,8 @@ mod tests {
     fn a_mistake_in_the_arguments_is_one_line_that_says_what_to_do() {
         let cases = [
             (
-                "ropewalk frobnicate",
-                "unrecognized subcommand 'frobnicate'; see `ropewalk --help`",
+                "ropewalk xyzzy",
+                "unrecognized subcommand 'xyzzy'; see `ropewalk --help`",
             ),
             ("ropewalk biuld list", "similar"),
             ("ropewalk build merge x", "merge"),

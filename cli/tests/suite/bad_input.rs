@@ -31,7 +31,7 @@ fn refused(world: &World, line: &str, code: i32, wanted: &[&str]) {
 fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
     let world = World::scripted();
     let cases: &[(&str, &[&str])] = &[
-        ("frobnicate", &["frobnicate", "ropewalk --help"]),
+        ("xyzzy", &["xyzzy", "ropewalk --help"]),
         ("build merge x", &["merge"]),
         ("agent builder", &["builder"]),
         ("up --colour red", &["--colour"]),
