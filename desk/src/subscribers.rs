@@ -23,7 +23,7 @@ pub enum ReplayError {
 }
 
 /// Has a subscriber handle the stored events from a position on that it never got, since it began later: what it got
-/// once, it does not get again. Returns how many; poke whoever consumes.
+/// once, it does not get again. Returns how many, at most 10,000 at once; poke whoever consumes.
 pub async fn replay(store: &Store, name: &ComponentName, from: i64) -> Result<u64, ReplayError> {
     if let Some(count) = store.replay(name, from).await? {
         return Ok(count);

@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// Delivers stored events from a position on to a subscriber that has not got them, because it began later; what it
-    /// got once is not delivered again. Returns how many, or nothing where nobody is called so.
+    /// got once is not delivered again. Returns how many, at most 10,000 at once, or nothing where nobody is called so.
     pub async fn replay(
         &self,
         name: &ComponentName,

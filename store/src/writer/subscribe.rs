@@ -35,23 +35,28 @@ impl Writer {
         self.link.connection.execute(upsert).await?;
         self.next_epoch().await?;
         if stored.is_none() {
-            self.deliver_past(subscription).await?;
+            self.deliver_past(subscription, None).await?;
         }
         Ok(())
     }
 
-    /// Inserts delivery rows for stored events; rows closed by an earlier `unsubscribe` are opened again.
-    async fn deliver_past(&mut self, subscription: &Subscription) -> Result<(), sqlx::Error> {
+    /// Inserts delivery rows for stored events that have none, at most so many; rows closed by an earlier `unsubscribe`
+    /// are opened again. Returns how many.
+    async fn deliver_past(
+        &mut self,
+        subscription: &Subscription,
+        most: Option<i64>,
+    ) -> Result<u64, sqlx::Error> {
         let from = match subscription.from {
-            StartAt::Now => return Ok(()),
+            StartAt::Now => return Ok(0),
             StartAt::Beginning => 0,
             StartAt::Sequence(sequence) => sequence,
         };
-        let insert = insert_past(subscription, from, self.clock.now());
-        self.link.connection.execute(insert).await.map(drop)
+        let insert = insert_past(subscription, (from, most), self.clock.now());
+        self.link.connection.execute(insert).await
     }
 
-    /// Inserts delivery rows for stored events that a subscriber has none of; nothing where nobody is called so.
+    /// Delivers stored events to a subscriber that has not got them; nothing where nobody is called so.
     pub(crate) async fn replay(
         &mut self,
         name: &ComponentName,
@@ -78,8 +83,8 @@ impl Writer {
                 .map_err(|error| sqlx::Error::Decode(error.into()))?,
             from: StartAt::Sequence(from),
         };
-        let insert = insert_past(&subscription, from, self.clock.now());
-        self.link.connection.execute(insert).await.map(Some)
+        let replayed = self.deliver_past(&subscription, Some(REPLAYED)).await?;
+        Ok(Some(replayed))
     }
 
     /// Returns what a subscriber takes, as it is stored.
@@ -121,6 +126,9 @@ impl Writer {
     }
 }
 
+/// How many events are replayed at once: too many open deliveries would keep new events out.
+const REPLAYED: i64 = 10_000;
+
 const NEXT_EPOCH: &str = "UPDATE counters SET value = value + 1 WHERE name = 'routing'";
 
 fn select(name: &ComponentName) -> Statement {
@@ -138,7 +146,11 @@ fn upsert(name: &ComponentName, patterns: String, now: DateTime<Utc>) -> Stateme
     upsert
 }
 
-fn insert_past(subscription: &Subscription, from: i64, now: DateTime<Utc>) -> Statement {
+fn insert_past(
+    subscription: &Subscription,
+    (from, most): (i64, Option<i64>),
+    now: DateTime<Utc>,
+) -> Statement {
     let mut insert = Statement::new(
         "INSERT INTO deliveries (sequence, subscriber, entity, priority, state, attempts, due) \
          SELECT e.sequence, ",
@@ -156,8 +168,18 @@ fn insert_past(subscription: &Subscription, from: i64, now: DateTime<Utc>) -> St
         }
         write_pattern(pattern, &mut insert);
     }
+    insert
+        .push(
+            ") AND NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.sequence = e.sequence \
+             AND d.state <> 'unsubscribed' AND d.subscriber = ",
+        )
+        .bind(&subscription.name)
+        .push(")");
+    if let Some(most) = most {
+        insert.push(" ORDER BY e.sequence LIMIT ").bind(most);
+    }
     insert.push(
-        ") ON CONFLICT (sequence, subscriber) DO UPDATE SET state = excluded.state, attempts = 0, \
+        " ON CONFLICT (sequence, subscriber) DO UPDATE SET state = excluded.state, attempts = 0, \
          due = excluded.due, error = NULL, closed_at = NULL WHERE deliveries.state = 'unsubscribed'",
     );
     insert
@@ -185,7 +207,8 @@ pub(crate) fn statements(subscription: &Subscription, now: DateTime<Utc>) -> Vec
     vec![
         select(name),
         upsert(name, "[]".to_owned(), now),
-        insert_past(subscription, 1, now),
+        insert_past(subscription, (1, None), now),
+        insert_past(subscription, (1, Some(REPLAYED)), now),
         delete(name),
         close(name, now),
         Statement::new(NEXT_EPOCH),

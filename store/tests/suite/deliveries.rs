@@ -236,6 +236,26 @@ async fn what_a_subscriber_has_not_got_is_replayed_and_nothing_twice(bench: Benc
     assert_eq!(open, [2, 3], "what it has handled is not delivered again");
 }
 
+async fn a_long_past_is_replayed_in_portions_that_keep_nothing_new_out(bench: Bench) {
+    let store = bench.open().await;
+    for _ in 0..10 {
+        let portion = changes(|c| {
+            for _ in 0..1_001 {
+                c.emit(bench.skipped("task/b/T-1", "long ago"));
+            }
+            c
+        });
+        store.commit(portion).await.unwrap();
+    }
+    let late = subscription("late", &["task.*"]);
+    store.subscribe(&late).await.unwrap();
+    assert_eq!(store.replay(&late.name, 1).await.unwrap(), Some(10_000));
+    assert_eq!(store.replay(&late.name, 1).await.unwrap(), Some(10));
+    assert_eq!(store.replay(&late.name, 1).await.unwrap(), Some(0));
+    let open = store.open_deliveries(Some(&late.name), 0, 20_000).await;
+    assert_eq!(open.unwrap().len(), 10_010);
+}
+
 async fn a_subscription_without_a_pattern_is_refused(bench: Bench) {
     let store = bench.open().await;
     let refused = store.subscribe(&subscription("pm", &[])).await.unwrap_err();
@@ -249,5 +269,6 @@ on_each_database! {
     a_new_subscriber_begins_where_it_asks_and_only_once,
     open_deliveries_of_an_unsubscribed_name_are_closed,
     what_a_subscriber_has_not_got_is_replayed_and_nothing_twice,
+    a_long_past_is_replayed_in_portions_that_keep_nothing_new_out,
     a_subscription_without_a_pattern_is_refused,
 }

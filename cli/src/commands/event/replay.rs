@@ -8,6 +8,9 @@ use serde::Serialize;
 use crate::app::App;
 use crate::error::{CliError, UNKNOWN};
 
+/// How many are replayed at once.
+const REPLAYED: u64 = 10_000;
+
 /// Who, and from where on.
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -47,6 +50,10 @@ impl Replay {
         app.output.show(&done, |done| match done.events {
             0 => format!("`{}` has got all of them", done.subscriber),
             1 => format!("`{}` gets 1 event", done.subscriber),
+            REPLAYED.. => format!(
+                "`{}` gets {} events; say it again for more once these are handled",
+                done.subscriber, done.events
+            ),
             events => format!("`{}` gets {events} events", done.subscriber),
         })
     }
