@@ -7,6 +7,7 @@ mod act;
 mod context;
 mod earlier;
 mod folder;
+mod journaled;
 mod prompt;
 
 pub mod decide;

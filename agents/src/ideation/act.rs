@@ -5,27 +5,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ropewalk_bus::{Live, LiveEvent};
 use ropewalk_config::Trigger;
 use ropewalk_desk::ideas::{self, Words};
-use ropewalk_engine::llm::Reply as ModelReply;
 use ropewalk_engine::{EngineError, JobEvent, Observer};
 use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::idea::{
     Artifact, Author, Idea, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
-use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::payload::{
     ArtifactSaved, CandidateCreated, IdeationCompleted, IdeationMessage, IdeationStarted,
     PhaseChanged, QuestionAnswered,
 };
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::{MessageId, Payload, QuestionId, Subject, UserSlug};
-use ropewalk_store::{ChangeSet, Store};
+use ropewalk_store::ChangeSet;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{self, Heard};
 use super::reply::{self, Reply};
-use super::{IdeationOptions, decide, earlier, folder, prompt};
+use super::{IdeationOptions, decide, earlier, folder, journaled, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
 
@@ -61,7 +59,7 @@ pub(super) async fn on_message(
             return Ok(turn.finish());
         }
     }
-    if event.ends && has_just_heard_the_brief(&context.store, &heard).await? {
+    if event.ends && journaled::brief(&context.store, &heard).await? {
         turn.end_with_the_brief()?;
         return Ok(turn.finish());
     }
@@ -151,7 +149,7 @@ async fn ask_the_model(
             | EngineError::Stopped { .. }
             | EngineError::OnlyText { .. }),
         ) => {
-            let words = plain_words(&context.store, &job.journal_key).await?;
+            let words = journaled::plain_words(&context.store, &job.journal_key).await?;
             (words.ok_or_else(|| failure::of_job(&error))?, None)
         }
         Err(error) => {
@@ -174,65 +172,6 @@ async fn ask_the_model(
         watcher.delta(&reply.text);
     }
     Ok(reply)
-}
-
-/// Says whether the answer before recorded the brief for sure, so that who ends the conversation right after it is owed no other.
-async fn has_just_heard_the_brief(store: &Store, heard: &Heard) -> Result<bool, AgentError> {
-    let before = heard.recent.iter().rev().nth(1);
-    let Some(asked) = before.and_then(|before| before.answers) else {
-        return Ok(false);
-    };
-    for turn in 1..=prompt::TURNS {
-        let key = format!("{}/{turn}", prompt::journal_key(asked));
-        let Some(call) = store.get::<ModelCall>(&key).await? else {
-            break;
-        };
-        let reply: ModelReply =
-            serde_json::from_value(call.record.reply).map_err(AgentError::permanent)?;
-        let submitted = reply.tool_uses().filter(|call| call.name == prompt::SUBMIT);
-        let mut read = submitted.filter_map(|call| reply::read(&call.input).ok());
-        if read.any(|reply| decide::records_the_brief(&reply)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Finds the first words of a model that never managed to submit: an answer is worth more than its form. What it said
-/// while it looked around counts only when it said nothing after.
-async fn plain_words(store: &Store, journal_key: &str) -> Result<Option<String>, AgentError> {
-    let mut aside = None;
-    for turn in 1..=prompt::TURNS {
-        let Some(call) = store
-            .get::<ModelCall>(&format!("{journal_key}/{turn}"))
-            .await?
-        else {
-            break;
-        };
-        let reply: ModelReply =
-            serde_json::from_value(call.record.reply).map_err(AgentError::permanent)?;
-        let submitted = reply
-            .tool_uses()
-            .filter(|call| call.name == prompt::SUBMIT)
-            .find_map(|call| call.input["text"].as_str().map(str::to_owned));
-        let spoken = Some(reply.text()).filter(|text| !text.trim().is_empty());
-        match spoken.or(submitted) {
-            Some(words) if goes_on(called(&reply)) => aside = Some(words),
-            Some(words) => return Ok(Some(words)),
-            None => {}
-        }
-    }
-    Ok(aside)
-}
-
-fn called(reply: &ModelReply) -> impl Iterator<Item = &str> {
-    reply.tool_uses().map(|call| call.name.as_str())
-}
-
-/// Says whether a model that calls these tools looks around before it answers.
-fn goes_on<'n>(calls: impl Iterator<Item = &'n str>) -> bool {
-    let mut calls = calls.peekable();
-    calls.peek().is_some() && calls.all(|name| name != prompt::SUBMIT)
 }
 
 /// Shows the words of the model while they come; those of its first reply that has any, since later ones only repeat
@@ -282,7 +221,7 @@ impl Observer for Watcher<'_> {
             JobEvent::MessageUpdated { text, .. } => self.delta(&text),
             JobEvent::MessageEnded { calls, .. } => {
                 let spoke = self.speaking.load(Ordering::Relaxed);
-                if spoke && goes_on(calls.iter().map(String::as_str)) {
+                if spoke && journaled::goes_on(calls.iter().map(String::as_str)) {
                     self.delta("\n\n");
                 } else {
                     self.done.store(spoke, Ordering::Relaxed);

@@ -57,6 +57,25 @@ async fn who_ends_right_after_the_brief_is_answered_without_a_model() {
 }
 
 #[tokio::test]
+async fn a_brief_that_was_recorded_earlier_alone_is_written_anew() {
+    let artifact = "artifacts: [{kind: brief, summary: borders, content: 'Borders by style.', confidence: 0.9}]";
+    let script = format!(
+        "- {{agent: ideation, task: message-1, reply: {{text: So it is., tools: [{{name: reply, input: {{kind: feature, {artifact}}}}}]}}}}\n\
+         - {{agent: ideation, task: message-2, reply: {{text: And thin ones., tools: [{{name: reply, input: {{}}}}]}}}}\n\
+         - {{agent: ideation, task: message-3, reply: {{text: There it is., tools: [{{name: reply, input: {{{artifact}}}}}]}}}}\n"
+    );
+    let house = House::new(&script).await;
+    let session = house.begin("borders", OPENING).await.session;
+    house.say(session, "Thin ones too.").await;
+    let slug = Slug::parse("borders").unwrap();
+    ideas::finish(&house.person(), &slug, &user("ann"))
+        .await
+        .unwrap();
+    assert_eq!(house.settle().await, []);
+    assert_eq!(house.calls(), 3, "something was said since");
+}
+
+#[tokio::test]
 async fn a_text_that_is_the_whole_idea_is_its_brief_and_nobody_is_asked() {
     let house = House::new("[]").await;
     let opening = Opening {
