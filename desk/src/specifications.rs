@@ -1,17 +1,21 @@
 //! What people ask of a specification: make it, change it, approve it, put it away.
 
+mod approval;
+
 use ropewalk_orchestrator::{Context, questions};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState};
-use ropewalk_schemas::payload::{SpecApproved, SpecRejected, SpecRequested, SpecRevisionRequested};
+use ropewalk_schemas::payload::{SpecRejected, SpecRequested, SpecRevisionRequested};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::specification::{Approval, Complexity, Price, SpecState, Specification};
+use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
 use crate::ideas::is_abandoned;
 use crate::people::{Forbidden, Person};
+
+pub use approval::{ApproveError, Approved, add_approval, approve};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
@@ -75,69 +79,6 @@ pub enum RequestError {
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
-}
-
-/// Says why an approval was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ApproveError {
-    /// There is no such specification.
-    #[error("no specification has the id `{0}`")]
-    Unknown(SpecId),
-    /// Somebody was first.
-    #[error("specification `{spec}` was already approved by {by} at {at}")]
-    Already {
-        /// The specification.
-        spec: SpecId,
-        /// Who was first.
-        by: UserSlug,
-        /// When.
-        at: String,
-    },
-    /// The hash is not that of the newest revision.
-    #[error("`{given}` is not the newest revision of specification `{spec}`")]
-    Stale {
-        /// The specification.
-        spec: SpecId,
-        /// The hash as given.
-        given: ContentHash,
-        /// The newest hash.
-        newest: ContentHash,
-        /// The newest revision.
-        revision: u32,
-    },
-    /// The person may not do this.
-    #[error(transparent)]
-    Forbidden(#[from] Forbidden),
-    /// The idea was given up.
-    #[error("the idea `{0}` was abandoned, and nothing of it is built any more")]
-    Abandoned(Slug),
-    /// There is nothing to approve.
-    #[error("specification `{spec}` is {state}, and only a generated one can be approved")]
-    NotReady {
-        /// The specification.
-        spec: SpecId,
-        /// Its state.
-        state: SpecState,
-    },
-    /// The store cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
-
-/// What was approved.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Approved {
-    /// The specification.
-    pub spec: SpecId,
-    /// The revision.
-    pub revision: u32,
-    /// Its hash.
-    pub hash: ContentHash,
-    /// The price that was shown.
-    pub price: Option<Price>,
 }
 
 /// Asks for the specification of an idea.
@@ -389,117 +330,6 @@ async fn closed(
         Err(CommitError::Conflict { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Approves one revision by its hash, exactly once, for somebody who may.
-pub async fn approve(
-    context: &Context,
-    spec: SpecId,
-    hash: &ContentHash,
-    by: &Person,
-    priority: Priority,
-) -> Result<Approved, ApproveError> {
-    by.demand(Right::Approve)?;
-    loop {
-        let found = context
-            .store
-            .get::<Specification>(&spec.to_string())
-            .await?;
-        let found = found.ok_or(ApproveError::Unknown(spec))?;
-        let context = context
-            .for_claim(found.correlation_id, Priority::URGENT)
-            .because_of_newest(Subject::specification(spec), "spec.generated")
-            .await?;
-        let mut changes = ChangeSet::new();
-        let approved =
-            add_approval(&mut changes, &context, &found, hash, (&by.name, priority)).await?;
-        close_questions(
-            &mut changes,
-            &context,
-            &found,
-            "the specification was approved",
-        )
-        .await?;
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(approved),
-            // Somebody was faster: look again, and tell who.
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Adds to `changes` that a revision is approved, if it may be.
-pub async fn add_approval(
-    changes: &mut ChangeSet,
-    context: &Context,
-    spec: &Versioned<Specification>,
-    hash: &ContentHash,
-    (by, priority): (&UserSlug, Priority),
-) -> Result<Approved, ApproveError> {
-    if is_abandoned(&context.store, &spec.idea).await? {
-        return Err(ApproveError::Abandoned(spec.idea.clone()));
-    }
-    if let Some(approval) = &spec.approval {
-        return Err(ApproveError::Already {
-            spec: spec.id,
-            by: approval.by.clone(),
-            at: approval.at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        });
-    }
-    let newest = match (spec.state, &spec.hash) {
-        (SpecState::Generated, Some(newest)) => newest,
-        (state, _) => {
-            return Err(ApproveError::NotReady {
-                spec: spec.id,
-                state,
-            });
-        }
-    };
-    if newest != hash {
-        return Err(ApproveError::Stale {
-            spec: spec.id,
-            given: hash.clone(),
-            newest: newest.clone(),
-            revision: spec.revision,
-        });
-    }
-    let now = context.now();
-    let approval = Approval {
-        by: by.clone(),
-        at: now,
-        hash: hash.clone(),
-        revision: spec.revision,
-        price: spec.price.clone(),
-    };
-    changes.update(
-        spec,
-        &Specification {
-            state: SpecState::Approved,
-            approval: Some(approval),
-            updated_at: now,
-            ..spec.record.clone()
-        },
-    );
-    changes.emit(context.event(
-        Subject::specification(spec.id),
-        Payload::SpecApproved(SpecApproved {
-            spec_id: spec.id,
-            idea_slug: spec.idea.clone(),
-            user_slug: spec.user.clone(),
-            revision: spec.revision,
-            hash: hash.clone(),
-            approved_by: by.clone(),
-            priority,
-            price: spec.price.clone(),
-        }),
-    ));
-    Ok(Approved {
-        spec: spec.id,
-        revision: spec.revision,
-        hash: hash.clone(),
-        price: spec.price.clone(),
-    })
 }
 
 /// Adds to `changes` that the open questions about a specification no longer matter.
