@@ -16,6 +16,30 @@ const DIES: &str = r#"
   reply: { error: { kind: "overloaded", message: "no room" } }
 "#;
 
+/// Checks that the figures for programs are the sums that people are shown, model by model.
+fn metrics_agree(world: &World) {
+    let metrics = world.json("metrics");
+    let text = world.run("metrics");
+    for row in world.json("usage").as_array().unwrap() {
+        let model = row["key"].as_str().unwrap();
+        for (name, sum) in [
+            ("calls", "calls"),
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("unpriced_calls", "unpriced_calls"),
+        ] {
+            let name = format!("ropewalk_model_{name}_total");
+            let mut metrics = metrics.as_array().unwrap().iter();
+            let metric = metrics.find(|metric| metric["name"] == name.as_str());
+            let mut samples = metric.unwrap()["samples"].as_array().unwrap().iter();
+            let sample = samples.find(|sample| sample["labels"]["model"] == model);
+            assert_eq!(sample.unwrap()["value"], row[sum], "{name} of {model}");
+            let line = format!("{name}{{model=\"{model}\"}} {}\n", row[sum]);
+            assert!(text.contains(&line), "{line}{text}");
+        }
+    }
+}
+
 #[test]
 fn the_fallback_finishes_the_build_of_a_provider_that_dies_and_usage_names_both() {
     let world = World::scripted();
@@ -71,6 +95,7 @@ fn the_fallback_finishes_the_build_of_a_provider_that_dies_and_usage_names_both(
             .iter()
             .any(|row| row["key"] == build.as_str())
     );
+    metrics_agree(&world);
     let days = world.json("usage --by day");
     assert_eq!(days.as_array().unwrap().len(), 1, "{days}");
     assert_eq!(text(&days[0]["key"]).len(), "2026-01-01".len());

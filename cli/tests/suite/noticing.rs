@@ -61,3 +61,30 @@ fn up_names_the_command_that_answers_each_question_and_follows_each_end() {
     let next = commands(&world, "build of `rivers` stopped, ");
     assert_eq!(next, [format!("build show {digits}")]);
 }
+
+#[test]
+fn what_could_not_be_told_is_listed_with_why_until_everything_is_asked_for() {
+    let world = World::scripted();
+    let config = std::fs::read_to_string(world.repository().join("ropewalk.toml")).unwrap();
+    // Nobody listens there.
+    let notices = "[notices]\nwebhook_url = \"http://127.0.0.1:9/\"\n";
+    world.write("ropewalk.toml", &format!("{config}\n{notices}"));
+    let up = world.up();
+    world.run("stop");
+    let listed = until(&world, "notice list", |rows| {
+        rows[0]["tries"].as_u64().is_some_and(|tries| tries > 0)
+    });
+    let row = &listed[0];
+    assert_eq!(
+        (text(&row["port"]), text(&row["type"])),
+        ("webhook", "halt.begun")
+    );
+    assert!(row["error"].is_string(), "{row}");
+    assert!(row["nonce"].is_null() && row["choices"].is_null(), "{row}");
+    let said = world.run("notice list");
+    assert!(
+        said.contains("webhook") && said.contains(text(&row["receiver"])),
+        "{said}"
+    );
+    drop(up);
+}
