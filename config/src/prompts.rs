@@ -271,7 +271,10 @@ mod tests {
                 },
                 "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],
                 "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
-                "sizes": [{"path": "src/a.rs", "lines": 3, "bytes": 40}, {"path": "src/b.rs", "lines": null, "bytes": 0}],
+                "sizes": [
+                    {"path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()"},
+                    {"path": "src/b.rs", "lines": null, "bytes": 0, "outline": null},
+                ],
                 "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
                 "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
                 "earlier": {"summary": "half of it is done", "difference": "+ line"},

@@ -103,6 +103,35 @@ pub fn render(symbols: &[Symbol]) -> String {
     text
 }
 
+/// Writes as many symbols as `most` bytes hold: the outer ones and those right inside of them, or where these are too
+/// many the outer ones alone. Says how many of all were left out.
+pub fn render_within(symbols: &[Symbol], most: usize) -> String {
+    let line = |symbol: &Symbol| render(std::slice::from_ref(symbol));
+    let down_to = |depth: usize| symbols.iter().filter(move |symbol| symbol.depth <= depth);
+    let fits = |depth| {
+        down_to(depth)
+            .map(|symbol| line(symbol).len())
+            .sum::<usize>()
+            <= most
+    };
+    let depth = usize::from(fits(1));
+    let (mut text, mut shown) = (String::new(), 0);
+    for symbol in down_to(depth) {
+        let line = line(symbol);
+        // Leaves room for what is said of the rest.
+        if text.len() + line.len() + 20 > most {
+            break;
+        }
+        text.push_str(&line);
+        shown += 1;
+    }
+    if shown < symbols.len() {
+        // Writing to a string cannot fail.
+        _ = writeln!(text, "[{} more]", symbols.len() - shown);
+    }
+    text
+}
+
 /// Goes through a tree without calling itself: how deep a file nests is up to whoever wrote it.
 struct Walk<'a> {
     language: Language,

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ropewalk_engine::outline::{Language, Symbol};
+use ropewalk_engine::outline::{Language, Symbol, render_within};
 use ropewalk_workspace::clone::Blob;
 
 /// So much of the digest are directories.
@@ -190,21 +190,9 @@ fn line(path: &str, directory: &Directory<'_>) -> String {
 }
 
 fn outlined(path: &str, symbols: &[Symbol], share: usize) -> String {
-    let mut text = format!("\n{}\n", short(path));
-    let mut shown = 0;
-    for symbol in symbols.iter().filter(|symbol| symbol.depth <= 1) {
-        let line = ropewalk_engine::outline::render(std::slice::from_ref(symbol));
-        if text.len() + line.len() + 20 > share {
-            break;
-        }
-        text.push_str(&line);
-        shown += 1;
-    }
-    if shown < symbols.len() {
-        // Writing to a string cannot fail.
-        _ = writeln!(text, "[{} more]", symbols.len() - shown);
-    }
-    text
+    let heading = format!("\n{}\n", short(path));
+    let room = share.saturating_sub(heading.len());
+    heading + &render_within(symbols, room)
 }
 
 /// A name may be as long as a file system lets it.

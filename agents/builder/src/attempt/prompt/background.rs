@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_engine::outline::{Language, outline, render_within};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::document::without_mark;
@@ -23,6 +24,14 @@ const CONVENTION_LETTERS: usize = 16_000;
 const OTHERS: usize = 60;
 /// So many changed files of a finished task are named.
 const CHANGED: usize = 12;
+/// A file of so many lines is outlined.
+const OUTLINED_LINES: usize = 120;
+/// So much of one outline is told.
+const OUTLINE_BYTES: usize = 6 * 1024;
+/// So much of all outlines together.
+const OUTLINES_BYTES: usize = 12 * 1024;
+/// With less room than this an outline says nothing.
+const LEAST_OUTLINE: usize = 200;
 
 /// What a prompt is made of beside the task.
 pub(in crate::attempt) struct Background {
@@ -84,6 +93,20 @@ pub(in crate::attempt) struct Size {
     /// None where it is not there yet.
     lines: Option<usize>,
     bytes: usize,
+    /// What it defines, where it is long and in a language that can be outlined.
+    outline: Option<String>,
+}
+
+impl Size {
+    fn of(path: &str, content: Option<&[u8]>) -> Self {
+        let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+        Self {
+            path: path.to_owned(),
+            lines: content.map(count),
+            bytes: content.map_or(0, <[u8]>::len),
+            outline: None,
+        }
+    }
 }
 
 impl Background {
@@ -142,20 +165,42 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let contents = ideas.split_off(documents.len());
     let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
     let text = |bytes: Vec<u8>, letters| cut(&String::from_utf8_lossy(&bytes), letters);
-    let sizes = files.iter().zip(contents).map(|(path, content)| Size {
-        path: (*path).to_owned(),
-        lines: content
-            .as_ref()
-            .map(|bytes| bytes.split(|byte| *byte == b'\n').count().saturating_sub(1)),
-        bytes: content.map_or(0, |bytes| bytes.len()),
-    });
+    let files = files.into_iter().map(str::to_owned).zip(contents).collect();
     Ok((
         first(conventions).map(|bytes| text(bytes, CONVENTION_LETTERS)),
         first(ideas).map_or_else(String::new, |bytes| {
             cut(without_mark(&String::from_utf8_lossy(&bytes)), IDEA_LETTERS)
         }),
-        sizes.collect(),
+        outlined(files).await,
     ))
+}
+
+/// Measures files, and outlines those that nobody reads whole; nothing is told where that breaks.
+async fn outlined(files: Vec<(String, Option<Vec<u8>>)>) -> Vec<Size> {
+    // Parsing a long file takes a while and must not hold up everybody else.
+    let measured = tokio::task::spawn_blocking(move || measure(&files));
+    measured.await.unwrap_or_default()
+}
+
+fn measure(files: &[(String, Option<Vec<u8>>)]) -> Vec<Size> {
+    let mut room = OUTLINES_BYTES;
+    let mut sizes = Vec::new();
+    for (path, content) in files {
+        let content = content.as_deref();
+        let mut size = Size::of(path, content);
+        if size.lines.is_some_and(|lines| lines >= OUTLINED_LINES) {
+            size.outline = outline_of(path, content, room.min(OUTLINE_BYTES));
+            room -= size.outline.as_ref().map_or(0, String::len);
+        }
+        sizes.push(size);
+    }
+    sizes
+}
+
+fn outline_of(path: &str, content: Option<&[u8]>, most: usize) -> Option<String> {
+    let source = String::from_utf8_lossy(content?);
+    let symbols = outline(Language::of(path)?, &source).ok()?;
+    (!symbols.is_empty() && most > LEAST_OUTLINE).then(|| render_within(&symbols, most))
 }
 
 /// Tells what the tasks did on which this one rests.
@@ -242,7 +287,39 @@ fn cut(text: &str, letters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::{OUTLINE_BYTES, OUTLINES_BYTES, cut, measure};
+
+    #[test]
+    fn long_files_are_outlined_as_far_as_there_is_room() {
+        let functions = |count: usize| {
+            let one =
+                |number| format!("def function_number_{number}(argument):\n    return argument\n");
+            (0..count).map(one).collect::<String>().into_bytes()
+        };
+        let files = [
+            ("short.py", functions(10)),
+            ("long.py", functions(70)),
+            ("longest.py", functions(1_000)),
+            ("second.py", functions(1_000)),
+            ("third.py", functions(1_000)),
+            ("text.txt", functions(70)),
+        ];
+        let files = files.map(|(path, content)| (path.to_owned(), Some(content)));
+        let sizes = measure(&files);
+        let told = |place: usize| sizes[place].outline.as_deref();
+        assert_eq!((told(0), told(5)), (None, None), "too short, and no code");
+        let long = told(1).unwrap();
+        assert!(long.starts_with("1-2  def function_number_0(argument)\n"));
+        assert!(long.ends_with("139-140  def function_number_69(argument)\n"));
+        let longest = told(2).unwrap();
+        assert!(
+            longest.len() <= OUTLINE_BYTES && longest.ends_with(" more]\n"),
+            "{longest}"
+        );
+        let all: usize = (0..sizes.len()).filter_map(told).map(str::len).sum();
+        assert!(all <= OUTLINES_BYTES && told(4).is_none(), "{all}");
+        assert_eq!(sizes[2].lines, Some(2_000));
+    }
 
     #[test]
     fn a_long_text_is_cut_at_the_end_of_a_line() {
