@@ -62,10 +62,9 @@ impl Tool for Ask {
         }
         let number = self.workbench.asks();
         match in_hand::aside(self.asker.ask(number, &question)).await {
-            AskReply::Answered(text) => {
-                // Hours may lie between: whatever was read may stand differently now.
-                self.workbench.forget();
-                Ok(ToolOutput::text(text))
+            AskReply::Answered { told, changed } => {
+                self.workbench.forget_files(&changed);
+                Ok(ToolOutput::text(told))
             }
             AskReply::Ended(reason) => Err(ToolFailure::Ended(reason)),
         }

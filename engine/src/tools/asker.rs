@@ -45,8 +45,13 @@ pub trait Asker: Send + Sync {
 /// Says what came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskReply {
-    /// What was answered, and what has changed meanwhile.
-    Answered(String),
+    /// There is an answer.
+    Answered {
+        /// What was answered, and what the model has to know beside it.
+        told: String,
+        /// The files that others changed meanwhile, relative to the repository.
+        changed: Vec<String>,
+    },
     /// The work must stop now, for this reason; it goes on here once there is an answer.
     Ended(String),
 }

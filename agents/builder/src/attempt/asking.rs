@@ -69,9 +69,9 @@ impl Questions {
             }
             None => "The question was closed without an answer. Decide yourself, and say in your summary what you took for granted.".to_owned(),
         };
-        told.push_str(&self.changed_since().await?);
-        told.push_str("\n\nNothing counts as read any more: read a file again, or the part of it, before you change it.");
-        Ok(AskReply::Answered(told))
+        let changed = self.changed_since().await?;
+        told.push_str(&in_words(&changed));
+        Ok(AskReply::Answered { told, changed })
     }
 
     async fn asked(&self, topic: &str) -> Result<Option<Question>, BuilderError> {
@@ -84,8 +84,8 @@ impl Questions {
         }))
     }
 
-    /// Tells what others changed since the attempt that put the question began.
-    async fn changed_since(&self) -> Result<String, BuilderError> {
+    /// Lists the files that others changed since the attempt that put the question began.
+    async fn changed_since(&self) -> Result<Vec<String>, BuilderError> {
         let base = based_on(&self.base);
         let query = Query::new()
             .equal("build", self.build.to_string())
@@ -96,29 +96,31 @@ impl Questions {
             .iter()
             .rfind(|one| one.round == self.round && one.id != self.attempt);
         let Some(before) = before.filter(|before| before.base != base) else {
-            return Ok(String::new());
+            return Ok(Vec::new());
         };
         let clone = &self.shared.clone;
         let files = clone
             .changed_files(before.base.as_str(), base.as_str())
             .await?;
-        let mut names: Vec<String> = files
-            .iter()
-            .take(CHANGED)
-            .map(|file| format!("`{}`", file.path))
-            .collect();
-        let more = files.len().saturating_sub(CHANGED);
-        if more > 0 {
-            names.push(format!("and {more} more"));
-        }
-        if names.is_empty() {
-            return Ok(String::new());
-        }
-        Ok(format!(
-            "\n\nSince you asked, others changed {}; your work stands on that now.",
-            names.join(", ")
-        ))
+        Ok(files.into_iter().map(|file| file.path).collect())
     }
+}
+
+/// Tells what others changed; nothing where that is nothing.
+fn in_words(changed: &[String]) -> String {
+    if changed.is_empty() {
+        return String::new();
+    }
+    let named = changed.iter().take(CHANGED);
+    let mut names: Vec<String> = named.map(|file| format!("`{file}`")).collect();
+    if changed.len() > CHANGED {
+        names.push(format!("and {} more", changed.len() - CHANGED));
+    }
+    format!(
+        "\n\nSince you asked, others changed {}; your work stands on that now. Read such a file again, or the part of \
+         it, before you change it.",
+        names.join(", ")
+    )
 }
 
 #[async_trait]

@@ -19,7 +19,7 @@ use crate::world::house::{House, git, task, writes};
 fn plan() -> Value {
     json!([
         {
-            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
+            "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt", "more_files": ["README.md"],
             "validation": { "command": "grep -q tabs a.txt", "expected": "exit 0" },
         },
         {
@@ -45,29 +45,27 @@ fn asks() -> String {
         "question": "Tabs or spaces?", "why": "README.md does not say.",
         "options": [{ "label": "tabs", "meaning": "one each" }, { "label": "spaces", "meaning": "two of them" }, { "label": "both" }],
     });
-    let write = |text: &str| json!({ "path": "a.txt", "content": text });
+    let write = |path: &str, text: &str| json!({ "path": path, "content": text });
+    let read = json!({ "path": "README.md" });
     [
-        turn(1, "", "write", &write("draft\n")),
-        turn(2, "", "ask", &question),
-        turn(
-            3,
-            "ada answered: tabs - one each",
-            "write",
-            &write("tabs\n"),
-        ),
+        turn(1, "", "write", &write("a.txt", "draft\n")),
+        turn(2, "", "read", &read),
+        turn(3, "", "ask", &question),
         turn(
             4,
-            "a.txt` exists and was not read yet",
-            "read",
-            &json!({ "path": "a.txt" }),
-        ),
-        turn(5, "draft", "write", &write("tabs\n")),
-        turn(
-            6,
             "others changed `README.md`",
-            "finish",
-            &json!({ "summary": "Done." }),
+            "write",
+            &write("a.txt", "tabs\n"),
         ),
+        turn(
+            5,
+            "ada answered: tabs - one each",
+            "write",
+            &write("README.md", "best\n"),
+        ),
+        turn(6, "README.md` exists and was not read yet", "read", &read),
+        turn(7, "better", "write", &write("README.md", "better, best\n")),
+        turn(8, "", "finish", &json!({ "summary": "Done." })),
     ]
     .concat()
 }
@@ -105,6 +103,8 @@ async fn a_model_that_asks_keeps_its_work_and_goes_on_with_the_answer() {
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     assert_eq!(open.git(&["show", "build/habits:a.txt"]), "tabs");
+    let readme = open.git(&["show", "build/habits:README.md"]);
+    assert_eq!(readme, "better, best", "it stands on what others landed");
     let ended = task(&tasks, "T-1");
     assert_eq!((ended.tries, ended.failures.len()), (0, 0), "{ended:?}");
     let questions = open.questions("multiple_implementations").await;
