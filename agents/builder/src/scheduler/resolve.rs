@@ -72,7 +72,8 @@ async fn conflict(
         return Ok(None);
     };
     let message = CommitMessage::new("Try to merge");
-    let merge = clone.merge(head, &other, &message, context.now()).await?;
+    // The other way round than it is landed, as the checkout of the task will show it.
+    let merge = clone.merge(&other, head, &message, context.now()).await?;
     Ok(match merge {
         Merge::Conflict(files) if can_resolve(&files) => Some(Conflict { other, files }),
         _ => None,

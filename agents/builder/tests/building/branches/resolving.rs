@@ -90,6 +90,11 @@ async fn a_task_resolves_a_conflict_under_the_gate_and_the_branch_lands() {
     for part in ["<<<<<<<", "good", "mine", "a.txt"] {
         assert!(told.contains(part), "{part}: {told}");
     }
+    let notes = merge.block.notes.unwrap();
+    assert!(
+        notes.find("good") < notes.find("mine"),
+        "ours above theirs, as in the checkout: {notes}"
+    );
     open.answer_about_build("merge").await;
     let (build, _) = open
         .until(build.spec, |build, _| build.merged.is_some())
