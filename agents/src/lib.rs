@@ -16,3 +16,4 @@ pub mod places;
 pub mod pm;
 pub mod repository;
 pub mod specification;
+mod withdrawal;

@@ -26,6 +26,7 @@ use super::reply::{self, Reply};
 use super::{IdeationOptions, decide, earlier, folder, journaled, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
+use crate::withdrawal;
 
 /// Where an answer comes from when the person just went on talking.
 const CHAT: &str = "chat";
@@ -41,6 +42,9 @@ pub(super) async fn on_message(
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut heard = context::load(&context.store, &options.places, event).await?;
+    if heard.idea.state == IdeaState::Abandoned {
+        return Ok(ChangeSet::new());
+    }
     // Who ends the conversation answers nothing.
     if let Some(question) = heard.session.waiting_for.filter(|_| !event.ends) {
         answer_open_question(context, question, &heard.message.text, &event.user_slug).await?;
@@ -64,7 +68,9 @@ pub(super) async fn on_message(
         return Ok(turn.finish());
     }
     let standing = prompt::standing(&options.prompts, &heard, event.ends)?;
-    let reply = ask_the_model(options, context, &heard, &standing).await?;
+    let Some(reply) = ask_the_model(options, context, &heard, &standing).await? else {
+        return Ok(ChangeSet::new());
+    };
     turn.told = Some(standing);
     turn.take(reply, event.ends).await?;
     Ok(turn.finish())
@@ -128,21 +134,22 @@ fn vague_words(heard: &Heard) -> Option<String> {
     decide::vague_opening(&heard.message.text, stated.as_deref())
 }
 
+/// Returns what the model replies; nothing where people give the idea up meanwhile.
 async fn ask_the_model(
     options: &IdeationOptions,
     context: &Context,
     heard: &Heard,
     standing: &str,
-) -> Result<Reply, AgentError> {
+) -> Result<Option<Reply>, AgentError> {
     let surroundings = prompt::Surroundings::look(options, context, heard).await?;
     let earlier = earlier::turns(&options.engine, heard, &surroundings).await?;
     let job = prompt::job(&options.prompts, heard, &surroundings, (&earlier, standing))?;
     let watcher = Watcher::new(context, heard);
-    let (text, submitted) = match options
-        .engine
-        .run(&job, &CancellationToken::new(), &watcher)
-        .await
-    {
+    let cancel = CancellationToken::new();
+    let run = options.engine.run(&job, &cancel, &watcher);
+    let subject = withdrawal::Subject::Idea(&heard.idea.slug);
+    let outcome = subject.while_wanted(&context.store, &cancel, run).await;
+    let (text, submitted) = match outcome {
         Ok(outcome) => (outcome.text, outcome.submission),
         Err(
             error @ (EngineError::Submission { .. }
@@ -151,6 +158,11 @@ async fn ask_the_model(
         ) => {
             let words = journaled::plain_words(&context.store, &job.journal_key).await?;
             (words.ok_or_else(|| failure::of_job(&error))?, None)
+        }
+        Err(EngineError::Cancelled) => {
+            let reason = format!("the idea `{}` was abandoned", heard.idea.slug);
+            watcher.publish("ideation.failed", json!({ "reason": reason }));
+            return Ok(None);
         }
         Err(error) => {
             watcher.publish("ideation.failed", json!({ "reason": error.to_string() }));
@@ -171,7 +183,7 @@ async fn ask_the_model(
     } else {
         watcher.delta(&reply.text);
     }
-    Ok(reply)
+    Ok(Some(reply))
 }
 
 /// Shows the words of the model while they come; those of its first reply that has any, since later ones only repeat

@@ -13,6 +13,8 @@ use ropewalk_schemas::{Payload, SpecId, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
 use ropewalk_workspace::FileLock;
 
+use drafting::Draft;
+
 use super::SpecificationOptions;
 use super::context::{self, Loaded, Material};
 use super::submission::Submitted;
@@ -54,10 +56,15 @@ pub(super) async fn write(
         }
         Loaded::Ready(material) => material,
     };
-    match drafting::draft(options, &material).await? {
-        Ok(Submitted::Question(question)) => ask_first(options, context, &material, question).await,
-        Ok(Submitted::Plan(plan)) => revision::generate(options, context, &material, *plan).await,
-        Err(reason) => Ok(refuse(context, &material.spec, &reason)),
+    match drafting::draft(options, context, &material).await? {
+        Draft::Submitted(Submitted::Question(question)) => {
+            ask_first(options, context, &material, question).await
+        }
+        Draft::Submitted(Submitted::Plan(plan)) => {
+            revision::generate(options, context, &material, *plan).await
+        }
+        Draft::Refused(reason) => Ok(refuse(context, &material.spec, &reason)),
+        Draft::Withdrawn => Ok(ChangeSet::new()),
     }
 }
 

@@ -11,7 +11,7 @@ use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::question::{Question, QuestionState};
-use ropewalk_schemas::specification::{Revision, SpecState, Specification};
+use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{BuildId, QuestionId, RepoPath, SpecId, TaskId};
 use ropewalk_store::{Query, Store, Versioned, revision_key};
@@ -23,6 +23,7 @@ use super::{SpecificationOptions, migrations, sources};
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, is_blank};
 use crate::repository::{self, Look, Other};
+use crate::withdrawal;
 
 /// How many landed attempts the price rests on, the newest.
 const HISTORY: u32 = 500;
@@ -101,7 +102,8 @@ pub(super) async fn load(
         )));
     };
     let questions = ropewalk_desk::specifications::questions_about(store, &spec).await?;
-    if spec.state != SpecState::Draft || questions.iter().any(is_waited_for) {
+    let withdrawn = withdrawal::Subject::Draft(id, &spec.idea);
+    if withdrawn.is_withdrawn(store).await? || questions.iter().any(is_waited_for) {
         return Ok(Loaded::Nothing);
     }
     let Some(idea) = store.get::<Idea>(spec.idea.as_str()).await? else {

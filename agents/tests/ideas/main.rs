@@ -17,3 +17,5 @@ mod specification;
 mod standing;
 #[cfg(test)]
 mod waiting;
+#[cfg(test)]
+mod withdrawal;

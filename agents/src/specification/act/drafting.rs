@@ -1,7 +1,7 @@
 //! Lets a model hand in a plan until its checks say something, or it will mend no more.
 
-use ropewalk_engine::Silent;
-use ropewalk_orchestrator::AgentError;
+use ropewalk_engine::{EngineError, Silent};
+use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::task::TaskBlock;
 use tokio_util::sync::CancellationToken;
 
@@ -10,17 +10,29 @@ use crate::failure;
 use crate::specification::context::Material;
 use crate::specification::submission::{Plan, Submitted};
 use crate::specification::{SpecificationOptions, dry_run, earlier, prompt};
+use crate::withdrawal;
 
 /// So often what trying the checks showed goes back to the model.
 const DRY_RUNS: u32 = 2;
 
-/// Lets the model hand in a plan, and tells it what trying its checks showed; the error says why there is none.
+/// What came of asking for a plan.
+pub(super) enum Draft {
+    /// A plan, or a question that comes first.
+    Submitted(Submitted),
+    /// There is no plan, for this reason.
+    Refused(String),
+    /// People gave it up meanwhile.
+    Withdrawn,
+}
+
+/// Lets the model hand in a plan, and tells it what trying its checks showed.
 ///
 /// A plan that it will not mend goes on to people with what was found: they can read it, and a refusal would leave them nothing.
 pub(super) async fn draft(
     options: &SpecificationOptions,
+    context: &Context,
     material: &Material,
-) -> Result<Result<Submitted, String>, AgentError> {
+) -> Result<Draft, AgentError> {
     let earlier = earlier::find(&options.engine, material, options.repairs).await?;
     let (draft, job) = (
         &earlier.draft,
@@ -30,18 +42,22 @@ pub(super) async fn draft(
         .engine
         .open(&job)
         .map_err(|error| failure::of_job(&error))?;
+    let subject = withdrawal::Subject::Draft(material.spec.id, &material.spec.idea);
     let mut handed_in: Option<Box<Plan>> = None;
     for dry_runs in 0.. {
-        let outcome = session.run(&CancellationToken::new(), &Silent).await;
+        let cancel = CancellationToken::new();
+        let run = session.run(&cancel, &Silent);
+        let outcome = subject.while_wanted(&context.store, &cancel, run).await;
         match (outcome, handed_in.take()) {
             (Ok(_), _) => {}
+            (Err(EngineError::Cancelled), _) => return Ok(Draft::Withdrawn),
             (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
-            (Err(_), Some(plan)) => return Ok(Ok(Submitted::Plan(plan))),
-            (Err(error), None) => return Ok(Err(one_line(&error.to_string()))),
+            (Err(_), Some(plan)) => return Ok(Draft::Submitted(Submitted::Plan(plan))),
+            (Err(error), None) => return Ok(Draft::Refused(one_line(&error.to_string()))),
         }
         let mut plan = match draft.taken() {
             Some(Submitted::Plan(plan)) => plan,
-            Some(question) => return Ok(Ok(question)),
+            Some(question) => return Ok(Draft::Submitted(question)),
             None => break,
         };
         // What is kept has passed its check where it landed.
@@ -52,7 +68,7 @@ pub(super) async fn draft(
         plan.warnings.extend(dry.notes);
         plan.warnings.extend(dry.faults.iter().cloned());
         if dry.faults.is_empty() || dry_runs == DRY_RUNS {
-            return Ok(Ok(Submitted::Plan(plan)));
+            return Ok(Draft::Submitted(Submitted::Plan(plan)));
         }
         session.send_back(&format!(
             "not accepted; the checks were tried on the repository as it is. Mend this and call again, with `amends` for what changes alone: {}",
@@ -60,5 +76,5 @@ pub(super) async fn draft(
         ));
         handed_in = Some(plan);
     }
-    Ok(Err("the model handed in nothing".to_owned()))
+    Ok(Draft::Refused("the model handed in nothing".to_owned()))
 }

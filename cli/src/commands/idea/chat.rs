@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ropewalk_bus::LiveEvents;
-use ropewalk_desk::ideas::{self, ChatError};
+use ropewalk_desk::ideas::{self, ChatError, is_abandoned};
 use ropewalk_schemas::idea::{Author, Idea, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::{MessageId, QuestionId, SessionId, Slug, Subject};
 use ropewalk_store::Query;
@@ -383,6 +383,9 @@ impl<'a> Conversation<'a> {
             .await?;
         if vigil.failed_tries() > tries {
             self.break_off()?;
+        }
+        if is_abandoned(self.reach.store(), &self.idea).await? {
+            return Err(ChatError::Abandoned(self.idea.clone()).into());
         }
         news.map_or(Ok(()), |news| self.output.note(&news))
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ropewalk_desk::specifications;
+use ropewalk_desk::ideas::is_abandoned;
+use ropewalk_desk::specifications::{self, RequestError};
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
 use ropewalk_schemas::{Slug, SpecId, Subject};
@@ -163,6 +164,9 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
         let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
         if spec.state != SpecState::Draft {
             return Ok(End::Made(Box::new(spec.record)));
+        }
+        if is_abandoned(reach.store(), &spec.idea).await? {
+            return Err(RequestError::Abandoned(spec.idea.clone()).into());
         }
         if let Some(question) = open_question(reach, &spec.record).await? {
             return Ok(End::Asks(Box::new(question)));

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use ropewalk_desk::ideas::{self, Opening};
-use ropewalk_schemas::idea::{Idea, Phase, Session};
+use ropewalk_desk::ideas::{self, ChatError, Opening};
+use ropewalk_schemas::idea::{Idea, IdeaState, Phase, Session};
 use ropewalk_schemas::{Slug, Subject};
 
 use crate::app::App;
@@ -86,6 +86,9 @@ pub(super) async fn taken(reach: &Reach, slug: &Slug) -> Result<(), CliError> {
             .await?;
         if session.is_some_and(|session| session.phase == Phase::Complete) {
             return Ok(());
+        }
+        if idea.state == IdeaState::Abandoned {
+            return Err(ChatError::Abandoned(slug.clone()).into());
         }
         vigil.look(reach, "the text was not taken").await?;
         reach.pause().await?;

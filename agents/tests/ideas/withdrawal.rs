@@ -1,0 +1,97 @@
+//! What people give up while a model works on it costs nothing more, and nothing comes of it.
+
+use std::time::Duration;
+
+use ropewalk_desk::ideas;
+use ropewalk_desk::people::Person;
+use ropewalk_desk::specifications;
+use ropewalk_schemas::idea::{Idea, IdeaState};
+use ropewalk_schemas::specification::{Complexity, SpecState};
+
+use super::house::{House, user};
+use super::specification::{BRIEF, README, rule, small_plan};
+
+/// So long a model would take to answer, by a clock that stands still.
+fn never(reply: &str) -> String {
+    reply.replace("reply: {", "reply: {delay_ms: 3600000, ")
+}
+
+async fn asked(house: &House) {
+    let called = async || (house.calls() == 1).then_some(());
+    house.until("the call of the model", called).await;
+}
+
+async fn at_rest(house: &House) {
+    let settled = async || {
+        let open = house.store().open_deliveries(None, 0, 1).await.unwrap();
+        open.is_empty().then_some(())
+    };
+    house.until("the end of all deliveries", settled).await;
+    assert_eq!(house.calls(), 1, "nobody asked again");
+}
+
+#[tokio::test]
+async fn a_rejected_draft_ends_the_call_that_writes_it() {
+    let house = House::new(&never(&rule("idea: pets", &small_plan("Pets")))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    house.run().await;
+    let (person, ann) = (house.person(), user("ann"));
+    let spec = specifications::request(&person, &idea, &ann, Complexity::Simple).await;
+    let spec = spec.unwrap();
+    asked(&house).await;
+    let by = Person::alone(user("ann"));
+    specifications::reject(&person, spec, &by, "too early")
+        .await
+        .unwrap();
+    at_rest(&house).await;
+    let record = house.spec(spec).await;
+    assert_eq!((record.state, record.revision), (SpecState::Rejected, 0));
+}
+
+#[tokio::test]
+async fn an_abandoned_idea_ends_the_calls_for_its_draft_and_begins_none() {
+    let house = House::new(&never(&rule("idea: pets", &small_plan("Pets")))).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    house.run().await;
+    let (person, ann) = (house.person(), user("ann"));
+    let spec = specifications::request(&person, &idea, &ann, Complexity::Simple).await;
+    let spec = spec.unwrap();
+    asked(&house).await;
+    ideas::abandon(&person, &idea, &Person::alone(user("ann")), None)
+        .await
+        .unwrap();
+    at_rest(&house).await;
+    assert_eq!(house.spec(spec).await.revision, 0);
+}
+
+#[tokio::test]
+async fn an_abandoned_idea_ends_the_answer_to_a_message() {
+    let script = never("- {agent: ideation, reply: {text: Tell me more.}}");
+    let house = House::new(&script).await;
+    house.run().await;
+    let mut live = house.services.bus.live().subscribe();
+    let opening = ideas::Opening {
+        user: user("ann"),
+        title: None,
+        text: "A program that counts my habits and tells how long each streak lasts.".to_owned(),
+        slug: Some("habits".parse().unwrap()),
+        kind: None,
+        whole: false,
+    };
+    let started = ideas::start(&house.person(), opening).await.unwrap();
+    asked(&house).await;
+    ideas::abandon(
+        &house.person(),
+        &started.idea,
+        &Person::alone(user("ann")),
+        None,
+    )
+    .await
+    .unwrap();
+    at_rest(&house).await;
+    assert_eq!(house.messages(started.session).await.len(), 1);
+    let idea = house.store().get::<Idea>("habits").await.unwrap().unwrap();
+    assert_eq!(idea.state, IdeaState::Abandoned);
+    let told = tokio::time::timeout(Duration::from_secs(10), live.next());
+    assert_eq!(told.await.unwrap().unwrap().event_type, "ideation.failed");
+}
