@@ -1,7 +1,7 @@
 //! Defines a question as a model puts it in a submission (seed pipeline §11.9).
 
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::question::{About, Choice, QuestionKind};
 use ropewalk_schemas::{ChoiceId, Slug};
 use schemars::JsonSchema;
@@ -140,10 +140,10 @@ impl ModelQuestion {
     }
 
     /// Returns the question as it is put to people.
-    pub fn asking(self, about: About, idea: &Slug) -> Asking {
+    pub fn asking(self, about: About, idea: &Slug) -> QuestionRequest {
         let (consequential, default, ids) = (self.is_binding(), self.default_choice(), self.ids());
         let choices = self.options.into_iter().zip(ids);
-        Asking {
+        QuestionRequest {
             kind: self.kind,
             trigger: self.trigger.unwrap_or_else(|| "agent_question".to_owned()),
             text: self.text.trim().to_owned(),

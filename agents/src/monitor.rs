@@ -17,7 +17,7 @@ use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Schedule};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId, Payload};
 use ropewalk_store::ChangeSet;
 
-use decide::Listening;
+use decide::ListeningPeriod;
 
 /// The schedule on which tasks and waits are looked at.
 pub const TICK: &str = "monitor.tick";
@@ -54,7 +54,7 @@ impl From<&MonitorSettings> for MonitorOptions {
 pub struct Monitor {
     role: ComponentName,
     options: MonitorOptions,
-    listening: Mutex<Option<Listening>>,
+    listening: Mutex<Option<ListeningPeriod>>,
 }
 
 impl Monitor {

@@ -16,7 +16,7 @@ use ropewalk_workspace::clone::Blob;
 use ropewalk_workspace::{CleanCheckout, CleanPool, GitError, LocalClone};
 use serde_json::{Value, json};
 
-pub(crate) use ideas::{Other, others};
+pub(crate) use ideas::{OtherIdea, others};
 
 /// So many commits of the history are told.
 const COMMITS: usize = 12;
@@ -31,12 +31,12 @@ pub struct Repository {
     machine: Machine,
     versions: Versions,
     policy: Policy,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<RepositoryCache>>,
 }
 
 /// What was found out before: the newest tree, and outlines by the content that they are of.
 #[derive(Debug, Default)]
-struct Known {
+struct RepositoryCache {
     tree: Option<Arc<Tree>>,
     outlines: HashMap<String, Arc<Vec<Symbol>>>,
 }
@@ -212,7 +212,7 @@ impl Repository {
         Ok(digest::render(blobs, &shown))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RepositoryCache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

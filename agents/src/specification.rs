@@ -36,7 +36,7 @@ use crate::places::Places;
 use crate::repository::Repository;
 
 pub use price::{TaskCost, estimate};
-pub use standing::Standing;
+pub use standing::BaseBuild;
 
 /// How many specifications are written at the same time.
 const IN_FLIGHT: usize = 2;

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
-use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_orchestrator::{Context, Frame};
 use ropewalk_schemas::build::Build;
@@ -140,7 +140,7 @@ async fn agent(
         identity: Identity::default(),
     };
     let models = Models::all(ModelEntry {
-        model: Arc::new(Scripted::new(script, house.clock.clone())),
+        model: Arc::new(ScriptedModel::new(script, house.clock.clone())),
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,

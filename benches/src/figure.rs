@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Says which of two values is the better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Better {
+pub(crate) enum Direction {
     /// A rate.
     Higher,
     /// A time or a size.
@@ -35,7 +35,7 @@ pub(crate) struct Figure {
     pub(crate) raw: Option<f64>,
     /// What the raw limit is, in words.
     pub(crate) raw_is: &'static str,
-    pub(crate) better: Better,
+    pub(crate) better: Direction,
     pub(crate) goal: Goal,
     /// The 99th percentile of ours, where single runs were timed.
     pub(crate) p99: Option<f64>,
@@ -54,7 +54,7 @@ impl Figure {
             value,
             raw: Some(raw),
             raw_is,
-            better: Better::Higher,
+            better: Direction::Higher,
             goal: Goal::None,
             p99: None,
         }
@@ -67,7 +67,7 @@ impl Figure {
             value,
             raw: None,
             raw_is: "",
-            better: Better::Lower,
+            better: Direction::Lower,
             goal: Goal::None,
             p99: None,
         }
@@ -104,15 +104,15 @@ impl Figure {
             Goal::None => return None,
         };
         Some(match self.better {
-            Better::Higher => found >= wanted,
-            Better::Lower => found <= wanted,
+            Direction::Higher => found >= wanted,
+            Direction::Lower => found <= wanted,
         })
     }
 
     fn goal_text(&self) -> String {
         let sign = match self.better {
-            Better::Higher => '≥',
-            Better::Lower => '≤',
+            Direction::Higher => '≥',
+            Direction::Lower => '≤',
         };
         match self.goal {
             Goal::Ratio(wanted) => format!("{sign} {wanted} × raw"),

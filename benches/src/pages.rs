@@ -15,7 +15,7 @@ use crate::figure::{Figure, Goal};
 use crate::house;
 use crate::raw::store::RawStore;
 use crate::sample::Times;
-use served::{Served, TASKS};
+use served::{ServerFixture, TASKS};
 
 const EVENTS: usize = 1_000_000;
 /// How often each page is asked for.
@@ -32,7 +32,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     let mut filler = RawStore::open(directory.path()).await?;
     filler.fill(EVENTS).await?;
     filler.close().await?;
-    let (served, builds) = Served::open(directory.path()).await?;
+    let (served, builds) = ServerFixture::open(directory.path()).await?;
     let build = builds.first().context("no build")?;
     let raw = times(&served, RAW).await?.millis(50)?;
     let mut figures = Vec::new();
@@ -68,7 +68,7 @@ fn paths(build: BuildId) -> Vec<(String, String)> {
     ]
 }
 
-async fn times(served: &Served, path: &str) -> Result<Times> {
+async fn times(served: &ServerFixture, path: &str) -> Result<Times> {
     let mut times = Times::default();
     for number in 0..REQUESTS + 5 {
         tokio::time::sleep(PAUSE).await;

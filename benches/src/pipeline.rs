@@ -62,12 +62,12 @@ pub(crate) fn agents() -> Result<Vec<Arc<dyn Agent>>> {
 }
 
 /// A house with the six agents in it.
-pub(crate) struct Staffed {
+pub(crate) struct StaffedHouse {
     pub(crate) house: House,
     words: Words,
 }
 
-impl Staffed {
+impl StaffedHouse {
     pub(crate) async fn open(directory: &Path) -> Result<Self> {
         let house = House::open(directory, TransportOptions::Embedded).await?;
         let services = house.services();
@@ -102,7 +102,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<Vec<Figure>> {
     let (directory, raw_directory) = (house::directory()?, house::directory()?);
     house::tables(raw_directory.path()).await?;
     let mut raw = RawStore::open(raw_directory.path()).await?;
-    let staffed = Staffed::open(directory.path()).await?;
+    let staffed = StaffedHouse::open(directory.path()).await?;
     let mut feed = staffed.house.store.feed();
     let (mut ours, mut theirs) = (Times::default(), Times::default());
     let begun = Instant::now();

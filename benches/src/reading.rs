@@ -12,7 +12,7 @@ use ropewalk_agents::repository::Repository;
 use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_desk::ideas::{self, Opening};
-use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
 use ropewalk_engine::{Engine, ModelEntry, Models, Policy};
 use ropewalk_gate::project::Machine;
 use ropewalk_orchestrator::questions::Deadlines;
@@ -102,7 +102,10 @@ async fn agent(house: &House, places: Places) -> Result<Ideation> {
         package_managers: Vec::new(),
     };
     let models = Models::all(ModelEntry {
-        model: Arc::new(Scripted::new(Script::parse(SCRIPT)?, house.clock.clone())),
+        model: Arc::new(ScriptedModel::new(
+            Script::parse(SCRIPT)?,
+            house.clock.clone(),
+        )),
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,

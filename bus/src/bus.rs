@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 use tracing::debug;
 
 use crate::error::BusError;
-use crate::hub::{Hub, Shared};
-use crate::inbox::queue::{Bounds, Wanted};
+use crate::hub::{Hub, SubscriberQueue};
+use crate::inbox::queue::{Bounds, ReadScope};
 use crate::inbox::{Context, Inbox};
-use crate::live::Live;
-use crate::sharing::{self, Shares, Sharing};
-use crate::transport::embedded::Embedded;
+use crate::live::LiveChannel;
+use crate::sharing::{self, Shares, SharingOptions};
+use crate::transport::embedded::EmbeddedTransport;
 use crate::transport::jetstream::{JetStream, Notice};
 use crate::transport::{Transport, TransportOptions, TransportStatus};
 
@@ -44,7 +44,7 @@ pub struct BusOptions {
     /// How often a delivery is tried before it goes to the dead letters.
     pub tries: u32,
     /// Whether other processes may take the same subscribers at the same time; on a server only.
-    pub sharing: Option<Sharing>,
+    pub sharing: Option<SharingOptions>,
 }
 
 impl Default for BusOptions {
@@ -76,7 +76,7 @@ pub struct Consumer {
 #[derive(Debug, Clone)]
 pub struct Bus {
     context: Arc<Context>,
-    live: Live,
+    live: LiveChannel,
     poked: Arc<Notify>,
 }
 
@@ -94,10 +94,10 @@ impl Bus {
             ids,
             supervisor,
         } = services;
-        let (transport, live): (Arc<dyn Transport>, Live) = match transport {
+        let (transport, live): (Arc<dyn Transport>, LiveChannel) = match transport {
             TransportOptions::Embedded => (
-                Arc::new(Embedded::start(&store, &hub, &supervisor).await?),
-                Live::local(),
+                Arc::new(EmbeddedTransport::start(&store, &hub, &supervisor).await?),
+                LiveChannel::local(),
             ),
             TransportOptions::JetStream(options) => {
                 let jetstream =
@@ -142,7 +142,11 @@ impl Bus {
             entries: KNOWN_DELIVERIES,
             body_bytes: KEPT_BODY_BYTES,
         };
-        let shared = Arc::new(Shared::new(subscription.name.clone(), bounds, yields));
+        let shared = Arc::new(SubscriberQueue::new(
+            subscription.name.clone(),
+            bounds,
+            yields,
+        ));
         if !self.context.hub.add(Arc::clone(&shared)) {
             return Err(BusError::AlreadyConsumed(subscription.name));
         }
@@ -162,7 +166,7 @@ impl Bus {
 
     /// Looks at the store now: another process has committed something.
     pub fn poke(&self) {
-        self.context.hub.want(Wanted::All);
+        self.context.hub.want(ReadScope::All);
         self.context.transport.poke();
         self.poked.notify_one();
     }
@@ -183,7 +187,7 @@ impl Bus {
     }
 
     /// Returns the ephemeral events.
-    pub fn live(&self) -> &Live {
+    pub fn live(&self) -> &LiveChannel {
         &self.live
     }
 
@@ -206,7 +210,7 @@ impl Bus {
                     () = context.clock.sleep(period) => {}
                 }
                 debug!("sweeping the open deliveries");
-                context.hub.want(Wanted::All);
+                context.hub.want(ReadScope::All);
                 context.transport.sweep().await;
             }
         });
@@ -215,7 +219,7 @@ impl Bus {
 
 /// Begins to share the subscribers of this process with others.
 fn share(
-    sharing: &Sharing,
+    sharing: &SharingOptions,
     store: &Store,
     hub: &Arc<Hub>,
     clock: &Clock,

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_schemas::ComponentName;
-use ropewalk_store::Committed;
+use ropewalk_store::CommitOutcome;
 use tokio::sync::Notify;
 
-use crate::inbox::queue::{Bounds, Entry, Queue, Wanted};
+use crate::inbox::queue::{Bounds, Entry, Queue, ReadScope};
 
 /// With more than so many entities to work on, those who yield wait.
 const PRESSED: usize = 1_000;
@@ -17,7 +17,7 @@ const EASED: usize = 500;
 
 /// The queue of one subscriber and the signal that something about it changed.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SubscriberQueue {
     pub(crate) subscriber: ComponentName,
     queue: Mutex<Queue>,
     pub(crate) changed: Notify,
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) yields: bool,
 }
 
-impl Shared {
+impl SubscriberQueue {
     pub(crate) fn new(subscriber: ComponentName, bounds: Bounds, yields: bool) -> Self {
         Self {
             subscriber,
@@ -41,7 +41,7 @@ impl Shared {
     }
 
     /// Asks for a read of the store and wakes the inbox.
-    pub(crate) fn want(&self, wanted: Wanted) {
+    pub(crate) fn want(&self, wanted: ReadScope) {
         self.queue().want(wanted);
         self.changed.notify_one();
     }
@@ -50,7 +50,7 @@ impl Shared {
 /// The subscribers that this process consumes.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
-    inboxes: Mutex<HashMap<ComponentName, Arc<Shared>>>,
+    inboxes: Mutex<HashMap<ComponentName, Arc<SubscriberQueue>>>,
     /// Whether those who yield wait.
     pressed: AtomicBool,
     eased: Notify,
@@ -58,7 +58,7 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Adds a subscriber; answers `false` when it is consumed already.
-    pub(crate) fn add(&self, shared: Arc<Shared>) -> bool {
+    pub(crate) fn add(&self, shared: Arc<SubscriberQueue>) -> bool {
         let mut inboxes = self.lock();
         if inboxes.contains_key(&shared.subscriber) {
             return false;
@@ -105,12 +105,12 @@ impl Hub {
         }
     }
 
-    pub(crate) fn get(&self, subscriber: &ComponentName) -> Option<Arc<Shared>> {
+    pub(crate) fn get(&self, subscriber: &ComponentName) -> Option<Arc<SubscriberQueue>> {
         self.lock().get(subscriber).cloned()
     }
 
     /// Asks every inbox for a read of the store.
-    pub(crate) fn want(&self, wanted: Wanted) {
+    pub(crate) fn want(&self, wanted: ReadScope) {
         for shared in self.lock().values() {
             shared.want(wanted);
         }
@@ -125,7 +125,7 @@ impl Hub {
     }
 
     /// Hands the events of a commit to the queues of their subscribers.
-    pub(crate) fn dispatch(&self, committed: &Committed) {
+    pub(crate) fn dispatch(&self, committed: &CommitOutcome) {
         for stored in &committed.events {
             for subscriber in &stored.subscribers {
                 let Some(shared) = self.get(subscriber) else {
@@ -138,13 +138,13 @@ impl Hub {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ComponentName, Arc<Shared>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ComponentName, Arc<SubscriberQueue>>> {
         self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Counts the entities that those who do not yield could work on now.
-fn to_do(inboxes: &HashMap<ComponentName, Arc<Shared>>) -> usize {
+fn to_do(inboxes: &HashMap<ComponentName, Arc<SubscriberQueue>>) -> usize {
     let working = inboxes.values().filter(|shared| !shared.yields);
     working.map(|shared| shared.queue().ready()).sum()
 }

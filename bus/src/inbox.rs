@@ -12,12 +12,12 @@ use ropewalk_store::{ChangeSet, Outcome, ReadError, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
-use crate::hub::{Hub, Shared};
+use crate::hub::{Hub, SubscriberQueue};
 use crate::sharing::Shares;
 use crate::transport::Transport;
 use delivery::Claim;
 pub use delivery::{Delivery, Failure};
-use queue::{Entry, Wanted};
+use queue::{Entry, ReadScope};
 
 /// How many deliveries one read of the store brings.
 const PAGE: u32 = 512;
@@ -45,12 +45,12 @@ pub(crate) struct Context {
 /// oldest. No more are unfinished at once than the consumer's bound.
 #[derive(Debug)]
 pub struct Inbox {
-    shared: Arc<Shared>,
+    shared: Arc<SubscriberQueue>,
     context: Arc<Context>,
 }
 
 impl Inbox {
-    pub(crate) fn new(shared: Arc<Shared>, context: Arc<Context>) -> Self {
+    pub(crate) fn new(shared: Arc<SubscriberQueue>, context: Arc<Context>) -> Self {
         Self { shared, context }
     }
 
@@ -162,7 +162,7 @@ impl Inbox {
         }
     }
 
-    async fn read(&self, wanted: Wanted) -> Result<(), ReadError> {
+    async fn read(&self, wanted: ReadScope) -> Result<(), ReadError> {
         let subscriber = &self.shared.subscriber;
         let held = self.context.transport.held(subscriber);
         let mut after = self.shared.queue().begin_read(wanted);

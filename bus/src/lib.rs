@@ -28,10 +28,10 @@ pub use bus::{Bus, BusOptions, Consumer, Services};
 pub use dead_letters::{DeadLetters, alert_cause};
 pub use error::BusError;
 pub use inbox::{Delivery, Failure, Inbox};
-pub use live::{Live, LiveEvent, LiveEvents};
-pub use overheard::Overheard;
+pub use live::{LiveChannel, LiveEvent, LiveEvents};
+pub use overheard::LiveRelay;
 pub use poke::Poker;
-pub use sharing::Sharing;
+pub use sharing::SharingOptions;
 pub use tail::{Tail, TailError, TailEvents};
 pub use transport::jetstream::{
     Auth, FirstConnection, JetStreamOptions, Notice, NoticeKind, StreamOptions,

@@ -24,12 +24,12 @@ pub struct LiveEvent {
 
 /// Publishes and hears ephemeral events; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Live {
+pub struct LiveChannel {
     local: broadcast::Sender<LiveEvent>,
     remote: Option<mpsc::Sender<LiveEvent>>,
 }
 
-impl Live {
+impl LiveChannel {
     /// Returns a broadcast inside this process.
     pub(crate) fn local() -> Self {
         Self {
@@ -122,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_listener_misses_the_oldest_and_stops_nobody() {
-        let live = Live::local();
+        let live = LiveChannel::local();
         let mut events = live.subscribe();
         for number in 0..CAPACITY + 10 {
             live.publish(event(number));
@@ -138,6 +138,6 @@ mod tests {
 
     #[test]
     fn publishing_without_a_listener_is_no_error() {
-        Live::local().publish(event(1));
+        LiveChannel::local().publish(event(1));
     }
 }

@@ -22,9 +22,9 @@ const LISTENERS: usize = 32;
 
 /// Tells ephemeral events to other processes.
 #[derive(Debug, Clone, Copy)]
-pub struct Overheard;
+pub struct LiveRelay;
 
-impl Overheard {
+impl LiveRelay {
     /// Lets others hear what `bus` carries; only for the process that holds the instance lock of the state directory.
     pub fn serve(
         bus: &Bus,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ComponentName;
-use ropewalk_store::{Claims, CommitFeed, DeliveryKey, ReadError, Standing, Store};
+use ropewalk_store::{Claims, CommitFeed, DeliveryKey, DeliveryPosition, ReadError, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -18,14 +18,14 @@ const CLAIM_LASTS: Duration = Duration::from_mins(1);
 
 /// Says under which name a process shares subscribers with others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sharing {
+pub struct SharingOptions {
     /// The name; no two processes that run may have the same one, and who comes after one that died has its deliveries.
     pub process: String,
     /// How long a process that gives no sign of life keeps its deliveries.
     pub claim_lasts: Duration,
 }
 
-impl Sharing {
+impl SharingOptions {
     /// Shares under the name `process`.
     pub fn new(process: impl Into<String>) -> Self {
         Self {
@@ -45,7 +45,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    pub(crate) fn new(store: &Store, sharing: &Sharing) -> Self {
+    pub(crate) fn new(store: &Store, sharing: &SharingOptions) -> Self {
         Self {
             claims: store.claims(&sharing.process, sharing.claim_lasts),
             claim_lasts: sharing.claim_lasts,
@@ -68,7 +68,7 @@ impl Shares {
         &self,
         subscriber: &ComponentName,
         sequences: &[i64],
-    ) -> Result<Vec<Standing>, ReadError> {
+    ) -> Result<Vec<DeliveryPosition>, ReadError> {
         self.claims.look(subscriber, sequences).await
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_config::{Config, Environment, Loaded};
+use ropewalk_config::{Config, Environment, LoadedConfig};
 use ropewalk_desk::halt;
 
 use crate::error::CliError;
@@ -14,7 +14,7 @@ use crate::wiring::{self, Desk};
 
 /// What holds for every verb.
 #[derive(Debug, Args)]
-pub struct Global {
+pub struct GlobalOptions {
     /// Answer in JSON: a list is an array, errors are `{code, message, next}`.
     #[arg(long, global = true)]
     pub json: bool,
@@ -37,7 +37,7 @@ pub struct App {
     /// The environment of the process.
     pub environment: Environment,
     /// What was said for every verb.
-    pub global: Global,
+    pub global: GlobalOptions,
 }
 
 impl App {
@@ -49,7 +49,7 @@ impl App {
     }
 
     /// Loads the configuration alone; there need not be a project.
-    pub fn load(&self) -> Result<Loaded, CliError> {
+    pub fn load(&self) -> Result<LoadedConfig, CliError> {
         Ok(Config::load(
             &self.directory()?,
             &self.environment,
@@ -58,7 +58,7 @@ impl App {
     }
 
     /// Loads the configuration alone, though nobody may have trusted it.
-    pub fn load_whoever_wrote_it(&self) -> Result<Loaded, CliError> {
+    pub fn load_whoever_wrote_it(&self) -> Result<LoadedConfig, CliError> {
         Ok(Config::load_whoever_wrote_it(
             &self.directory()?,
             &self.environment,

@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ropewalk_desk::advice::Words;
 
-use crate::app::Global;
+use crate::app::GlobalOptions;
 use crate::archive;
 use crate::commands::{
     self, alert::Alert, build::Build, config::Config, dead_letter::DeadLetter, event::Event,
@@ -32,7 +32,7 @@ use crate::top;
 pub struct Arguments {
     /// What holds for every verb.
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalOptions,
     /// The verb.
     #[command(subcommand)]
     pub command: Command,

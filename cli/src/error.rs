@@ -15,7 +15,7 @@ use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
 use ropewalk_desk::ideas::ChatError;
-use ropewalk_desk::people::Forbidden;
+use ropewalk_desk::people::PermissionError;
 use ropewalk_desk::questions::RefusedAnswer;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_llm::BuildError;
@@ -320,8 +320,8 @@ advised_errors! {
     SteerError(Forbidden, Commit) = "build-state",
 }
 
-impl From<Forbidden> for CliError {
-    fn from(error: Forbidden) -> Self {
+impl From<PermissionError> for CliError {
+    fn from(error: PermissionError) -> Self {
         Self::advised("forbidden", error)
     }
 }

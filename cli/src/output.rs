@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-pub use bold::Bold;
+pub use bold::BoldState;
 
 /// The widest table when nobody says how wide the paper is.
 const WIDTH_WITHOUT_TERMINAL: u16 = 160;
@@ -89,12 +89,12 @@ impl Output {
     }
 
     /// Writes words without ending the line, at once.
-    pub fn words(&self, text: &str, bold: &mut Bold) -> Result<(), CliError> {
+    pub fn words(&self, text: &str, bold: &mut BoldState) -> Result<(), CliError> {
         write(&bold.show(&clean(text)))
     }
 
     /// Writes the last words of a text, and ends the line.
-    pub fn last_words(&self, text: &str, bold: &mut Bold) -> Result<(), CliError> {
+    pub fn last_words(&self, text: &str, bold: &mut BoldState) -> Result<(), CliError> {
         let shown = bold.show(&clean(text));
         write_line(&(shown + &bold.end()))
     }

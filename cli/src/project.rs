@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_agents::places::Places;
 use ropewalk_config::settings::VariableName;
-use ropewalk_config::{Config, ConfigError, Environment, Loaded, Locations};
+use ropewalk_config::{Config, ConfigError, Environment, LoadedConfig, Locations};
 use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::{People, Person, Stranger};
 use ropewalk_runtime::secrets;
@@ -19,7 +19,7 @@ const TOKEN: &str = "ROPEWALK_TOKEN";
 #[derive(Debug)]
 pub struct Project {
     /// The configuration with its origins.
-    pub loaded: Loaded,
+    pub loaded: LoadedConfig,
     /// Where repository and state lie.
     pub locations: Locations,
     /// Whose ideas those of a rehearsal are.
@@ -51,7 +51,7 @@ impl Project {
     }
 
     /// Finds what follows from a loaded configuration.
-    pub fn of(loaded: Loaded, environment: &Environment) -> Result<Self, CliError> {
+    pub fn of(loaded: LoadedConfig, environment: &Environment) -> Result<Self, CliError> {
         secrets::keep(loaded.secrets(environment));
         refuse_keys(&loaded)?;
         let locations = loaded.locations(environment)?;
@@ -108,7 +108,7 @@ fn system_user() -> String {
 }
 
 /// Refuses to give commands the key of a provider, the token of a broker, a bot or a receiver, or the secret of a webhook.
-fn refuse_keys(loaded: &Loaded) -> Result<(), ConfigError> {
+fn refuse_keys(loaded: &LoadedConfig) -> Result<(), ConfigError> {
     let config = &loaded.config;
     let named = config.providers.values();
     let keys: Vec<String> = named

@@ -22,7 +22,7 @@ const PREFIX: &str = "ROPEWALK_";
 
 /// A loaded configuration and where it came from.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// The project's file, if one was found.
@@ -48,7 +48,7 @@ impl Config {
         directory: &Path,
         environment: &Environment,
         overrides: &[String],
-    ) -> Result<Loaded, ConfigError> {
+    ) -> Result<LoadedConfig, ConfigError> {
         let loaded = Self::load_whoever_wrote_it(directory, environment, overrides)?;
         match &loaded.trust {
             Some(request) => request.demand(environment).map(|()| loaded),
@@ -62,7 +62,7 @@ impl Config {
         directory: &Path,
         environment: &Environment,
         overrides: &[String],
-    ) -> Result<Loaded, ConfigError> {
+    ) -> Result<LoadedConfig, ConfigError> {
         let mut layers = Layers::default();
         layers.add_toml(DEFAULTS, &Origin::Default)?;
         if let Some(path) = user_file(environment)
@@ -82,7 +82,7 @@ impl Config {
         for text in overrides {
             add_override(&mut layers, text)?;
         }
-        Ok(Loaded {
+        Ok(LoadedConfig {
             config: read(&layers)?,
             project_file,
             directory: directory.to_owned(),
@@ -103,7 +103,7 @@ impl GateSettings {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns where the value of `key` (dotted) was set.
     pub fn origin(&self, key: &str) -> Origin {
         self.layers.origin(key)

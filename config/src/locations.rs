@@ -6,7 +6,7 @@ use ropewalk_schemas::{ProjectName, Slug, UserSlug};
 
 use crate::environment::Environment;
 use crate::error::ConfigError;
-use crate::load::Loaded;
+use crate::load::LoadedConfig;
 use crate::origin::Origin;
 
 /// Where a project lies.
@@ -20,7 +20,7 @@ pub struct Locations {
     pub state: PathBuf,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns where the project lies; a state directory inside a working tree is refused.
     pub fn locations(&self, environment: &Environment) -> Result<Locations, ConfigError> {
         let project = &self.config.project;

@@ -209,6 +209,39 @@ mod tests {
         })
     }
 
+    fn build_task(failures: &Value) -> Value {
+        json!({
+            "task": {
+                "id": "T-1", "title": "Add two numbers", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
+                "read_first": ["src/main.rs"], "leave_alone": ["the signature of `main`"],
+                "validation": {"command": "cargo test", "expected": "exit 0"},
+            },
+            "requirements": [
+                {"id": "FR-1", "text": "adds", "whole": "It adds two numbers.", "acceptance": "2 and 2 are 4"},
+                {"id": null, "text": "subtracts", "whole": null, "acceptance": null},
+            ],
+            "idea": "habits", "idea_context": "Habits.", "gate": ["cargo test"],
+            "interfaces": [
+                {"signature": "fn add()", "made_by": null, "used_by": ""},
+                {"signature": "fn keep()", "made_by": "your task", "used_by": "T-2"},
+                {"signature": "fn drop()", "made_by": null, "used_by": "your task"},
+            ],
+            "plan": {
+                "title": "Habits", "objective": "Keep them.", "data": ["days"],
+                "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
+            },
+            "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],
+            "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
+            "sizes": [
+                {"path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()"},
+                {"path": "src/b.rs", "lines": null, "bytes": 0, "outline": null},
+            ],
+            "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
+            "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
+            "earlier": {"summary": "half of it is done", "difference": "+ line"},
+        })
+    }
+
     fn context(prompt: Prompt) -> Value {
         let repository = json!({
             "commit": "0123456789ab", "branch": "main", "digest": "1 file, 9 B.\n", "recent": "0123456 start\n",
@@ -249,36 +282,7 @@ mod tests {
             Prompt::Build => {
                 json!({"conventions": "Use tabs.", "package_managers": ["npm"], "submit_tool": "finish"})
             }
-            Prompt::BuildTask => json!({
-                "task": {
-                    "id": "T-1", "title": "Add two numbers", "action": "CREATE", "file": "src/a.rs", "more_files": ["src/b.rs"],
-                    "read_first": ["src/main.rs"], "leave_alone": ["the signature of `main`"],
-                    "validation": {"command": "cargo test", "expected": "exit 0"},
-                },
-                "requirements": [
-                    {"id": "FR-1", "text": "adds", "whole": "It adds two numbers.", "acceptance": "2 and 2 are 4"},
-                    {"id": null, "text": "subtracts", "whole": null, "acceptance": null},
-                ],
-                "idea": "habits", "idea_context": "Habits.", "gate": ["cargo test"],
-                "interfaces": [
-                    {"signature": "fn add()", "made_by": null, "used_by": ""},
-                    {"signature": "fn keep()", "made_by": "your task", "used_by": "T-2"},
-                    {"signature": "fn drop()", "made_by": null, "used_by": "your task"},
-                ],
-                "plan": {
-                    "title": "Habits", "objective": "Keep them.", "data": ["days"],
-                    "out_of_scope": ["sharing"], "avoid_files": [{"path": "a.lock", "purpose": "generated"}],
-                },
-                "others": [{"id": "T-2", "title": "update `src/b.rs`", "state": "ready"}],
-                "before": [{"id": "T-0", "title": "create `src/a.rs`", "summary": "Made it.", "changed": ["src/a.rs"]}],
-                "sizes": [
-                    {"path": "src/a.rs", "lines": 200, "bytes": 4000, "outline": "1-2  fn a()"},
-                    {"path": "src/b.rs", "lines": null, "bytes": 0, "outline": null},
-                ],
-                "gotchas": [{"text": "mind the gap"}], "failures": failures, "guidance": ["try less"], "tools": ["Python 3.11.7"],
-                "budget": ["50 replies"], "resumed": true, "packages": "`npm ci` was run.",
-                "earlier": {"summary": "half of it is done", "difference": "+ line"},
-            }),
+            Prompt::BuildTask => build_task(&failures),
             Prompt::Improvement => json!({"submit_tool": "submit_review"}),
             Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",

@@ -15,7 +15,7 @@ use ropewalk_schemas::question::{Choice, QuestionKind};
 
 use template::Template;
 pub use trigger::Trigger;
-use writing::Writing;
+use writing::TemplateLanguage;
 
 use crate::error::ConfigError;
 
@@ -52,7 +52,7 @@ pub type Values<'a> = BTreeMap<&'a str, String>;
 #[derive(Debug, Clone)]
 pub struct QuestionTemplates {
     templates: BTreeMap<Trigger, Template>,
-    writing: Writing,
+    writing: TemplateLanguage,
 }
 
 /// A question with its values filled in, not yet asked.
@@ -127,7 +127,7 @@ impl QuestionTemplates {
             file: file.to_owned(),
             reason,
         };
-        let writing = Writing::new().map_err(|reason| broken("questions", reason))?;
+        let writing = TemplateLanguage::new().map_err(|reason| broken("questions", reason))?;
         let mut templates = BTreeMap::new();
         for (file, text) in files {
             let broken = |reason: String| broken(file, reason);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
 
-pub use found::{FoundCheck, FoundStack, Says, StackCheck, StackTool};
+pub use found::{FoundCheck, FoundStack, ManifestCondition, StackCheck, StackTool};
 
 /// The shipped files.
 const FILES: [(&str, &str); 8] = [

@@ -39,7 +39,7 @@ pub struct TrustRequest {
 
 /// The word of a person as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trusted {
+pub struct TrustRecord {
     /// The file.
     pub file: PathBuf,
     /// The hash of its keys and values.
@@ -90,12 +90,12 @@ impl TrustRequest {
     }
 
     /// Returns the last word of a person about this file, whatever it held then.
-    pub fn last_word(&self, environment: &Environment) -> Result<Option<Trusted>, ConfigError> {
+    pub fn last_word(&self, environment: &Environment) -> Result<Option<TrustRecord>, ConfigError> {
         let Some(kept) = kept(&self.file, environment) else {
             return Ok(None);
         };
         let text = read_file(&kept)?;
-        let trusted: Option<Trusted> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let trusted: Option<TrustRecord> = text.and_then(|text| serde_json::from_str(&text).ok());
         let mut trusted = trusted.filter(|trusted| trusted.file == self.file);
         if let Some(word) = &mut trusted {
             let keys = std::mem::take(&mut word.keys).into_iter();
@@ -112,7 +112,7 @@ impl TrustRequest {
     /// same file.
     pub fn trust(&self, environment: &Environment, at: &str) -> Result<(), ConfigError> {
         let kept = kept(&self.file, environment).ok_or(ConfigError::NoTrustHome)?;
-        let trusted = Trusted {
+        let trusted = TrustRecord {
             file: self.file.clone(),
             hash: self.hash.clone(),
             keys: self.shown(),
@@ -126,7 +126,7 @@ impl TrustRequest {
     }
 
     /// Returns the keys that are not as they were at the last word; all of them where there was none.
-    pub fn changed_since(&self, word: Option<&Trusted>) -> Vec<String> {
+    pub fn changed_since(&self, word: Option<&TrustRecord>) -> Vec<String> {
         let shown = self.shown();
         let known = word.map(|word| word.keys.clone()).unwrap_or_default();
         let names: BTreeSet<&String> = shown.keys().chain(known.keys()).collect();
@@ -189,7 +189,7 @@ fn kept(file: &Path, environment: &Environment) -> Option<PathBuf> {
     Some(home.join("ropewalk/trust").join(format!("{name}.json")))
 }
 
-fn write(path: &Path, trusted: &Trusted) -> std::io::Result<()> {
+fn write(path: &Path, trusted: &TrustRecord) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     let directory = path.parent().unwrap_or(Path::new("/"));
     std::fs::DirBuilder::new()

@@ -51,7 +51,7 @@ impl Desk {
         &self,
         more: &[(&str, &str)],
         flags: &[&str],
-    ) -> Result<ropewalk_config::Loaded, ConfigError> {
+    ) -> Result<ropewalk_config::LoadedConfig, ConfigError> {
         let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
         Config::load(&self.directory(), &self.environment(more), &flags)
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ropewalk_config::settings::Rule;
-use ropewalk_config::{Config, ConfigError, Environment, Loaded};
+use ropewalk_config::{Config, ConfigError, Environment, LoadedConfig};
 use ropewalk_schemas::ContentHash;
 
 /// A clone and the home of whoever cloned it.
@@ -39,7 +39,7 @@ impl Clone {
         Environment::from_pairs([("HOME", home.as_path()), ("USER", Path::new("ada"))])
     }
 
-    fn load(&self, directory: &Path) -> Result<Loaded, ConfigError> {
+    fn load(&self, directory: &Path) -> Result<LoadedConfig, ConfigError> {
         Config::load(directory, &self.environment(), &[])
     }
 

@@ -260,8 +260,8 @@ pub async fn find(
     let mut edges = new_waits.to_vec();
     while let Some(cycle) = graph.cycle_with(&edges) {
         match standing(store, &cycle).await? {
-            Standing::Held(held) => return Ok(Some(describe(store, cycle, held, now).await?)),
-            Standing::Outlived(waiter, resource) => {
+            CycleState::Held(held) => return Ok(Some(describe(store, cycle, held, now).await?)),
+            CycleState::Outlived(waiter, resource) => {
                 graph.remove(&waiter, &resource);
                 edges.retain(|wait| wait.waiter != waiter || wait.resource != resource);
             }
@@ -271,14 +271,14 @@ pub async fn find(
 }
 
 /// Whether a cycle of stored waits is one.
-enum Standing {
+enum CycleState {
     /// Every lock that it waits for is held by the next member.
     Held(Vec<Versioned<Lease>>),
     /// The holder of a lock that it waits for has lost it meanwhile: who waits for it is about to be woken.
     Outlived(Party, Resource),
 }
 
-async fn standing(store: &Store, cycle: &Cycle) -> Result<Standing, ReadError> {
+async fn standing(store: &Store, cycle: &Cycle) -> Result<CycleState, ReadError> {
     let mut held = Vec::new();
     let holders = cycle.links.iter().cycle().skip(1);
     for (link, holder) in cycle.links.iter().zip(holders) {
@@ -291,10 +291,10 @@ async fn standing(store: &Store, cycle: &Cycle) -> Result<Standing, ReadError> {
         });
         match lease {
             Some(lease) => held.push(lease),
-            None => return Ok(Standing::Outlived(link.waiter.clone(), resource.clone())),
+            None => return Ok(CycleState::Outlived(link.waiter.clone(), resource.clone())),
         }
     }
-    Ok(Standing::Held(held))
+    Ok(CycleState::Held(held))
 }
 
 /// Looks at all waits, as the second net; one cycle per group that waits for each other.
@@ -304,8 +304,8 @@ pub async fn find_all(store: &Store, now: DateTime<Utc>) -> Result<Vec<Deadlock>
         let (mut found, mut stale) = (Vec::new(), Vec::new());
         for cycle in graph.cycles() {
             match standing(store, &cycle).await? {
-                Standing::Outlived(waiter, resource) => stale.push((waiter, resource)),
-                Standing::Held(held) => found.push(describe(store, cycle, held, now).await?),
+                CycleState::Outlived(waiter, resource) => stale.push((waiter, resource)),
+                CycleState::Held(held) => found.push(describe(store, cycle, held, now).await?),
             }
         }
         if stale.is_empty() {

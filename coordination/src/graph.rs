@@ -12,7 +12,7 @@ use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::{EdgeRef, IntoEdgeReferences};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
 
-use crate::waits::Asking;
+use crate::waits::QuestionWait;
 
 /// The waits of a project as a graph; cheap to change edge by edge.
 #[derive(Debug, Clone, Default)]
@@ -130,7 +130,7 @@ impl WaitGraph {
     }
 
     /// Adds what is no build and no task, and waits for an answer; it is drawn, and it closes no cycle.
-    pub fn insert_asking(&mut self, asking: &Asking) {
+    pub fn insert_asking(&mut self, asking: &QuestionWait) {
         let waiter = self.node(Node::Other(asking.name()));
         let answer = self.node(Node::Sink(asking.resource.to_string()));
         self.graph

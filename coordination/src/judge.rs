@@ -12,11 +12,11 @@ use ropewalk_store::{Versioned, path_key};
 /// Remembers since when each lease stands still.
 #[derive(Debug, Clone, Default)]
 pub struct Judge {
-    seen: HashMap<String, Seen>,
+    seen: HashMap<String, Sighting>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Seen {
+struct Sighting {
     token: i64,
     renewals: u64,
     since: Duration,
@@ -44,7 +44,7 @@ impl Judge {
                 continue;
             }
             let key = path_key(&lease.path);
-            let fresh = Seen {
+            let fresh = Sighting {
                 token: lease.token,
                 renewals: lease.renewals,
                 since: now,

@@ -33,14 +33,14 @@ pub struct LockRequest {
 
 /// Says why a set of files cannot be taken now.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Blocked {
+pub struct LockConflict {
     /// The first file that is not free, in canonical order.
     pub file: RepoPath,
     /// Who holds it, or waits for it for longer.
     pub by: Party,
 }
 
-impl Blocked {
+impl LockConflict {
     /// Returns the wait of `waiter` for what blocks it.
     pub fn wait(&self, waiter: Party, since: DateTime<Utc>) -> Wait {
         Wait {
@@ -69,14 +69,14 @@ pub fn blocked_claim(
     request: &LockRequest,
     leases: &[Versioned<Lease>],
     waits: &[Versioned<Wait>],
-) -> Vec<Blocked> {
+) -> Vec<LockConflict> {
     let claimant = party(&request.holder);
     canonical(&request.files)
         .into_iter()
         .filter_map(|file| {
             let by = holder_of(&file, &request.holder, leases)
                 .or_else(|| elder(&file, &claimant, request.since, waits))?;
-            Some(Blocked { file, by })
+            Some(LockConflict { file, by })
         })
         .collect()
 }
@@ -84,19 +84,19 @@ pub fn blocked_claim(
 /// Lists what stands in the way of an extension in mid-attempt: files that others hold.
 ///
 /// It does not queue behind those who wait for longer: they may wait for what the asker holds.
-pub fn blocked_extension(request: &LockRequest, leases: &[Versioned<Lease>]) -> Vec<Blocked> {
+pub fn blocked_extension(request: &LockRequest, leases: &[Versioned<Lease>]) -> Vec<LockConflict> {
     canonical(&request.files)
         .into_iter()
         .filter_map(|file| {
             let by = holder_of(&file, &request.holder, leases)?;
-            Some(Blocked { file, by })
+            Some(LockConflict { file, by })
         })
         .collect()
 }
 
 /// Returns the waits of a claim that is blocked: for every file of the set, so that nobody who came later takes the
 /// others meanwhile. A file that is free has no holder.
-pub fn claim_waits(request: &LockRequest, blocked: &[Blocked]) -> Vec<Wait> {
+pub fn claim_waits(request: &LockRequest, blocked: &[LockConflict]) -> Vec<Wait> {
     let waiter = party(&request.holder);
     canonical(&request.files)
         .into_iter()
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn wait(number: u128, path: &str, since: i64) -> Versioned<Wait> {
-        let blocked = Blocked {
+        let blocked = LockConflict {
             file: file(path),
             by: party(&holder(99)),
         };
@@ -413,7 +413,7 @@ mod tests {
                 since,
             )
         };
-        let shown = |blocked: Vec<Blocked>| -> Vec<(String, Party)> {
+        let shown = |blocked: Vec<LockConflict>| -> Vec<(String, Party)> {
             blocked
                 .into_iter()
                 .map(|each| (each.file.to_string(), each.by))

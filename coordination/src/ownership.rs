@@ -4,7 +4,7 @@
 //! Whoever gets a file after another build has to build on what that one did to it: the row says on which commit.
 
 use chrono::{DateTime, Utc};
-use ropewalk_schemas::build::{Build, Followed, StopCause};
+use ropewalk_schemas::build::{Build, Predecessor, StopCause};
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::{ChangeDecided, ChangeRequested};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
@@ -38,7 +38,7 @@ impl Owner {
     }
 
     /// Returns what `build` has to build on when it changes the file.
-    pub fn leaves_to(&self, build: BuildId) -> Option<Followed> {
+    pub fn leaves_to(&self, build: BuildId) -> Option<Predecessor> {
         if self.row.build == build {
             self.row.after.clone()
         } else {
@@ -47,14 +47,14 @@ impl Owner {
     }
 
     /// Returns what the next owner has to build on; nothing of a build that was abandoned.
-    fn leaves(&self) -> Option<Followed> {
+    fn leaves(&self) -> Option<Predecessor> {
         let of_owner = self.build.as_ref().and_then(|build| {
             let counts = build.merged.is_some() || self.is_live();
             build
                 .head
                 .clone()
                 .filter(|_| counts)
-                .map(|commit| Followed {
+                .map(|commit| Predecessor {
                     build: build.id,
                     commit,
                 })
@@ -73,7 +73,7 @@ pub fn give(
     file: &RepoPath,
     owner: Option<&Owner>,
     now: DateTime<Utc>,
-) -> Option<Followed> {
+) -> Option<Predecessor> {
     let mut ownership = Ownership {
         path: file.clone(),
         build,

@@ -28,12 +28,12 @@ pub struct Waits {
     /// Builds and tasks that wait.
     pub parties: Vec<Wait>,
     /// What else waits for an answer.
-    pub others: Vec<Asking>,
+    pub others: Vec<QuestionWait>,
 }
 
 /// What is no build and no task, and waits for an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Asking {
+pub struct QuestionWait {
     /// What waits.
     pub waiter: About,
     /// The question.
@@ -42,7 +42,7 @@ pub struct Asking {
     pub since: DateTime<Utc>,
 }
 
-impl Asking {
+impl QuestionWait {
     /// Names what waits as builds and tasks are named.
     pub fn name(&self) -> String {
         match &self.waiter {
@@ -140,7 +140,7 @@ fn add_question(waits: &mut Waits, question: &Question) {
             task: task.clone(),
         },
         other => {
-            waits.others.push(Asking {
+            waits.others.push(QuestionWait {
                 waiter: other.clone(),
                 resource,
                 since,

@@ -17,7 +17,7 @@ use crate::comments::CommentError;
 use crate::dead_letters::DeadLetterError;
 use crate::halt::HaltError;
 use crate::ideas::{AbandonError, ChatError};
-use crate::people::{Forbidden, Stranger};
+use crate::people::{PermissionError, Stranger};
 use crate::phones::LinkError;
 use crate::questions::RefusedAnswer;
 use crate::specifications::{ApproveError, RequestError};
@@ -87,7 +87,7 @@ const IDEAS: &str = "`ropewalk idea list` shows them";
 const SPECIFICATIONS: &str = "`ropewalk spec list` shows them";
 const ANOTHER_IDEA: &str = "begin another with `ropewalk idea new`";
 
-impl Advice for Forbidden {
+impl Advice for PermissionError {
     fn next(&self) -> Option<String> {
         let Self { person, right } = self;
         Some(format!(

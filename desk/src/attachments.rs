@@ -11,7 +11,7 @@ use ropewalk_schemas::idea::{Attachment, Message, Session};
 use ropewalk_schemas::{ContentHash, SessionId, UserSlug};
 use ropewalk_store::{Query, ReadError};
 
-use crate::ideas::{self, ChatError, Said, Words};
+use crate::ideas::{self, AcceptedMessage, ChatError, Words};
 
 /// The folder of the files below that of the idea.
 pub const FOLDER: &str = "attachments";
@@ -30,7 +30,7 @@ const ENDING_BYTES: usize = 12;
 
 /// A file as somebody sends it.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent<'a> {
+pub struct Upload<'a> {
     /// What its sender calls it; nothing in it is trusted.
     pub name: &'a str,
     /// What sort of file its sender says it is.
@@ -45,9 +45,9 @@ pub struct Sent<'a> {
 
 /// A file that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachmentReceipt {
     /// The message that tells of it.
-    pub said: Said,
+    pub said: AcceptedMessage,
     /// The file.
     pub file: Attachment,
 }
@@ -97,8 +97,8 @@ pub async fn attach(
     state: &Path,
     session: SessionId,
     user: &UserSlug,
-    sent: Sent<'_>,
-) -> Result<Attached, AttachError> {
+    sent: Upload<'_>,
+) -> Result<AttachmentReceipt, AttachError> {
     let session = ideas::open_session(&context.store, session).await?;
     let size_bytes = sent.bytes.len() as u64;
     match size_bytes {
@@ -126,7 +126,7 @@ pub async fn attach(
         attachments: std::slice::from_ref(&file),
     };
     let said = ideas::add(context, &session, user, words).await?;
-    Ok(Attached { said, file })
+    Ok(AttachmentReceipt { said, file })
 }
 
 async fn has_room(context: &Context, session: &Session, more: u64) -> Result<(), AttachError> {
@@ -227,7 +227,7 @@ fn read_aloud(bytes: &[u8]) -> Option<&str> {
 }
 
 /// Tells of a file: what was said along with it, what it is, and what it says.
-fn told(sent: &Sent<'_>, file: &Attachment) -> String {
+fn told(sent: &Upload<'_>, file: &Attachment) -> String {
     let kind = file.media_type.as_deref();
     let kind = kind.map_or_else(String::new, |kind| format!(", {kind}"));
     let about = format!(

@@ -7,13 +7,13 @@ pub mod tasks;
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState, StopCause};
-use ropewalk_schemas::illegal::{self, Illegal};
+use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildPriority, BuildRequest};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, Payload, Priority, Slug, Subject};
 use ropewalk_store::{ChangeSet, CommitError};
 
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 
 /// A wish about a whole build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Wish {
 pub enum SteerError {
     /// The person may not do this.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// Another build goes on with its work.
     #[error("build `{build}` was amended")]
     Continued {
@@ -60,7 +60,7 @@ pub enum SteerError {
     },
     /// It has no use for a priority.
     #[error("{}", .0.what())]
-    Illegal(#[from] Illegal),
+    Illegal(#[from] IllegalRequest),
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),

@@ -7,14 +7,14 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
 
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 
 /// Says why nothing became of it.
 #[derive(Debug, thiserror::Error)]
 pub enum HaltError {
     /// The person may not do this.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// Somebody was first.
     #[error("{}", .0.told())]
     Already(Box<Halt>),

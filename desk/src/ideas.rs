@@ -15,7 +15,7 @@ use ropewalk_schemas::{
 };
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -78,7 +78,7 @@ pub struct Opening {
 
 /// An idea that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedIdea {
     /// Its name.
     pub idea: Slug,
     /// The session that explores it.
@@ -91,7 +91,7 @@ pub struct Started {
 
 /// A message that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct AcceptedMessage {
     /// The idea.
     pub idea: Slug,
     /// The message.
@@ -99,7 +99,7 @@ pub struct Said {
 }
 
 /// Begins an idea with its first message, in a chain of events of its own.
-pub async fn start(context: &Context, opening: Opening) -> Result<Started, ChatError> {
+pub async fn start(context: &Context, opening: Opening) -> Result<StartedIdea, ChatError> {
     let text = checked(&opening.text)?;
     let title = title_of(opening.title.as_deref(), text);
     let wanted = match &opening.slug {
@@ -125,7 +125,7 @@ async fn open(
     slug: Slug,
     title: &str,
     text: &str,
-) -> Result<Started, CommitError> {
+) -> Result<StartedIdea, CommitError> {
     let correlation = CorrelationId(context.ids.next());
     let context = context.for_claim(correlation, Priority::URGENT);
     let now = context.now();
@@ -162,7 +162,7 @@ async fn open(
     };
     let message = hear(&mut changes, &context, &session, &opening.user, words);
     context.store.commit(changes).await?;
-    Ok(Started {
+    Ok(StartedIdea {
         idea: session.idea,
         session: session.id,
         message,
@@ -176,7 +176,7 @@ pub async fn say(
     session: SessionId,
     user: &UserSlug,
     text: &str,
-) -> Result<Said, ChatError> {
+) -> Result<AcceptedMessage, ChatError> {
     let text = checked(text)?;
     let session = open_session(&context.store, session).await?;
     add(context, &session, user, Words::of(text)).await
@@ -199,7 +199,11 @@ pub fn folder(state: &Path, user: &UserSlug, idea: &Slug) -> PathBuf {
 }
 
 /// Says that the person has nothing to add to an idea: the brief is written of what is known, and its session ends.
-pub async fn finish(context: &Context, slug: &Slug, user: &UserSlug) -> Result<Said, ChatError> {
+pub async fn finish(
+    context: &Context,
+    slug: &Slug,
+    user: &UserSlug,
+) -> Result<AcceptedMessage, ChatError> {
     let session = unfinished(&context.store, slug).await?;
     let words = Words {
         ends: true,
@@ -229,12 +233,12 @@ pub(crate) async fn add(
     session: &Session,
     user: &UserSlug,
     words: Words<'_>,
-) -> Result<Said, ChatError> {
+) -> Result<AcceptedMessage, ChatError> {
     let context = context.for_claim(session.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
     let message = hear(&mut changes, &context, session, user, words);
     context.store.commit(changes).await?;
-    Ok(Said {
+    Ok(AcceptedMessage {
         idea: session.idea.clone(),
         message,
     })
@@ -257,7 +261,7 @@ pub enum AbandonError {
     Already(Slug),
     /// The person may not do this.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// Everything of it is landed.
     #[error("the idea `{0}` is landed, and nothing of it is left to abandon")]
     Landed(Slug),

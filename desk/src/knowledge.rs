@@ -30,7 +30,7 @@ pub struct Remark {
 
 /// What came of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remembered {
+pub enum RemarkOutcome {
     /// It is a new item.
     Added(KnowledgeId),
     /// It was known already; counted again only where somebody else said it.
@@ -63,18 +63,18 @@ pub async fn remember(
     context: &Context,
     remark: Remark,
     person: &Person,
-) -> Result<Remembered, RemarkError> {
+) -> Result<RemarkOutcome, RemarkError> {
     let new = KnowledgeId(context.ids.next());
     let draft = draft(context, remark, person);
     let mut recorded = record(&context.store, draft, new, context.now()).await?;
     let remembered = match recorded.outcome {
         RecordOutcome::Refused(refusal) => return Err(refusal.into()),
-        RecordOutcome::Added(id) => Remembered::Added(id),
-        RecordOutcome::SeenAgain(item) => Remembered::SeenAgain {
+        RecordOutcome::Added(id) => RemarkOutcome::Added(id),
+        RecordOutcome::SeenAgain(item) => RemarkOutcome::SeenAgain {
             item,
             counted: !recorded.payloads.is_empty(),
         },
-        RecordOutcome::Superseded { new, .. } => Remembered::Superseded(new),
+        RecordOutcome::Superseded { new, .. } => RemarkOutcome::Superseded(new),
     };
     for payload in recorded.payloads {
         let subject = Subject::knowledge(remembered.item());
@@ -84,7 +84,7 @@ pub async fn remember(
     Ok(remembered)
 }
 
-impl Remembered {
+impl RemarkOutcome {
     /// Returns the item that now holds it.
     pub const fn item(self) -> KnowledgeId {
         match self {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_schemas::person::{Right, Role};
-use ropewalk_schemas::phone::Linked;
+use ropewalk_schemas::phone::ChatUser;
 use ropewalk_schemas::{ContentHash, UserSlug};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Person {
 /// Says that a person may not do this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{person}` may not {right}")]
-pub struct Forbidden {
+pub struct PermissionError {
     /// Who wanted to.
     pub person: UserSlug,
     /// The right that it takes.
@@ -56,11 +56,11 @@ impl Person {
     }
 
     /// Refuses who does not have `right`.
-    pub fn demand(&self, right: Right) -> Result<(), Forbidden> {
+    pub fn demand(&self, right: Right) -> Result<(), PermissionError> {
         if self.rights.contains(&right) {
             return Ok(());
         }
-        Err(Forbidden {
+        Err(PermissionError {
             person: self.name.clone(),
             right,
         })
@@ -116,7 +116,7 @@ impl People {
     }
 
     /// Returns whoever the configuration says a user of Telegram is, where it lists the chat.
-    pub fn on_telegram(&self, from: Linked) -> Option<Person> {
+    pub fn on_telegram(&self, from: ChatUser) -> Option<Person> {
         let is_theirs = |(_, record): &(_, &PersonRecord)| {
             record.telegram_user == Some(from.user) && record.telegram_chats.contains(&from.chat)
         };

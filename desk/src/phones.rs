@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::token;
-use ropewalk_schemas::phone::{LinkCode, Linked, Phone};
+use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone};
 use ropewalk_schemas::{ContentHash, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
@@ -55,7 +55,7 @@ pub async fn link(
     context: &Context,
     people: &People,
     code: &str,
-    linked: Linked,
+    linked: ChatUser,
 ) -> Result<Person, LinkError> {
     let hash = ContentHash::of(code.as_bytes());
     let phones = context.store.list::<Phone>(Query::new()).await?;
@@ -104,7 +104,7 @@ pub async fn unlink(context: &Context, name: &UserSlug) -> Result<bool, CommitOr
 pub async fn whose(
     store: &Store,
     people: &People,
-    from: Linked,
+    from: ChatUser,
 ) -> Result<Option<Person>, ReadError> {
     if let Some(person) = people.on_telegram(from) {
         return Ok(Some(person));

@@ -2,20 +2,20 @@
 
 use ropewalk_config::questions::Trigger;
 use ropewalk_orchestrator::Context;
-use ropewalk_orchestrator::questions::{self, AnswerError, Answered, Given};
+use ropewalk_orchestrator::questions::{self, AcceptedAnswer, AnswerError, AnswerInput};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use ropewalk_store::ReadError;
 
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 
 /// Says why an answer of a person was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum RefusedAnswer {
     /// The person may not decide so.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// It is no answer, or comes too late.
     #[error(transparent)]
     Answer(#[from] AnswerError),
@@ -31,10 +31,10 @@ impl From<ReadError> for RefusedAnswer {
 pub async fn answer<'a>(
     context: &Context,
     id: QuestionId,
-    given: impl Into<Given<'a>>,
+    given: impl Into<AnswerInput<'a>>,
     person: &Person,
     channel: &str,
-) -> Result<Answered, RefusedAnswer> {
+) -> Result<AcceptedAnswer, RefusedAnswer> {
     let given = given.into();
     if let Some(question) = context.store.get::<Question>(&id.to_string()).await?
         && let Some(choice) = questions::chosen(&question, given)
@@ -51,7 +51,7 @@ pub async fn answer_defaults(
     context: &Context,
     person: &Person,
     channel: &str,
-) -> Result<Vec<Answered>, AnswerError> {
+) -> Result<Vec<AcceptedAnswer>, AnswerError> {
     questions::answer_defaults(context, person.name.as_str(), channel).await
 }
 

@@ -13,9 +13,9 @@ use ropewalk_schemas::{ContentHash, Payload, Priority, Slug, SpecId, Subject, Us
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
 use crate::ideas::is_abandoned;
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 
-pub use approval::{ApproveError, Approved, add_approval, approve};
+pub use approval::{ApproveError, ApprovedRevision, add_approval, approve};
 
 /// The most bytes of what is asked to be changed.
 const FEEDBACK_BYTES: usize = 16 * 1024;
@@ -66,7 +66,7 @@ pub enum RequestError {
     },
     /// The person may not do this.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// There is a newer revision than the one that was shown.
     #[error("specification `{0}` has changed since it was shown")]
     Newer(SpecId),

@@ -31,7 +31,7 @@ pub struct Budgets {
 
 /// A budget that is used up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct BudgetOverrun {
     /// What it covers: `task/<build>/<task>`, `build/<build>`, `project` or `day/<date>`.
     pub scope: String,
     /// The limit, raises included.
@@ -53,7 +53,7 @@ pub(crate) async fn first_exceeded(
     clock: &Clock,
     budgets: &Budgets,
     scope: &UsageScope,
-) -> Result<Option<Exceeded>, ReadError> {
+) -> Result<Option<BudgetOverrun>, ReadError> {
     for rung in rungs(budgets, scope, clock) {
         if rung.allowance == Allowance::default() {
             continue;
@@ -162,7 +162,7 @@ fn raised(allowance: Allowance, scope: &str, raises: &[Raise]) -> Allowance {
     }
 }
 
-fn exceeded(scope: &str, allowance: Allowance, spending: &Spending) -> Option<Exceeded> {
+fn exceeded(scope: &str, allowance: Allowance, spending: &Spending) -> Option<BudgetOverrun> {
     let (used, limit) = match (allowance.tokens, allowance.micro_usd) {
         (Some(limit), _) if spending.tokens >= limit => (
             format!("{} tokens", spending.tokens),
@@ -171,7 +171,7 @@ fn exceeded(scope: &str, allowance: Allowance, spending: &Spending) -> Option<Ex
         (_, Some(limit)) if spending.known_micro_usd >= limit => (spending.money(), dollars(limit)),
         _ => return None,
     };
-    Some(Exceeded {
+    Some(BudgetOverrun {
         scope: scope.to_owned(),
         limit,
         used,

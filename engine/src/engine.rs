@@ -29,9 +29,9 @@ use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
 use crate::journal::Journal;
 use crate::outages;
-use asking::Broken;
+use asking::CallFailure;
 
-pub use recall::Recalled;
+pub use recall::RecalledJob;
 pub use session::Session;
 
 /// Begins what a person says into a conversation.
@@ -132,7 +132,10 @@ impl Engine {
 
     /// Recalls how `job` came to its result, with the results of its calls made anew. Nothing is asked: none where it came to
     /// no result, may have changed something, or stands in the journal no more.
-    pub async fn recall<'a>(&'a self, job: &'a Job) -> Result<Option<Recalled<'a>>, EngineError> {
+    pub async fn recall<'a>(
+        &'a self,
+        job: &'a Job,
+    ) -> Result<Option<RecalledJob<'a>>, EngineError> {
         recall::recall(self, job).boxed().await
     }
 
@@ -164,9 +167,9 @@ impl Engine {
         journal: &Journal<'_>,
         turn: u32,
         entry: &ModelEntry,
-        broken: Broken,
+        broken: CallFailure,
     ) -> EngineError {
-        let Broken { error, usage } = broken;
+        let CallFailure { error, usage } = broken;
         if let Some(usage) = usage {
             if let Err(unwritten) = journal.spend(turn, entry, &usage, &error.to_string()).await {
                 warn!("what a broken reply has cost could not be written down: {unwritten}");

@@ -5,7 +5,7 @@ use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_store::{CommitError, ReadError};
 
-use crate::budget::Exceeded;
+use crate::budget::BudgetOverrun;
 
 /// Says why a job came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub enum EngineError {
         "the budget `{}` is used up: {} of {}; raise it in `[budget]`, or wait for the next day",
         .0.scope, .0.used, .0.limit
     )]
-    Budget(Box<Exceeded>),
+    Budget(Box<BudgetOverrun>),
     /// The provider is away, and nobody is to ask it before it answers again.
     #[error("{0}")]
     Outage(Box<Outage>),

@@ -15,9 +15,9 @@ pub trait Observer: Send + Sync {
 
 /// Watches nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {
+impl Observer for SilentObserver {
     fn see(&self, _: JobEvent) {}
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Journal<'a> {
 }
 
 /// Who gave an answer, and how long it took.
-pub(crate) struct Asked<'a> {
+pub(crate) struct CallDetails<'a> {
     /// Who.
     pub(crate) entry: &'a ModelEntry,
     /// How long.
@@ -33,7 +33,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// An answer that is known.
-pub(crate) struct Known {
+pub(crate) struct JournalEntry {
     /// What was answered.
     pub(crate) reply: Reply,
     /// The provider that gave it.
@@ -62,7 +62,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Returns what was answered at `turn`.
-    pub(crate) async fn replay(&self, turn: u32) -> Result<Option<Known>, EngineError> {
+    pub(crate) async fn replay(&self, turn: u32) -> Result<Option<JournalEntry>, EngineError> {
         self.known(self.key(turn)).await
     }
 
@@ -72,7 +72,7 @@ impl<'a> Journal<'a> {
         Ok(self.known(key).await?.map(|known| known.reply))
     }
 
-    async fn known(&self, key: String) -> Result<Option<Known>, EngineError> {
+    async fn known(&self, key: String) -> Result<Option<JournalEntry>, EngineError> {
         let own = self.store.get::<ModelCall>(&key).await?;
         let call = match own {
             Some(call) => Some(call.record),
@@ -100,8 +100,8 @@ impl<'a> Journal<'a> {
         &self,
         turn: u32,
         reply: Reply,
-        asked: &Asked<'_>,
-    ) -> Result<Known, EngineError> {
+        asked: &CallDetails<'_>,
+    ) -> Result<JournalEntry, EngineError> {
         self.store_reply(turn, (self.key(turn), self.job.role), reply, asked)
             .await
     }
@@ -111,8 +111,8 @@ impl<'a> Journal<'a> {
         &self,
         turn: u32,
         reply: Reply,
-        asked: &Asked<'_>,
-    ) -> Result<Known, EngineError> {
+        asked: &CallDetails<'_>,
+    ) -> Result<JournalEntry, EngineError> {
         let key = ModelCall::summary_key(&self.key(turn));
         self.store_reply(turn, (key, ModelRole::Small), reply, asked)
             .await
@@ -123,8 +123,8 @@ impl<'a> Journal<'a> {
         turn: u32,
         (key, role): (String, ModelRole),
         reply: Reply,
-        asked: &Asked<'_>,
-    ) -> Result<Known, EngineError> {
+        asked: &CallDetails<'_>,
+    ) -> Result<JournalEntry, EngineError> {
         let body = serde_json::to_value(&reply).map_err(|error| unreadable(&key, &error))?;
         let call = ModelCall {
             role: role.as_str().to_owned(),
@@ -212,9 +212,9 @@ impl<'a> Journal<'a> {
     }
 }
 
-fn known(key: &str, call: ModelCall) -> Result<Known, EngineError> {
+fn known(key: &str, call: ModelCall) -> Result<JournalEntry, EngineError> {
     let reply = serde_json::from_value(call.reply).map_err(|error| unreadable(key, &error))?;
-    Ok(Known {
+    Ok(JournalEntry {
         reply,
         provider: call.provider,
         compaction: call.compaction,

@@ -28,15 +28,15 @@ mod traced;
 /// The words of models that jobs are made of, for agents, which do not import that crate themselves.
 pub use ropewalk_llm as llm;
 
-pub use budget::{Allowance, Budgets, Exceeded};
+pub use budget::{Allowance, BudgetOverrun, Budgets};
 pub use compaction::CompactionPolicy;
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
-pub use engine::{Engine, Recalled, Session};
+pub use engine::{Engine, RecalledJob, Session};
 pub use error::EngineError;
-pub use event::{JobEvent, Observer, Silent};
+pub use event::{JobEvent, Observer, SilentObserver};
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
 pub use policy::{Approval, ApprovalRequest, Approver, Policy};
-pub use steering::{Steering, Unsteered};
+pub use steering::{NoSteering, Steering};
 pub use submission::Submission;
 pub use tool::{
     Effect, FileChange, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox,

@@ -11,10 +11,10 @@ pub trait Steering: Send + Sync {
 
 /// Hears nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unsteered;
+pub struct NoSteering;
 
 #[async_trait]
-impl Steering for Unsteered {
+impl Steering for NoSteering {
     async fn heard(&self) -> Vec<String> {
         Vec::new()
     }

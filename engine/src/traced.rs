@@ -1,7 +1,7 @@
 //! Shows jobs and the calls of models as spans, in the words of the conventions for generative models.
 
 use ropewalk_runtime::Clock;
-use ropewalk_runtime::traces::{self, Kind, Said, Span};
+use ropewalk_runtime::traces::{self, AttributeValue, Kind, Span};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::trace;
 
@@ -52,7 +52,7 @@ pub(crate) fn call(job: &Job, call: &ModelCall, asked: &str) {
     let took = call.duration_ms.and_then(|took| i64::try_from(took).ok());
     let took = chrono::TimeDelta::milliseconds(took.unwrap_or_default());
     let mut attributes = vec![
-        ("gen_ai.operation.name", Said::from("chat")),
+        ("gen_ai.operation.name", AttributeValue::from("chat")),
         ("gen_ai.request.model", asked.into()),
         ("gen_ai.response.model", call.model.as_str().into()),
         ("gen_ai.usage.input_tokens", call.input_tokens.into()),
@@ -88,7 +88,7 @@ pub(crate) fn call(job: &Job, call: &ModelCall, asked: &str) {
     });
 }
 
-fn scope(scope: &UsageScope) -> impl Iterator<Item = (&'static str, Said)> {
+fn scope(scope: &UsageScope) -> impl Iterator<Item = (&'static str, AttributeValue)> {
     let parts = [
         (
             "ropewalk.idea",
@@ -102,5 +102,5 @@ fn scope(scope: &UsageScope) -> impl Iterator<Item = (&'static str, Said)> {
     ];
     parts
         .into_iter()
-        .filter_map(|(key, value)| Some((key, Said::from(value?))))
+        .filter_map(|(key, value)| Some((key, AttributeValue::from(value?))))
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use ropewalk_engine::{
-    Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Policy, Silent, UsageScope,
-    Workbench, WorkbenchOptions, build_tools,
+    Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Policy, SilentObserver,
+    UsageScope, Workbench, WorkbenchOptions, build_tools,
 };
 use ropewalk_llm::{Message, PriceTable, ProviderConfig, ScriptKey, build};
 use ropewalk_runtime::Clock;
@@ -129,7 +129,7 @@ fn answer(turn: usize) -> Vec<u8> {
 
 /// What the emulator has done.
 #[derive(Default)]
-struct Done {
+struct EmulatorState {
     /// Requests by turn.
     requests: BTreeMap<usize, usize>,
     /// Connections that hang.
@@ -139,7 +139,7 @@ struct Done {
 }
 
 /// Serves for as long as the process lives; returns the address.
-fn serve(done: Arc<Mutex<Done>>) -> Result<String> {
+fn serve(done: Arc<Mutex<EmulatorState>>) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = format!("http://{}", listener.local_addr()?);
     std::thread::spawn(move || {
@@ -159,7 +159,7 @@ fn turn_of(request: &str) -> Option<usize> {
     Some(first + request.matches("\"tool_result\"").count())
 }
 
-fn respond(mut stream: TcpStream, done: &mut Done) -> Result<()> {
+fn respond(mut stream: TcpStream, done: &mut EmulatorState) -> Result<()> {
     let request = read(&mut stream)?;
     let turn = turn_of(&request).context("no turn")?;
     let request = done.requests.entry(turn).or_default();
@@ -271,7 +271,7 @@ async fn until_done(engine: &Engine, directory: &Path) -> Result<(usize, u64)> {
     for first in (0..TURNS).step_by(CALLS_OF_JOB + 1) {
         loop {
             let job = job(directory, first)?;
-            match engine.run(&job, &cancel, &Silent).await {
+            match engine.run(&job, &cancel, &SilentObserver).await {
                 Ok(_) => break,
                 Err(EngineError::Model(_)) => broke_off += 1,
                 Err(error) => bail!("it ended with {error}"),
@@ -288,7 +288,7 @@ async fn until_done(engine: &Engine, directory: &Path) -> Result<(usize, u64)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_turns_of_a_provider_that_does_everything_wrong_give_the_right_files_in_flat_memory()
 -> Result<()> {
-    let done = Arc::new(Mutex::new(Done::default()));
+    let done = Arc::new(Mutex::new(EmulatorState::default()));
     let clock = Clock::manual(chrono::DateTime::UNIX_EPOCH);
     let mut config = ProviderConfig::shipped("anthropic")?;
     config.base_url = serve(done.clone())?;

@@ -10,12 +10,12 @@ use ropewalk_schemas::{CommitId, RequirementId};
 use ropewalk_workspace::{ChangeKind, ChangedFile, History};
 use tokio_util::sync::CancellationToken;
 
-use crate::checks::{Gate, GateCheck, Spent};
-use crate::difference::protected::{self, Protected};
+use crate::checks::{Gate, GateCheck, SpentTime};
+use crate::difference::protected::{self, ProtectedChange};
 use crate::error::GateError;
 use crate::judge::Ruling;
 use crate::packages::Install;
-use crate::parent::{Known, Parent, renamed};
+use crate::parent::{Parent, PassedRuns, renamed};
 use crate::runner::{Check, Findings, GateRunner};
 use crate::site::Site;
 use crate::{difference, install, proof, weakened};
@@ -24,13 +24,13 @@ pub(crate) use case::checks;
 pub use case::{Candidate, Precedents};
 
 /// What the gate saw.
-pub struct Seen {
+pub struct GateReport {
     /// What ran and what it showed.
     pub evidence: Evidence,
     /// The actual output behind the findings, for the next attempt.
     pub error: String,
     /// What a person would have to accept.
-    pub protected: Vec<Protected>,
+    pub protected: Vec<ProtectedChange>,
     /// The changed files, each with a hash of what it holds now, so that two tries can be told from each other.
     pub changed: Vec<String>,
     /// Whether packages can be installed for it.
@@ -42,7 +42,7 @@ pub async fn check(
     runner: &GateRunner,
     candidate: &Candidate<'_>,
     cancel: &CancellationToken,
-) -> Result<Option<Seen>, GateError> {
+) -> Result<Option<GateReport>, GateError> {
     let clone = &runner.clone;
     let changed = clone
         .changed_files(candidate.parent.as_str(), candidate.commit.as_str())
@@ -54,7 +54,7 @@ pub async fn check(
     let gate = runner.gate_at(candidate.base).await?;
     let mut verdict = Findings::default();
     let looked = difference::inspect(runner, &gate, candidate, &changed, &mut verdict).await?;
-    let mut ran = Ran::default();
+    let mut ran = GateRuns::default();
     let mut installs = asked_installs(runner, candidate.commit, candidate.task).await?;
     if verdict.is_clean() {
         let parent_installs = asked_installs(runner, candidate.parent, candidate.task).await?;
@@ -73,7 +73,7 @@ pub async fn check(
             history: &history,
             cancel,
         };
-        let known = Known::of(passed, (&tree, &seen), &installs);
+        let known = PassedRuns::of(passed, (&tree, &seen), &installs);
         let Some(all) = run_all(&mut job, &gate, known, &installs, &mut verdict).await? else {
             return Ok(None);
         };
@@ -109,7 +109,7 @@ pub async fn check(
         proof: ran.proof,
         at: candidate.now,
     };
-    Ok(Some(Seen {
+    Ok(Some(GateReport {
         evidence,
         error: verdict.error(),
         protected: looked.protected,
@@ -142,7 +142,7 @@ struct Job<'a> {
 
 /// What ran.
 #[derive(Default)]
-struct Ran {
+struct GateRuns {
     installs: Vec<CheckRun>,
     checks: Vec<CheckRun>,
     proof: Option<Proof>,
@@ -179,13 +179,13 @@ pub fn not_run(gate: &Gate, level: Level, runs: &[CheckRun]) -> Vec<String> {
 async fn run_all(
     job: &mut Job<'_>,
     gate: &Gate,
-    known: Known,
+    known: PassedRuns,
     installs: &[Install],
     findings: &mut Findings,
-) -> Result<Option<Ran>, GateError> {
-    let mut ran = Ran::default();
+) -> Result<Option<GateRuns>, GateError> {
+    let mut ran = GateRuns::default();
     let mut site = None;
-    let mut spent = Spent::default();
+    let mut spent = SpentTime::default();
     for check in job.checks.clone() {
         let again = ran.checks.iter().find(|run| run.command == check.command);
         let again = again.and_then(|run| renamed(run, &check));
@@ -299,7 +299,7 @@ async fn compare(
 /// Runs the task's own check on the parent, where that says what its pass is worth; false when it was ended from outside.
 async fn prove(
     job: &mut Job<'_>,
-    ran: &mut Ran,
+    ran: &mut GateRuns,
     findings: &mut Findings,
 ) -> Result<bool, GateError> {
     let candidate = job.candidate;

@@ -110,9 +110,9 @@ impl Gate {
 
 /// How much of the time of each level is used.
 #[derive(Debug, Default)]
-pub struct Spent(BTreeMap<Level, Duration>);
+pub struct SpentTime(BTreeMap<Level, Duration>);
 
-impl Spent {
+impl SpentTime {
     /// Returns how long a command may take: its own time, but not more than is left of its level.
     pub fn left(&self, gate: &Gate, level: Option<Level>, timeout: Duration) -> Duration {
         let Some(level) = level else { return timeout };
@@ -175,8 +175,8 @@ mod tests {
             .map(|check| check.timeout.as_secs())
             .collect();
         assert_eq!(seconds, [60, 30, 100, 5]);
-        let mut spent = Spent::default();
-        let left = |spent: &Spent, level| {
+        let mut spent = SpentTime::default();
+        let left = |spent: &SpentTime, level| {
             let minute = Duration::from_secs(90);
             spent.left(&gate, level, minute).as_secs()
         };

@@ -16,13 +16,13 @@ use crate::checks::Gate;
 use crate::error::GateError;
 use crate::runner::{Findings, GateRunner};
 
-use protected::{Change, Protected, Rules};
+use protected::{Change, ProtectedChange, Rules};
 
 /// What the difference alone shows, beside findings.
 #[derive(Default)]
-pub(crate) struct Looked {
+pub(crate) struct DifferenceReport {
     /// What a person would have to accept.
-    pub(crate) protected: Vec<Protected>,
+    pub(crate) protected: Vec<ProtectedChange>,
     /// The changed files, each with a hash of its content.
     pub(crate) changed: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) async fn inspect(
     candidate: &Candidate<'_>,
     changed: &[ChangedFile],
     findings: &mut Findings,
-) -> Result<Looked, GateError> {
+) -> Result<DifferenceReport, GateError> {
     for path in candidate.withheld {
         let line = format!("`{path}` holds a key, token or password of the program that runs you");
         findings.add(FailureClass::SecretFound, line);
@@ -62,7 +62,7 @@ pub(crate) async fn inspect(
         findings.add(FailureClass::OutOfScope, line);
     }
     if changed.is_empty() {
-        return Ok(Looked::default());
+        return Ok(DifferenceReport::default());
     }
     let files = read(runner, candidate, changed).await?;
     look_for_work(candidate, &files, findings);
@@ -76,7 +76,7 @@ pub(crate) async fn inspect(
         let hash = ContentHash::of(file.after.as_deref().unwrap_or_default());
         format!("{} {hash}", file.path)
     });
-    Ok(Looked {
+    Ok(DifferenceReport {
         protected,
         changed: changed.collect(),
     })
@@ -181,7 +181,7 @@ async fn protected_in(
     gate: &Gate,
     candidate: &Candidate<'_>,
     files: &[File],
-) -> Result<Vec<Protected>, GateError> {
+) -> Result<Vec<ProtectedChange>, GateError> {
     let reach = reach_at(runner, gate, candidate.task, candidate.parent).await?;
     let rules = Rules {
         reach: &reach,
@@ -203,7 +203,7 @@ async fn protected_in(
             after: after.as_deref(),
         };
         if let Some(why) = rules.why(&change) {
-            found.push(Protected {
+            found.push(ProtectedChange {
                 path: file.path.clone(),
                 before: file.before.as_deref().map(ContentHash::of),
                 after: file.after.as_deref().map(ContentHash::of),
@@ -257,7 +257,7 @@ pub async fn kept_files(
 }
 
 /// Looks for a person's yes to exactly this change: this file, from this content to that one.
-fn has_consent(candidate: &Candidate<'_>, protected: &Protected) -> bool {
+fn has_consent(candidate: &Candidate<'_>, protected: &ProtectedChange) -> bool {
     let change = protected.change();
     let consents = &candidate.precedents.consents;
     consents

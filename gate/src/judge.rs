@@ -9,7 +9,7 @@ use ropewalk_workspace::sandbox::Denial;
 
 /// What a command did.
 #[derive(Debug, Clone, Copy)]
-pub struct Observed<'a> {
+pub struct Observation<'a> {
     /// How it ended.
     pub status: CommandStatus,
     /// Whether its program was not found.
@@ -44,7 +44,7 @@ pub enum Ruling {
 }
 
 /// Judges a command by the expectation of its task, or by its exit code alone.
-pub fn rule(name: &str, observed: Observed<'_>, expected: Option<&Expectation>) -> Ruling {
+pub fn rule(name: &str, observed: Observation<'_>, expected: Option<&Expectation>) -> Ruling {
     let fails = |class, finding: String| Ruling::Fails { class, finding };
     if observed.program_missing && !names_own_file(observed.output) {
         let finding = format!("`{name}` could not run: {}", missing(observed.output));
@@ -101,7 +101,7 @@ fn counted(name: &str, tests: Option<&TestCounts>) -> Option<String> {
     })
 }
 
-fn meets(name: &str, observed: Observed<'_>, expected: Option<&Expectation>) -> Ruling {
+fn meets(name: &str, observed: Observation<'_>, expected: Option<&Expectation>) -> Ruling {
     let fails = |finding: String| Ruling::Fails {
         class: FailureClass::ValidationFailed,
         finding,
@@ -153,7 +153,7 @@ mod tests {
 
     fn judged(status: CommandStatus, output: &str, expected: &str) -> Ruling {
         let tests = crate::counts::count(output, None);
-        let observed = Observed {
+        let observed = Observation {
             status,
             program_missing: matches!(status, Missing | Exited(127)),
             output,

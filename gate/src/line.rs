@@ -3,7 +3,7 @@
 mod pipes;
 mod tokens;
 
-pub use pipes::{Rewritten, has_pipeline, rewritten};
+pub use pipes::{BashLine, has_pipeline, rewritten};
 use tokens::{Token, tokens};
 
 /// What only says how the program behind it is run.
@@ -31,14 +31,14 @@ const KEYWORDS: &[&str] = &[
 
 /// A command of a shell line, without its redirections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Simple {
+pub struct SimpleCommand {
     /// The program and its arguments, without quotes.
     pub words: Vec<String>,
     /// The files that it reads by redirection.
     pub reads: Vec<String>,
 }
 
-impl Simple {
+impl SimpleCommand {
     /// Returns the program that the shell starts, which may be one that only starts another.
     pub fn started(&self) -> Option<&str> {
         let mut words = self.words.iter().map(String::as_str);
@@ -90,14 +90,14 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// Lists the commands of a shell line, in order; one that cannot be understood is taken word by word.
-pub fn simple_commands(line: &str) -> Vec<Simple> {
+pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     let Some(tokens) = tokens(line) else {
-        return vec![Simple {
+        return vec![SimpleCommand {
             words: line.split_whitespace().map(str::to_owned).collect(),
             reads: Vec::new(),
         }];
     };
-    let mut commands = vec![Simple::default()];
+    let mut commands = vec![SimpleCommand::default()];
     let mut redirected = None;
     for token in tokens {
         match token {
@@ -112,7 +112,7 @@ pub fn simple_commands(line: &str) -> Vec<Simple> {
                 }
             }
             Token::Operator { text, .. } if text.contains(['<', '>']) => redirected = Some(text),
-            Token::Operator { .. } => commands.push(Simple::default()),
+            Token::Operator { .. } => commands.push(SimpleCommand::default()),
         }
     }
     commands.retain(|command| !command.words.is_empty());
@@ -127,7 +127,7 @@ mod tests {
         let commands = simple_commands(line);
         commands
             .iter()
-            .filter_map(Simple::program)
+            .filter_map(SimpleCommand::program)
             .map(|(program, arguments)| [&[program.to_owned()], arguments].concat().join(" "))
             .collect()
     }
@@ -174,11 +174,11 @@ mod tests {
         let check = |input: &[u8]| {
             let line = String::from_utf8_lossy(input);
             let commands = simple_commands(&line);
-            let programs = commands.iter().filter_map(Simple::program).count();
+            let programs = commands.iter().filter_map(SimpleCommand::program).count();
             let written = match rewritten(&line) {
-                Rewritten::AsIs => 0,
-                Rewritten::Strict => 1,
-                Rewritten::Line(text) => {
+                BashLine::AsIs => 0,
+                BashLine::Strict => 1,
+                BashLine::Line(text) => {
                     assert!(has_pipeline(&line));
                     assert!(text.len() > line.len());
                     2

@@ -9,19 +9,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::GateError;
 use crate::install;
-use crate::judge::{Observed, Ruling, rule};
+use crate::judge::{Observation, Ruling, rule};
 use crate::packages::Install;
 use crate::runner::{Check, Findings, GateRunner, ParentKey, ParentRun};
 use crate::site::Site;
 
 /// The runs of a tree that held, with the installs that came before them.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct PassedRuns {
     pub(crate) installs: Vec<CheckRun>,
     checks: BTreeMap<String, CheckRun>,
 }
 
-impl Known {
+impl PassedRuns {
     /// Gathers the runs of a tree that held, beside the same installs and with the same `seen` of what was before.
     pub(crate) fn of(
         passed: &[Evidence],
@@ -53,7 +53,7 @@ impl Known {
 
 /// Returns a run as that of another check with the same command, if it holds for that too.
 pub(crate) fn renamed(run: &CheckRun, check: &Check<'_>) -> Option<CheckRun> {
-    let observed = Observed {
+    let observed = Observation {
         status: CommandStatus::Exited(run.exit_code?),
         program_missing: false,
         output: &run.output,
@@ -78,7 +78,7 @@ pub(crate) struct Parent<'a> {
     /// Names what its commands see of what was before.
     seen: String,
     installs: Vec<Install>,
-    known: Known,
+    known: PassedRuns,
     site: Option<Site<'a>>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Parent<'a> {
         let tree = runner.clone.tree_of(commit).await?;
         let seen = history.name(&tree)?;
         Ok(Self {
-            known: Known::of(passed, (&tree, &seen), &installs),
+            known: PassedRuns::of(passed, (&tree, &seen), &installs),
             runner,
             commit,
             tree,

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::checks::{Gate, GateCheck};
 use crate::counts::{self, Patterns};
 use crate::error::GateError;
-use crate::judge::{Observed, Ruling, rule};
+use crate::judge::{Observation, Ruling, rule};
 use crate::output::bounded;
 use crate::packages::Install;
 use crate::shell::Shell;
@@ -68,7 +68,7 @@ pub struct GateRunner {
     /// How checks fared on the trees of parents, where no evidence says it.
     parents: Mutex<HashMap<ParentKey, ParentRun>>,
     /// Who runs a check on the tree of a parent; the others wait and read what came of it.
-    asking: Mutex<HashMap<ParentKey, Arc<Alone>>>,
+    asking: Mutex<HashMap<ParentKey, Arc<RunLock>>>,
     /// What the passes of attempts prove that may come again.
     proofs: Mutex<HashMap<AttemptId, Proof>>,
 }
@@ -146,7 +146,7 @@ impl GateRunner {
     }
 
     /// Returns what whoever runs a check on the tree of a parent holds meanwhile.
-    pub(crate) fn alone_at(&self, key: &ParentKey) -> Arc<Alone> {
+    pub(crate) fn alone_at(&self, key: &ParentKey) -> Arc<RunLock> {
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         asking.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(asking.entry(key.clone()).or_default())
@@ -218,7 +218,7 @@ impl GateRunner {
         // What a test runner says last matters most, and it says it on standard output.
         let text = format!("{}\n{}", output.stderr.trim_end(), output.stdout.trim_end());
         let tests = counts::count(&text, check.counts);
-        let observed = Observed {
+        let observed = Observation {
             status: output.status,
             program_missing: is_missing(output.status),
             output: &text,
@@ -279,7 +279,7 @@ pub(crate) struct ParentKey {
 }
 
 /// Held by the one among all who want the same run that runs it.
-pub(crate) type Alone = tokio::sync::Mutex<()>;
+pub(crate) type RunLock = tokio::sync::Mutex<()>;
 
 /// How a check fared on the tree of a parent.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ropewalk_workspace::{CommandRunner, CommandSpec};
 
-use crate::line::{self, Rewritten};
+use crate::line::{self, BashLine};
 
 /// The shell of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl Shell {
                 .then(|| CommandSpec::shell(line, directory));
         }
         let arguments = match line::rewritten(line) {
-            Rewritten::AsIs => vec!["-c".to_owned(), line.to_owned()],
-            Rewritten::Line(text) => vec!["-c".to_owned(), text],
-            Rewritten::Strict => vec![
+            BashLine::AsIs => vec!["-c".to_owned(), line.to_owned()],
+            BashLine::Line(text) => vec!["-c".to_owned(), text],
+            BashLine::Strict => vec![
                 "-o".to_owned(),
                 "pipefail".to_owned(),
                 "-c".to_owned(),

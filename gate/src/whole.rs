@@ -11,7 +11,7 @@ use ropewalk_schemas::{CommitId, RequirementId};
 use tokio_util::sync::CancellationToken;
 
 use crate::candidate::{not_run, required};
-use crate::checks::{Gate, Spent};
+use crate::checks::{Gate, SpentTime};
 use crate::error::GateError;
 use crate::install;
 use crate::runner::{Check, Findings, GateRunner};
@@ -92,7 +92,7 @@ async fn run(
     findings: &mut Findings,
 ) -> Result<Option<Vec<CheckRun>>, GateError> {
     let mut runs = Vec::new();
-    let mut spent = Spent::default();
+    let mut spent = SpentTime::default();
     for check in checks {
         let check = Check {
             timeout: spent.left(gate, check.level, check.timeout),

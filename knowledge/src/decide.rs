@@ -7,8 +7,8 @@ mod promotion;
 mod refusal;
 
 pub use confidence::{
-    Effect, FAILURE_SEEN, Fared, MERELY_TOLD, after_confirmation, after_effect, after_sighting,
-    effect,
+    Effect, FAILURE_SEEN, MERELY_TOLD, TaskOutcome, after_confirmation, after_effect,
+    after_sighting, effect,
 };
 pub use duplicate::{Duplicate, duplicate};
 pub use hold_out::holds_out;

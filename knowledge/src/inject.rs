@@ -21,7 +21,7 @@ pub struct PlannedInjection {
 
 /// Is what a task gets and what it does not.
 #[derive(Debug, Clone)]
-pub struct Injected {
+pub struct InjectionResult {
     /// What is to be written; empty when nothing changes.
     pub changes: ChangeSet,
     /// The items to put into tasks, in the order of the plan.
@@ -38,7 +38,7 @@ pub async fn inject(
     plan: &[PlannedInjection],
     may_hold_out: bool,
     now: DateTime<Utc>,
-) -> Result<Injected, ReadError> {
+) -> Result<InjectionResult, ReadError> {
     let former = of_spec(store, spec).await?;
     let mut uses: BTreeMap<KnowledgeId, u64> = BTreeMap::new();
     for planned in plan {
@@ -103,7 +103,7 @@ fn injected(
     decided: &[Use<'_>],
     spec: SpecId,
     now: DateTime<Utc>,
-) -> Injected {
+) -> InjectionResult {
     let mut changes = ChangeSet::new();
     let mut carried_anew: BTreeMap<KnowledgeId, u32> = BTreeMap::new();
     for decision in decided.iter().filter(|decision| decision.new) {
@@ -127,7 +127,7 @@ fn injected(
             .map(|decision| (decision.task.clone(), decision.item))
             .collect()
     };
-    Injected {
+    InjectionResult {
         changes,
         carried: list(false),
         held_out: list(true),

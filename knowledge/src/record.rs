@@ -16,7 +16,7 @@ const MOST: usize = 20;
 
 /// Is what recording comes to.
 #[derive(Debug, Clone)]
-pub struct Recorded {
+pub struct RecordResult {
     /// What is to be written; empty when nothing changes.
     pub changes: ChangeSet,
     /// What came of it.
@@ -59,9 +59,9 @@ pub async fn record(
     draft: Draft,
     id: KnowledgeId,
     now: DateTime<Utc>,
-) -> Result<Recorded, ReadError> {
+) -> Result<RecordResult, ReadError> {
     if let Some(refusal) = decide::refusal(&draft) {
-        return Ok(Recorded {
+        return Ok(RecordResult {
             changes: ChangeSet::new(),
             outcome: RecordOutcome::Refused(refusal),
             payloads: Vec::new(),
@@ -77,10 +77,10 @@ pub async fn record(
     })
 }
 
-fn added(new: &KnowledgeItem) -> Recorded {
+fn added(new: &KnowledgeItem) -> RecordResult {
     let mut changes = ChangeSet::new();
     changes.insert(new);
-    Recorded {
+    RecordResult {
         changes,
         outcome: RecordOutcome::Added(new.id),
         payloads: vec![announcement(new)],
@@ -91,7 +91,7 @@ fn seen_again(
     known: &Versioned<KnowledgeItem>,
     new: &KnowledgeItem,
     now: DateTime<Utc>,
-) -> Recorded {
+) -> RecordResult {
     let before = &known.record;
     let mut after = before.clone();
     learn(&mut after, new);
@@ -110,7 +110,7 @@ fn seen_again(
             reason: format!("seen in {} executions", after.occurrences()),
         }));
     }
-    Recorded {
+    RecordResult {
         changes,
         outcome: RecordOutcome::SeenAgain(before.id),
         payloads,
@@ -121,7 +121,7 @@ fn superseding(
     known: &Versioned<KnowledgeItem>,
     mut new: KnowledgeItem,
     now: DateTime<Utc>,
-) -> Recorded {
+) -> RecordResult {
     let old = &known.record;
     learn(&mut new, old);
     new.injections = old.injections;
@@ -134,7 +134,7 @@ fn superseding(
     retired.updated_at = now;
     let mut changes = ChangeSet::new();
     changes.update(known, &retired).insert(&new);
-    Recorded {
+    RecordResult {
         changes,
         outcome: RecordOutcome::Superseded {
             old: old.id,

@@ -9,12 +9,12 @@ use crate::reply::ReplyStream;
 use crate::request::ModelRequest;
 
 /// Wraps a model whose replies may have at most so many tokens, however many a request allows.
-pub struct Bounded<M> {
+pub struct BoundedModel<M> {
     model: M,
     output_tokens: u32,
 }
 
-impl<M: Model> Bounded<M> {
+impl<M: Model> BoundedModel<M> {
     /// Wraps `model`.
     pub fn new(model: M, output_tokens: u32) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl<M: Model> Bounded<M> {
 }
 
 #[async_trait]
-impl<M: Model> Model for Bounded<M> {
+impl<M: Model> Model for BoundedModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -54,10 +54,10 @@ mod tests {
 
     /// Remembers how long each reply was allowed to be.
     #[derive(Default)]
-    struct Allowed(Mutex<Vec<u32>>);
+    struct LimitRecorder(Mutex<Vec<u32>>);
 
     #[async_trait]
-    impl Model for &Allowed {
+    impl Model for &LimitRecorder {
         fn name(&self) -> &'static str {
             "allowed"
         }
@@ -74,8 +74,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_is_bounded_and_never_stretched() {
-        let allowed = Allowed::default();
-        let model = Bounded::new(&allowed, 700);
+        let allowed = LimitRecorder::default();
+        let model = BoundedModel::new(&allowed, 700);
         for wanted in [32_000, 700, 20] {
             let request = ModelRequest {
                 max_output_tokens: wanted,

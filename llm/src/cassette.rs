@@ -21,7 +21,7 @@ use crate::model::Model;
 use crate::print;
 use crate::reply::{Delta, ReplyStream};
 use crate::request::ModelRequest;
-pub use recording::{Recorder, Recording};
+pub use recording::{Recorder, RecordingModel};
 
 /// Says why a cassette cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,13 +53,13 @@ struct Exchange {
     provider: String,
     model: String,
     asked: RequestPrint,
-    heard: Vec<Heard>,
+    heard: Vec<TimedItem>,
 }
 
 /// One item of a stream, and when it came.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Heard {
+struct TimedItem {
     /// Milliseconds since the request.
     ms: u64,
     what: Item,
@@ -110,7 +110,7 @@ impl Cassette {
     }
 
     /// Takes the next exchange in which `provider` was asked the same; fails with what differs.
-    fn take(&self, provider: &str, request: &ModelRequest) -> Result<Vec<Heard>, ModelError> {
+    fn take(&self, provider: &str, request: &ModelRequest) -> Result<Vec<TimedItem>, ModelError> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = print::print(request);
         let is_of = |one: &Exchange| one.provider == provider && one.model == request.model;
@@ -151,7 +151,7 @@ impl Model for Player {
         let heard = self.cassette.take(&self.name, request)?;
         let playing = (heard.into_iter(), 0, self.clock.clone(), cancel.clone());
         let items = stream::unfold(playing, |(mut heard, before, clock, cancel)| async move {
-            let Heard { ms, what } = heard.next()?;
+            let TimedItem { ms, what } = heard.next()?;
             let wait = Duration::from_millis(ms.saturating_sub(before));
             let item = tokio::select! {
                 biased;

@@ -27,7 +27,7 @@ pub mod retry;
 pub mod scripted;
 mod wire;
 
-pub use bounded::Bounded;
+pub use bounded::BoundedModel;
 pub use cassette::{Cassette, CassetteError, Recorder};
 pub use error::{ModelError, TimeoutKind};
 pub use message::{Block, Message, Role, ToolUse};
@@ -36,6 +36,6 @@ pub use price::{Cost, Price, PriceTable};
 pub use provider::{BuildError, ProviderConfig, ProviderKind, build, shipped_key_variables};
 pub use reply::{Delta, Reply, ReplyStream, StopReason, Usage, complete};
 pub use request::{Effort, ModelRequest, ScriptKey, ToolChoice, ToolSpec};
-pub use retry::{RetryPolicy, Retrying};
-pub use scripted::{Script, Scripted};
+pub use retry::{RetryPolicy, RetryingModel};
+pub use scripted::{Script, ScriptedModel};
 pub use wire::Limits;

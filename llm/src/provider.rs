@@ -16,8 +16,8 @@ use crate::openai::OpenAi;
 use crate::price::PriceTable;
 use crate::reply::Usage;
 use crate::responses::Responses;
-use crate::retry::{RetryPolicy, Retrying};
-use crate::scripted::{Script, Scripted};
+use crate::retry::{RetryPolicy, RetryingModel};
+use crate::scripted::{Script, ScriptedModel};
 use crate::wire::{Endpoint, Limits, Secret};
 
 /// The data files that come with the house.
@@ -80,13 +80,13 @@ pub struct ProviderConfig {
     #[serde(default)]
     pub prices: PriceTable,
     /// When and where the prices were read; none where they are nobody's list prices.
-    pub priced: Option<Priced>,
+    pub priced: Option<PriceSource>,
 }
 
 /// Says when and where prices were read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Priced {
+pub struct PriceSource {
     /// The day.
     pub date: String,
     /// The page.
@@ -221,7 +221,7 @@ impl ProviderConfig {
     pub fn price_told(&self, model: &str) -> Option<String> {
         self.prices.cost(model, &Usage::default())?;
         Some(match &self.priced {
-            Some(Priced { date, source }) => format!("priced as of {date} by {source}"),
+            Some(PriceSource { date, source }) => format!("priced as of {date} by {source}"),
             None => "priced by its data file".to_owned(),
         })
     }
@@ -324,26 +324,26 @@ pub fn build(
     Ok(match config.kind {
         ProviderKind::Anthropic => {
             let model = Anthropic::new(name, config.endpoint("/v1/messages", key, clock)?);
-            Arc::new(Retrying::new(model, policy, clock.clone()))
+            Arc::new(RetryingModel::new(model, policy, clock.clone()))
         }
         ProviderKind::Openai => {
             let endpoint = config.endpoint("/chat/completions", key, clock)?;
             let model = OpenAi::new(name, endpoint, config.max_tokens_field.clone());
-            Arc::new(Retrying::new(model, policy, clock.clone()))
+            Arc::new(RetryingModel::new(model, policy, clock.clone()))
         }
         ProviderKind::Responses => {
             let model = Responses::new(name, config.endpoint("/responses", key, clock)?);
-            Arc::new(Retrying::new(model, policy, clock.clone()))
+            Arc::new(RetryingModel::new(model, policy, clock.clone()))
         }
         ProviderKind::Gemini => {
             let model = Gemini::new(name, config.endpoint("/models", key, clock)?);
-            Arc::new(Retrying::new(model, policy, clock.clone()))
+            Arc::new(RetryingModel::new(model, policy, clock.clone()))
         }
         ProviderKind::Scripted => {
             let Some(script) = script else {
                 return Err(BuildError::MissingScript { provider: name });
             };
-            Arc::new(Scripted::new(script, clock.clone()).named(name))
+            Arc::new(ScriptedModel::new(script, clock.clone()).named(name))
         }
     })
 }

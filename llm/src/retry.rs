@@ -65,13 +65,13 @@ impl RetryPolicy {
 /// Wraps a model and sends a request again until the first delta is known or the policy gives up.
 ///
 /// From the first delta on the caller may have acted on it, so errors surface instead.
-pub struct Retrying<M> {
+pub struct RetryingModel<M> {
     model: M,
     policy: RetryPolicy,
     clock: Clock,
 }
 
-impl<M: Model> Retrying<M> {
+impl<M: Model> RetryingModel<M> {
     /// Wraps `model`; waits go by `clock`.
     pub fn new(model: M, policy: RetryPolicy, clock: Clock) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl<M: Model> Retrying<M> {
 }
 
 #[async_trait]
-impl<M: Model> Model for Retrying<M> {
+impl<M: Model> Model for RetryingModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -210,7 +210,7 @@ mod tests {
     /// Asks once while the clock runs; returns the outcome, the requests left over and the time that passed.
     async fn ask(plays: Vec<Items>) -> (Result<Reply, ModelError>, usize, Duration) {
         let clock = Clock::manual(DateTime::UNIX_EPOCH);
-        let model = Retrying::new(Plays::new(plays), RetryPolicy::default(), clock.clone());
+        let model = RetryingModel::new(Plays::new(plays), RetryPolicy::default(), clock.clone());
         let cancel = CancellationToken::new();
         let request = ModelRequest::new("m", "", Vec::new());
         let work = async { complete(model.stream(&request, &cancel).await?, |_| ()).await };
@@ -329,7 +329,7 @@ mod tests {
     async fn cancelling_ends_the_wait() {
         let clock = Clock::manual(DateTime::UNIX_EPOCH);
         let plays = Plays::new([vec![Err(limited(60))]]);
-        let model = Retrying::new(plays, RetryPolicy::default(), clock);
+        let model = RetryingModel::new(plays, RetryPolicy::default(), clock);
         let cancel = CancellationToken::new();
         let request = ModelRequest::new("m", "", Vec::new());
         let (outcome, ()) = tokio::join!(model.stream(&request, &cancel), async {

@@ -54,13 +54,13 @@ impl Script {
 }
 
 /// Is the scripted provider.
-pub struct Scripted {
+pub struct ScriptedModel {
     name: String,
     script: Script,
     clock: Clock,
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// Returns a model that plays `script`; delays go by `clock`.
     pub fn new(script: Script, clock: Clock) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn name(&self) -> &str {
         &self.name
     }

@@ -8,7 +8,7 @@ use chrono::DateTime;
 use futures::StreamExt;
 use ropewalk_llm::cassette::{Cassette, Recorder};
 use ropewalk_llm::{
-    Block, Delta, Message, Model, ModelError, ModelRequest, Script, Scripted, ToolSpec,
+    Block, Delta, Message, Model, ModelError, ModelRequest, Script, ScriptedModel, ToolSpec,
 };
 use ropewalk_runtime::{Clock, secrets};
 use serde_json::json;
@@ -104,7 +104,7 @@ async fn what_was_recorded_is_played_again_at_its_pace_whatever_ids_and_times_ar
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("cassette.jsonl");
     let clock = clock();
-    let script = Scripted::new(Script::parse(SCRIPT)?, clock.clone());
+    let script = ScriptedModel::new(Script::parse(SCRIPT)?, clock.clone());
     let recording = Recorder::create(&path)?.around(Arc::new(script), clock.clone());
     let mut heard = Vec::new();
     for request in requests(1) {
@@ -141,7 +141,7 @@ async fn the_first_difference_is_named_and_an_answer_is_given_once() -> Result<(
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("cassette.jsonl");
     let clock = clock();
-    let script = Scripted::new(Script::parse(SCRIPT)?, clock.clone());
+    let script = ScriptedModel::new(Script::parse(SCRIPT)?, clock.clone());
     let recording = Recorder::create(&path)?.around(script, clock.clone());
     for request in requests(1) {
         ask(&recording, &request, &clock).await;

@@ -119,13 +119,13 @@ impl Frame {
 }
 
 /// An agent, how it is woken, and what wakes it.
-type Consuming = (Arc<dyn Agent>, Profile, Inbox);
+type Subscriber = (Arc<dyn Agent>, Profile, Inbox);
 
 /// Handles what the program may have died of, one by one and nothing beside it, so that the innocent go free.
 ///
 /// What cannot be handled now, or is no delivery, is left to whoever takes it later.
 async fn try_alone(
-    consumers: &mut [Consuming],
+    consumers: &mut [Subscriber],
     frame: &Context,
     services: &Services,
     supervisor: &Supervisor,
@@ -136,7 +136,7 @@ async fn try_alone(
         let Some(key) = deaths::delivery_of(&deaths.entity) else {
             continue;
         };
-        let of_it = |consumer: &&mut Consuming| consumer.1.role == key.subscriber;
+        let of_it = |consumer: &&mut Subscriber| consumer.1.role == key.subscriber;
         let Some((agent, profile, inbox)) = consumers.iter_mut().find(of_it) else {
             continue;
         };
@@ -159,7 +159,7 @@ async fn try_alone(
 }
 
 /// Starts the loops of every agent, and lets it take deliveries.
-fn consume(services: &Services, consumers: Vec<Consuming>, supervisor: &Supervisor) {
+fn consume(services: &Services, consumers: Vec<Subscriber>, supervisor: &Supervisor) {
     for (agent, profile, inbox) in consumers {
         let context = Context::new(services, profile.role.clone());
         for worker in agent.workers() {

@@ -16,7 +16,7 @@ mod webhook;
 use std::sync::Arc;
 
 pub use decide::{Listener, Rules};
-pub use port::{Port, Put, SendError, Telling};
+pub use port::{Notification, Port, PosedQuestion, SendError};
 pub use subscriber::{Notifier, Parts};
 pub use webhook::{Webhook, WebhookError};
 
@@ -24,7 +24,7 @@ pub use webhook::{Webhook, WebhookError};
 pub(crate) const ESCALATE: &str = "notices.escalate";
 
 /// What is held as long as a duty is done that one process at a time has.
-pub type Held = Box<dyn Send + Sync>;
+pub type DutyGuard = Box<dyn Send + Sync>;
 
 /// Takes a duty that one process at a time has; none while another one does it.
-pub type Turn = Arc<dyn Fn() -> Option<Held> + Send + Sync>;
+pub type Turn = Arc<dyn Fn() -> Option<DutyGuard> + Send + Sync>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_runtime::{Crashed, Restarts, Supervisor};
+use ropewalk_runtime::{CrashHandler, Restarts, Supervisor};
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::payload::ComponentDown;
@@ -24,7 +24,7 @@ pub(crate) fn keep(worker: Worker, context: Context, supervisor: &Supervisor) {
         run(context.clone(), stop.clone())
     };
     let name = Arc::new(name);
-    let crashed: Crashed = Box::new(move |message, rest| {
+    let crashed: CrashHandler = Box::new(move |message, rest| {
         let (name, context) = (Arc::clone(&name), shown.clone());
         Box::pin(async move { tell(&name, &context, &message, rest).await })
     });

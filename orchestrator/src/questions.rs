@@ -6,10 +6,10 @@ mod decide;
 mod reply;
 mod service;
 
-pub use answer::{AnswerError, Answered, answer, answer_defaults, choices_told, chosen};
-pub use ask::{Asked, Asking, ask, supersede};
+pub use answer::{AcceptedAnswer, AnswerError, answer, answer_defaults, choices_told, chosen};
+pub use ask::{AskOutcome, QuestionRequest, ask, supersede};
 pub use decide::{Deadline, Deadlines, OnDeadline, Rank, rank, role};
-pub use reply::Given;
+pub use reply::AnswerInput;
 pub use service::QuestionService;
 
 /// The timer that reminds people of a question.

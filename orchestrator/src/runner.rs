@@ -13,7 +13,7 @@ use tracing::{debug, error, warn};
 use crate::agent::{Agent, AgentError};
 use crate::context::Context;
 use crate::deaths::Suspects;
-use crate::traced::Handling;
+use crate::traced::DeliverySpan;
 
 /// How often a handler is run again because somebody else changed what it had read.
 const CONFLICTS: u32 = 16;
@@ -47,10 +47,10 @@ pub(crate) async fn handle(
     let suspect = Suspects::delivery(delivery.key());
     let mark = suspects.hold_delivery(delivery.key(), delivery.attempt);
     registry.set(role, AgentState::Loading, Some(&entity));
-    let handling = Handling::begin(role, &delivery, context);
+    let handling = DeliverySpan::begin(role, &delivery, context);
     // What is put around it would copy it each time.
     let work = mark.around(Box::pin(settle(agent, role, delivery, context)));
-    let shown = traces::within(handling.as_ref().map(Handling::place), work).await;
+    let shown = traces::within(handling.as_ref().map(DeliverySpan::place), work).await;
     if let Some(handling) = handling {
         handling.end(shown, context.now());
     }

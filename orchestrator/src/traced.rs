@@ -9,11 +9,11 @@ use ropewalk_schemas::{ComponentName, trace};
 use crate::context::Context;
 
 /// A delivery in hand, before it is known what came of it.
-pub(crate) struct Handling {
+pub(crate) struct DeliverySpan {
     span: Span,
 }
 
-impl Handling {
+impl DeliverySpan {
     /// Notes the beginning; nothing where no spans are sent.
     pub(crate) fn begin(
         role: &ComponentName,

@@ -22,16 +22,16 @@ pub struct Clock(Source);
 #[derive(Debug, Clone)]
 enum Source {
     System,
-    Manual(Arc<Manual>),
+    Manual(Arc<ManualClock>),
 }
 
 #[derive(Debug)]
-struct Manual {
+struct ManualClock {
     now: Mutex<DateTime<Utc>>,
     moved: watch::Sender<()>,
 }
 
-impl Manual {
+impl ManualClock {
     fn now(&self) -> DateTime<Utc> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -46,7 +46,7 @@ impl Clock {
     /// Returns a clock that stands at `start` until [`Clock::advance`] moves it.
     pub fn manual(start: DateTime<Utc>) -> Self {
         let (moved, _) = watch::channel(());
-        Self(Source::Manual(Arc::new(Manual {
+        Self(Source::Manual(Arc::new(ManualClock {
             now: Mutex::new(start.trunc_subsecs(3)),
             moved,
         })))

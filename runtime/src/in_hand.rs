@@ -28,7 +28,7 @@ const STOPPING: &str = "stopping";
 
 /// What a process had in hand when it ended without having been asked to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Held {
+pub struct WorkItem {
     /// Names it.
     pub entity: String,
     /// How far it had come.
@@ -50,7 +50,7 @@ impl InHand {
     /// Opens the notes at `path`; returns what the process before had in hand, if it died.
     ///
     /// What that one noted stays until [`InHand::begin`].
-    pub fn open(path: &Path) -> io::Result<(Self, Vec<Held>)> {
+    pub fn open(path: &Path) -> io::Result<(Self, Vec<WorkItem>)> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -260,12 +260,12 @@ fn slot(text: &str) -> [u8; SLOT_BYTES] {
 }
 
 /// Reads what was in hand, if the header is `expected`: a process on this run of the machine that nobody asked to stop.
-fn left(bytes: &[u8], expected: &str) -> Vec<Held> {
+fn left(bytes: &[u8], expected: &str) -> Vec<WorkItem> {
     let mut slots = bytes.chunks(SLOT_BYTES).map(text);
     if slots.next().flatten() != Some(expected) {
         return Vec::new();
     }
-    let mut left: Vec<Held> = slots.flatten().filter_map(held).collect();
+    let mut left: Vec<WorkItem> = slots.flatten().filter_map(held).collect();
     left.sort();
     left.dedup();
     left
@@ -280,9 +280,9 @@ fn text(slot: &[u8]) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn held(text: &str) -> Option<Held> {
+fn held(text: &str) -> Option<WorkItem> {
     let (step, entity) = text.split_once(' ')?;
-    Some(Held {
+    Some(WorkItem {
         entity: entity.to_owned(),
         step: step.parse().ok()?,
     })
@@ -292,14 +292,14 @@ fn held(text: &str) -> Option<Held> {
 mod tests {
     use super::*;
 
-    fn held(entity: &str, step: u32) -> Held {
-        Held {
+    fn held(entity: &str, step: u32) -> WorkItem {
+        WorkItem {
             entity: entity.to_owned(),
             step,
         }
     }
 
-    fn open(directory: &tempfile::TempDir) -> (InHand, Vec<Held>) {
+    fn open(directory: &tempfile::TempDir) -> (InHand, Vec<WorkItem>) {
         InHand::open(&directory.path().join("in/hand")).unwrap()
     }
 

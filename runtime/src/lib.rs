@@ -29,7 +29,7 @@ pub use ids::Ids;
 pub use in_hand::InHand;
 pub use retry::Backoff;
 pub use shutdown::Shutdown;
-pub use supervisor::{Crashed, Restarts, Supervisor, TaskFailure};
+pub use supervisor::{CrashHandler, Restarts, Supervisor, TaskFailure};
 
 /// Marks a place at which a test can make the process fail; nothing at all without the feature `failpoints`.
 #[cfg(feature = "failpoints")]

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
-pub use spoken::Spoken;
+pub use spoken::SecretFilter;
 
 /// What stands in the place of a secret.
 pub const STRUCK: &str = "[secret]";
@@ -20,12 +20,12 @@ pub const STRUCK: &str = "[secret]";
 const TELLING: usize = 4;
 
 /// The secrets so far, in every form, and what finds them.
-struct Known {
+struct SecretSet {
     forms: Vec<String>,
     finder: AhoCorasick,
 }
 
-static KNOWN: RwLock<Option<Arc<Known>>> = RwLock::new(None);
+static KNOWN: RwLock<Option<Arc<SecretSet>>> = RwLock::new(None);
 
 /// Keeps `secrets` from leaving this process from now on; one that is short or a word cannot be told from other texts.
 pub fn keep<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) {
@@ -39,7 +39,7 @@ pub fn keep<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) {
     forms.dedup();
     if let Some(finder) = finder(forms) {
         let forms = std::mem::take(forms);
-        *known = Some(Arc::new(Known { forms, finder }));
+        *known = Some(Arc::new(SecretSet { forms, finder }));
     }
 }
 
@@ -103,11 +103,11 @@ pub fn hide_process() -> std::io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(false)?)
 }
 
-fn known() -> Option<Arc<Known>> {
+fn known() -> Option<Arc<SecretSet>> {
     KNOWN.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-impl Known {
+impl SecretSet {
     /// Returns how many bytes at the end of `text` may be the beginning of a secret.
     fn begun_at_end(&self, text: &str) -> Option<usize> {
         let ends = |form: &String| {
@@ -130,7 +130,7 @@ impl Known {
     }
 }
 
-fn struck<'a>(text: &'a str, known: &Known) -> Cow<'a, str> {
+fn struck<'a>(text: &'a str, known: &SecretSet) -> Cow<'a, str> {
     if !known.finder.is_match(text) {
         return Cow::Borrowed(text);
     }

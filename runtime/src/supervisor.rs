@@ -54,7 +54,8 @@ impl Restarts {
 }
 
 /// Tells of a crash, and how long the part rests; `None` when it is given up.
-pub type Crashed = Box<dyn Fn(String, Option<Duration>) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type CrashHandler =
+    Box<dyn Fn(String, Option<Duration>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Spawns named tasks; a crashed one begins the shutdown, so that a process never limps on half dead.
 #[derive(Debug, Clone)]
@@ -90,7 +91,7 @@ impl Supervisor {
         name: &'static str,
         restarts: Restarts,
         start: impl Fn() -> BoxFuture<'static, ()> + Send + 'static,
-        tell: Crashed,
+        tell: CrashHandler,
     ) {
         let stop = self.shutdown.soft().clone();
         self.watch(name, async move {
@@ -221,7 +222,7 @@ mod tests {
         let supervisor = Supervisor::new(Shutdown::new());
         let told: Arc<Mutex<Vec<Option<u64>>>> = Arc::default();
         let heard = Arc::clone(&told);
-        let crashed: Crashed = Box::new(move |message, rest| {
+        let crashed: CrashHandler = Box::new(move |message, rest| {
             assert_eq!(message, "out of rope");
             let rest = rest.map(|rest| rest.as_secs());
             heard.lock().unwrap().push(rest);

@@ -35,9 +35,9 @@ pub enum TelemetryError {
 }
 
 /// Standard error without secrets, and without what would steer a terminal; a line of the log comes in one piece.
-struct Struck(Format);
+struct RedactingWriter(Format);
 
-impl Write for Struck {
+impl Write for RedactingWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         let text = secrets::strike(&text);
@@ -64,7 +64,7 @@ pub fn init(format: Format, filter: &str, may_colour: bool) -> Result<(), Teleme
     })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
-        .with_writer(move || Struck(format));
+        .with_writer(move || RedactingWriter(format));
     match format {
         Format::Text => builder
             .with_ansi(may_colour && std::io::stderr().is_terminal())

@@ -84,7 +84,7 @@ pub enum Kind {
 
 /// What is said of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum AttributeValue {
     /// A text; secrets are struck out of it.
     Text(String),
     /// A number.
@@ -109,24 +109,24 @@ pub struct Span {
     /// When it ended.
     pub ended: DateTime<Utc>,
     /// What is known of it.
-    pub attributes: Vec<(&'static str, Said)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Why it failed.
     pub failure: Option<String>,
 }
 
-impl From<String> for Said {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<&str> for Said {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<u64> for Said {
+impl From<u64> for AttributeValue {
     fn from(number: u64) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
@@ -179,7 +179,7 @@ enum Order {
 /// Sends spans to one receiver.
 struct Export {
     queue: mpsc::Sender<Order>,
-    lost: Arc<Lost>,
+    lost: Arc<LossCounter>,
     sample_percent: u32,
     // It ends with the process.
     _tasks: Supervisor,
@@ -187,9 +187,9 @@ struct Export {
 
 /// How many spans were lost.
 #[derive(Default)]
-struct Lost(AtomicU64);
+struct LossCounter(AtomicU64);
 
-impl Lost {
+impl LossCounter {
     /// Counts; the first loss is told, and none after it.
     fn count(&self, spans: usize, why: &str) {
         let spans = u64::try_from(spans).unwrap_or(u64::MAX);
@@ -220,7 +220,10 @@ impl Export {
         let resource = Resource::builder_empty().with_attributes(named).build();
         exporter.set_resource(&resource);
         let (queue, orders) = mpsc::channel(QUEUE);
-        let (lost, tasks) = (Arc::new(Lost::default()), Supervisor::new(Shutdown::new()));
+        let (lost, tasks) = (
+            Arc::new(LossCounter::default()),
+            Supervisor::new(Shutdown::new()),
+        );
         tasks.spawn("traces", send(exporter, orders, Arc::clone(&lost)));
         Ok(Self {
             queue,
@@ -261,7 +264,7 @@ fn is_sampled(trace: &str, percent: u32) -> bool {
 }
 
 /// Sends what comes, in batches, until nobody can say anything any more.
-async fn send(exporter: SpanExporter, mut orders: mpsc::Receiver<Order>, lost: Arc<Lost>) {
+async fn send(exporter: SpanExporter, mut orders: mpsc::Receiver<Order>, lost: Arc<LossCounter>) {
     while let Some(first) = orders.recv().await {
         let (mut batch, mut waiting) = (Vec::new(), None);
         match first {
@@ -298,8 +301,8 @@ fn data(span: Span) -> Option<SpanData> {
     let parent = parent.transpose().ok()?.unwrap_or(SpanId::INVALID);
     let struck = |text: &str| secrets::strike(text).into_owned();
     let attributes = span.attributes.into_iter().map(|(key, said)| match said {
-        Said::Text(text) => KeyValue::new(key, struck(&text)),
-        Said::Number(number) => KeyValue::new(key, number),
+        AttributeValue::Text(text) => KeyValue::new(key, struck(&text)),
+        AttributeValue::Number(number) => KeyValue::new(key, number),
     });
     // Beside the resource: some receivers keep no resources.
     let process = KeyValue::new("process.pid", i64::from(std::process::id()));

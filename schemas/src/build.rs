@@ -104,7 +104,7 @@ pub struct Raise {
 
 /// A build whose work another one builds on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Followed {
+pub struct Predecessor {
     /// The build.
     pub build: BuildId,
     /// The head of it that the other one contains, or has to contain.
@@ -191,7 +191,7 @@ pub struct Build {
     pub merged: Option<CommitId>,
     /// The builds whose heads it has joined into its own, in that order; they are merged before it.
     #[serde(default)]
-    pub follows: Vec<Followed>,
+    pub follows: Vec<Predecessor>,
     /// The chain of events it belongs to.
     pub correlation_id: CorrelationId,
     /// The event that set it going: its approval, then its start. What it does later is caused by it.

@@ -7,7 +7,7 @@ use crate::task::{Task, TaskState};
 /// Says that a state has no use for what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", self.what(), advice(.instead.as_deref()))]
-pub struct Illegal {
+pub struct IllegalRequest {
     /// The task or the build.
     pub of: String,
     /// The state it is in.
@@ -18,7 +18,7 @@ pub struct Illegal {
     pub instead: Option<String>,
 }
 
-impl Illegal {
+impl IllegalRequest {
     /// Says what a task cannot do.
     pub fn of_task(task: &Task, wish: &'static str, instead: Option<String>) -> Self {
         Self {
@@ -53,7 +53,7 @@ fn advice(instead: Option<&str>) -> String {
 }
 
 /// Returns whether another round of tries can be asked for.
-pub fn retry(task: &Task) -> Result<(), Illegal> {
+pub fn retry(task: &Task) -> Result<(), IllegalRequest> {
     let instead = match (task.state, task.blocked_by.last()) {
         (TaskState::Complete, _) => None,
         // It would be left out again at once.
@@ -65,19 +65,21 @@ pub fn retry(task: &Task) -> Result<(), Illegal> {
         )),
         _ => return Ok(()),
     };
-    Err(Illegal::of_task(task, "be tried again", instead))
+    Err(IllegalRequest::of_task(task, "be tried again", instead))
 }
 
 /// Returns whether something can be said to whoever works on a task.
-pub fn advise(task: &Task) -> Result<(), Illegal> {
+pub fn advise(task: &Task) -> Result<(), IllegalRequest> {
     match task.state {
-        TaskState::Complete | TaskState::Skipped => Err(Illegal::of_task(task, "be advised", None)),
+        TaskState::Complete | TaskState::Skipped => {
+            Err(IllegalRequest::of_task(task, "be advised", None))
+        }
         _ => Ok(()),
     }
 }
 
 /// Returns whether a build can go on, so that a task of it is tried again.
-pub fn revive(build: &Build, wish: &'static str) -> Result<(), Illegal> {
+pub fn revive(build: &Build, wish: &'static str) -> Result<(), IllegalRequest> {
     // Its branch belongs to the build that goes on from it.
     let instead = if let Some(next) = build.continued_by {
         format!("build `{next}` goes on with its work")
@@ -86,25 +88,25 @@ pub fn revive(build: &Build, wish: &'static str) -> Result<(), Illegal> {
     } else {
         return Ok(());
     };
-    Err(Illegal::of_build(build, wish, Some(instead)))
+    Err(IllegalRequest::of_build(build, wish, Some(instead)))
 }
 
 /// Returns whether tasks of a build can run again, where it may have been landed.
-pub fn run_again(build: &Build, wish: &'static str) -> Result<(), Illegal> {
+pub fn run_again(build: &Build, wish: &'static str) -> Result<(), IllegalRequest> {
     revive(build, wish)?;
     if build.state == BuildState::Succeeded && build.merged.is_some() {
         let spec = build.spec;
         let instead =
             format!("it is landed: ask for a revision with `ropewalk spec revise {spec}`");
-        return Err(Illegal::of_build(build, wish, Some(instead)));
+        return Err(IllegalRequest::of_build(build, wish, Some(instead)));
     }
     Ok(())
 }
 
 /// Returns whether a build can be given a priority.
-pub fn rank(build: &Build) -> Result<(), Illegal> {
+pub fn rank(build: &Build) -> Result<(), IllegalRequest> {
     if is_over_for_good(build) {
-        return Err(Illegal::of_build(build, "be given a priority", None));
+        return Err(IllegalRequest::of_build(build, "be given a priority", None));
     }
     Ok(())
 }

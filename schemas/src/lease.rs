@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::build::Followed;
+use crate::build::Predecessor;
 use crate::ids::{AttemptId, BuildId, ComponentName, TaskId};
 use crate::repo_path::RepoPath;
 use crate::state::states;
@@ -71,5 +71,5 @@ pub struct Ownership {
     pub ended: bool,
     /// Whose result the owner has to build on when it changes the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Followed>,
+    pub after: Option<Predecessor>,
 }

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 /// A name that is compared by its words and numbers; no two different names are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Natural<'a>(pub &'a str);
+pub struct NaturalName<'a>(pub &'a str);
 
-impl Ord for Natural<'_> {
+impl Ord for NaturalName<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut one, mut two) = (self.0, other.0);
         while !one.is_empty() && !two.is_empty() {
@@ -23,7 +23,7 @@ impl Ord for Natural<'_> {
     }
 }
 
-impl PartialOrd for Natural<'_> {
+impl PartialOrd for NaturalName<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -73,7 +73,7 @@ mod tests {
         for (at, one) in order.iter().enumerate() {
             for (other_at, other) in order.iter().enumerate() {
                 assert_eq!(
-                    Natural(one).cmp(&Natural(other)),
+                    NaturalName(one).cmp(&NaturalName(other)),
                     at.cmp(&other_at),
                     "{one} {other}"
                 );

@@ -16,7 +16,7 @@ pub struct Phone {
     pub code: Option<LinkCode>,
     /// Who it is in Telegram, where a code linked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub linked: Option<Linked>,
+    pub linked: Option<ChatUser>,
     /// The idea that is talked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idea: Option<Slug>,
@@ -31,7 +31,7 @@ pub struct Phone {
     pub words_for: Option<WordsFor>,
     /// The update that was begun last; what came before is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun: Option<Begun>,
+    pub begun: Option<UpdateRecord>,
     /// The landing that was shown last, until it is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingOffer>,
@@ -51,7 +51,7 @@ pub struct LinkCode {
 
 /// A user of Telegram in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Linked {
+pub struct ChatUser {
     /// The user.
     pub user: i64,
     /// The chat.
@@ -69,7 +69,7 @@ pub struct WordsFor {
 
 /// An update that was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Begun {
+pub struct UpdateRecord {
     /// The bot: each counts its updates by itself.
     pub bot: i64,
     /// Its number.

@@ -31,11 +31,11 @@ use utoipa_axum::routes;
 use crate::guard::intake::intake;
 use crate::guard::{here, known, outer};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::{document, health, pages};
 
 /// Returns everything that is served.
-pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router {
+pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
     let (resources, paths) = resources().split_for_parts();
     let document = Arc::new(document::complete(&paths));
     let described = get(async move || Json(Value::clone(&document)));
@@ -61,7 +61,7 @@ pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router {
         .with_state(shared.clone())
 }
 
-fn resources() -> OpenApiRouter<Shared> {
+fn resources() -> OpenApiRouter<ServerState> {
     OpenApiRouter::with_openapi(document::base())
         .routes(routes!(profile::show, profile::leave))
         .routes(routes!(profile::people))
@@ -142,4 +142,4 @@ fn unreadable(field: &str) -> impl FnOnce(InvalidId) -> Problem + '_ {
 }
 
 /// What every handler takes.
-type Here = State<Shared>;
+type Here = State<ServerState>;

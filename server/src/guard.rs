@@ -16,8 +16,8 @@ use ropewalk_runtime::Supervisor;
 
 use crate::login::proof;
 use crate::problem::Problem;
-use crate::shared::Shared;
-use crate::traced::Asking;
+use crate::shared::ServerState;
+use crate::traced::RequestSpan;
 use rate::Kind;
 
 /// The header in which a page proves that it is ours.
@@ -54,8 +54,12 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 pub(crate) struct Csrf(pub(crate) Option<String>);
 
 /// Answers nobody who means another server, or asks too often; no crash of a handler is more than an answer.
-pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    let asking = Asking::begin(&shared, &request);
+pub(crate) async fn outer(
+    State(shared): State<ServerState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let asking = RequestSpan::begin(&shared, &request);
     let outcome = match admitted(&shared, &request) {
         Ok(()) => Supervisor::guard("api", next.run(request))
             .await
@@ -78,7 +82,7 @@ pub(crate) async fn outer(State(shared): State<Shared>, request: Request, next: 
     response
 }
 
-fn admitted(shared: &Shared, request: &Request) -> Result<(), (Problem, Option<Duration>)> {
+fn admitted(shared: &ServerState, request: &Request) -> Result<(), (Problem, Option<Duration>)> {
     let headers = request.headers();
     let host = text(headers, &header::HOST).unwrap_or_default();
     if !shared.hosts.has(host) {
@@ -124,7 +128,7 @@ fn refused(problem: Problem, rests: Option<Duration>) -> Response {
 
 /// Lets through who is known, with the person in the request; a login proves in a header what it changes.
 pub(crate) async fn known(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -146,7 +150,7 @@ pub(crate) async fn known(
 /// Lets through who is known, with the person in the request; the form itself proves what it changes, see
 /// `pages::form`.
 pub(crate) async fn known_by_form(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -175,7 +179,10 @@ pub(crate) async fn here(request: Request, next: Next) -> Response {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", text).into_response()
 }
 
-fn who(shared: &Shared, request: &Request) -> Result<(Person, Csrf), (Problem, Option<Duration>)> {
+fn who(
+    shared: &ServerState,
+    request: &Request,
+) -> Result<(Person, Csrf), (Problem, Option<Duration>)> {
     let (headers, now) = (request.headers(), shared.services.clock.now());
     let peer = peer(request);
     if let Some(rests) = shared.rates().rests(Kind::Wrong, &peer, now) {

@@ -10,7 +10,7 @@ use ropewalk_desk::views::metrics::{self, Metric, Sample};
 use serde_json::json;
 
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// What metrics are sent as.
 const TEXT: &str = "text/plain; version=0.0.4";
@@ -21,7 +21,7 @@ pub(crate) async fn livez() -> Response {
 }
 
 /// Says whether the store answers; a broker that is away only delays.
-pub(crate) async fn readyz(State(shared): State<Shared>) -> Response {
+pub(crate) async fn readyz(State(shared): State<ServerState>) -> Response {
     let bus = match shared.services.bus.status() {
         TransportStatus::Up => "up".to_owned(),
         TransportStatus::Starting => "starting".to_owned(),
@@ -37,7 +37,7 @@ pub(crate) async fn readyz(State(shared): State<Shared>) -> Response {
 }
 
 /// Shows what the store holds and what was answered.
-pub(crate) async fn metrics(State(shared): State<Shared>) -> Result<Response, Problem> {
+pub(crate) async fn metrics(State(shared): State<ServerState>) -> Result<Response, Problem> {
     let mut metrics = metrics::list(&shared.services.store).await?;
     let answered = shared.counters.by_digit().map(|(digit, value)| Sample {
         labels: BTreeMap::from([("class", format!("{digit}xx"))]),

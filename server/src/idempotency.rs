@@ -13,7 +13,7 @@ use ropewalk_schemas::keyed_request::{KeyedAnswer, KeyedRequest};
 use ropewalk_store::{ChangeSet, CommitError, Query, Store};
 
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// The header that names a key.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
@@ -29,7 +29,7 @@ const MOST: usize = 1024 * 1024;
 const AT_ONCE: u32 = 500;
 
 /// What is asked under a key.
-pub(crate) struct Asked {
+pub(crate) struct IdempotencyKey {
     key: String,
     hash: ContentHash,
 }
@@ -46,7 +46,7 @@ enum Claim {
     Other,
 }
 
-impl Asked {
+impl IdempotencyKey {
     /// Returns what `person` asks under the key of a header.
     pub(crate) fn new(
         person: &Person,
@@ -74,8 +74,8 @@ impl Asked {
 
 /// Lets `work` happen where its key is new; else says what came of it.
 pub(crate) async fn once(
-    shared: &Shared,
-    asked: Asked,
+    shared: &ServerState,
+    asked: IdempotencyKey,
     work: impl Future<Output = Response>,
 ) -> Response {
     let store = &shared.services.store;
@@ -117,7 +117,11 @@ pub(crate) async fn once(
     Response::from_parts(parts, Body::from(bytes))
 }
 
-async fn claim(store: &Store, asked: &Asked, now: DateTime<Utc>) -> Result<Claim, Problem> {
+async fn claim(
+    store: &Store,
+    asked: &IdempotencyKey,
+    now: DateTime<Utc>,
+) -> Result<Claim, Problem> {
     let claim = record(asked, None, now);
     loop {
         let mut changes = ChangeSet::new();
@@ -142,7 +146,7 @@ async fn claim(store: &Store, asked: &Asked, now: DateTime<Utc>) -> Result<Claim
     }
 }
 
-fn record(asked: &Asked, answer: Option<KeyedAnswer>, at: DateTime<Utc>) -> KeyedRequest {
+fn record(asked: &IdempotencyKey, answer: Option<KeyedAnswer>, at: DateTime<Utc>) -> KeyedRequest {
     KeyedRequest {
         key: asked.key.clone(),
         hash: asked.hash.clone(),

@@ -21,7 +21,7 @@ use tower::ServiceExt;
 use tracing::{debug, warn};
 
 use crate::guard::Peer;
-use crate::shared::{Options, Shared};
+use crate::shared::{Options, ServerState};
 use crate::{api, idempotency};
 
 /// How many connections are served at once; more wait.
@@ -98,7 +98,7 @@ impl Door {
 /// A server that has its address, and serves once it is told to.
 pub struct Server {
     door: Door,
-    shared: Shared,
+    shared: ServerState,
     tasks: Supervisor,
 }
 
@@ -110,7 +110,7 @@ impl Server {
         services: Services,
         supervisor: &Supervisor,
     ) -> Result<Self, InvalidId> {
-        let shared = Shared::new(options, services, door.address, supervisor)?;
+        let shared = ServerState::new(options, services, door.address, supervisor)?;
         let tasks = supervisor.clone();
         Ok(Self {
             door,
@@ -234,7 +234,7 @@ async fn connection(
 }
 
 /// Forgets old keys now and then.
-fn forget(shared: &Shared, supervisor: &Supervisor) {
+fn forget(shared: &ServerState, supervisor: &Supervisor) {
     let (shared, stop) = (shared.clone(), supervisor.shutdown().soft().clone());
     supervisor.spawn("api.keys", async move {
         let Services { store, clock, .. } = &shared.services;

@@ -31,13 +31,13 @@ use ropewalk_runtime::Supervisor;
 
 use crate::guard::intake::intake;
 use crate::guard::known_by_form;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 pub(crate) use frame::is_wanted;
 pub(crate) use refusal::{entered, in_words};
 
 /// Returns the pages, with what they are drawn by.
-pub(crate) fn router(shared: &Shared, tasks: &Supervisor) -> Router<Shared> {
+pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerState> {
     let pages = Router::new()
         .route("/", get(board::show))
         .route("/ideas", post(idea::begin))

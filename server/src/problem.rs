@@ -12,7 +12,7 @@ use ropewalk_desk::comments::CommentError;
 use ropewalk_desk::dead_letters::DeadLetterError;
 use ropewalk_desk::halt::HaltError;
 use ropewalk_desk::ideas::{AbandonError, ChatError};
-use ropewalk_desk::people::Forbidden;
+use ropewalk_desk::people::PermissionError;
 use ropewalk_desk::questions::RefusedAnswer;
 use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_desk::views::specification::CompareError;
@@ -140,8 +140,8 @@ impl From<CommitError> for Problem {
     }
 }
 
-impl From<Forbidden> for Problem {
-    fn from(error: Forbidden) -> Self {
+impl From<PermissionError> for Problem {
+    fn from(error: PermissionError) -> Self {
         Self::of(StatusCode::FORBIDDEN, "forbidden", &error)
     }
 }

@@ -61,7 +61,7 @@ pub struct Options {
 
 /// What every request may use; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Inner>);
+pub(crate) struct ServerState(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) services: Services,
@@ -89,7 +89,7 @@ pub(crate) struct Inner {
     rates: Mutex<Rates>,
 }
 
-impl Shared {
+impl ServerState {
     pub(crate) fn new(
         options: Options,
         services: Services,
@@ -126,7 +126,7 @@ impl Shared {
     }
 }
 
-impl std::ops::Deref for Shared {
+impl std::ops::Deref for ServerState {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {

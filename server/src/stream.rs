@@ -20,7 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// What a stream is asked for as.
 const KIND: &str = "text/event-stream";
@@ -49,7 +49,7 @@ pub(crate) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
 
 /// Opens a stream of what fits `filter`: after a position, or from now on.
 pub(crate) async fn open(
-    shared: &Shared,
+    shared: &ServerState,
     filter: EventFilter,
     after: Option<i64>,
 ) -> Result<Response, Problem> {

@@ -4,14 +4,14 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
 use ropewalk_runtime::traces::{self, Kind, Span};
 
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// A request before it is answered.
-pub(crate) struct Asking(Span);
+pub(crate) struct RequestSpan(Span);
 
-impl Asking {
+impl RequestSpan {
     /// Notes the beginning; nothing where no spans are sent. Who asks may name its trace and span in `traceparent`.
-    pub(crate) fn begin(shared: &Shared, request: &Request) -> Option<Self> {
+    pub(crate) fn begin(shared: &ServerState, request: &Request) -> Option<Self> {
         if !traces::are_on() {
             return None;
         }
@@ -41,7 +41,7 @@ impl Asking {
     }
 
     /// Shows how it was answered.
-    pub(crate) fn end(mut self, status: StatusCode, shared: &Shared) {
+    pub(crate) fn end(mut self, status: StatusCode, shared: &ServerState) {
         self.0.ended = shared.services.clock.now();
         let code = u64::from(status.as_u16());
         self.0

@@ -33,13 +33,13 @@ pub(crate) enum Change {
 pub(crate) struct RowChange {
     pub(crate) table: &'static Table,
     pub(crate) key: String,
-    pub(crate) expected: Expected,
+    pub(crate) expected: Precondition,
     pub(crate) write: Write,
 }
 
 /// Says what a row must be like before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum Precondition {
     Absent,
     Version(i64),
     Anything,
@@ -137,24 +137,28 @@ impl ChangeSet {
 
     /// Adds a new row; conflicts when its key exists.
     pub fn insert<R: Record>(&mut self, record: &R) -> &mut Self {
-        self.row::<R>(record.key(), Expected::Absent, put(record))
+        self.row::<R>(record.key(), Precondition::Absent, put(record))
     }
 
     /// Replaces a row that must still have the version it was read with.
     pub fn update<R: Record>(&mut self, before: &Versioned<R>, after: &R) -> &mut Self {
-        self.row::<R>(after.key(), Expected::Version(before.version), put(after))
+        self.row::<R>(
+            after.key(),
+            Precondition::Version(before.version),
+            put(after),
+        )
     }
 
     /// Writes a row whatever is there now.
     pub fn put<R: Record>(&mut self, record: &R) -> &mut Self {
-        self.row::<R>(record.key(), Expected::Anything, put(record))
+        self.row::<R>(record.key(), Precondition::Anything, put(record))
     }
 
     /// Removes a row that must still have the version it was read with.
     pub fn delete<R: Record>(&mut self, before: &Versioned<R>) -> &mut Self {
         self.row::<R>(
             before.key(),
-            Expected::Version(before.version),
+            Precondition::Version(before.version),
             Write::Delete,
         )
     }
@@ -163,7 +167,7 @@ impl ChangeSet {
     pub fn require<R: Record>(&mut self, before: &Versioned<R>) -> &mut Self {
         self.row::<R>(
             before.key(),
-            Expected::Version(before.version),
+            Precondition::Version(before.version),
             Write::Nothing,
         )
     }
@@ -237,7 +241,7 @@ impl ChangeSet {
             .collect()
     }
 
-    fn row<R: Record>(&mut self, key: String, expected: Expected, write: Write) -> &mut Self {
+    fn row<R: Record>(&mut self, key: String, expected: Precondition, write: Write) -> &mut Self {
         self.add(Change::Row(RowChange {
             table: R::TABLE,
             key,

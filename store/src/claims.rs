@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::database::dialect::{self, CHANNEL, Dialect, Statement, json};
 use crate::database::{Database, Row, is_lost};
-use crate::deliveries::{DeliveryKey, Standing};
+use crate::deliveries::{DeliveryKey, DeliveryPosition};
 use crate::error::ReadError;
 use crate::row;
 use crate::store::Store;
@@ -60,7 +60,7 @@ impl Claims {
         &self,
         subscriber: &ComponentName,
         sequences: &[i64],
-    ) -> Result<Vec<Standing>, ReadError> {
+    ) -> Result<Vec<DeliveryPosition>, ReadError> {
         let rows = self
             .database
             .read(self.statement_to_look(subscriber, sequences));

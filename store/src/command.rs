@@ -7,11 +7,11 @@ use ropewalk_schemas::{ComponentName, CorrelationId};
 use tokio::sync::oneshot;
 
 use crate::error::CommitError;
-use crate::events::{Committed, Subscription};
+use crate::events::{CommitOutcome, Subscription};
 use crate::submission::Submission;
 
 /// How a change set is answered.
-pub(crate) type CommitReply = oneshot::Sender<Result<Arc<Committed>, CommitError>>;
+pub(crate) type CommitReply = oneshot::Sender<Result<Arc<CommitOutcome>, CommitError>>;
 
 /// How a command without a result is answered.
 pub(crate) type Reply = oneshot::Sender<Result<(), CommitError>>;
@@ -27,7 +27,7 @@ pub(crate) enum Command {
         i64,
         oneshot::Sender<Result<Option<u64>, CommitError>>,
     ),
-    Forget(Step, oneshot::Sender<Result<Stepped, CommitError>>),
+    Forget(Step, oneshot::Sender<Result<StepOutcome, CommitError>>),
     Damaged(String),
     /// The server has closed a connection of this process.
     Disconnected,
@@ -47,7 +47,7 @@ pub(crate) struct Step {
 
 /// What came of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stepped {
+pub(crate) struct StepOutcome {
     /// How many events are gone.
     pub(crate) events: u64,
     /// Where the next step begins; `None` when what follows is not old.

@@ -21,7 +21,7 @@ use crate::database::witness::Witness;
 use crate::error::LocationError;
 use crate::value::Value;
 
-pub(crate) use fault::{Fault, Superseded, fault, is_lost, superseded};
+pub(crate) use fault::{Fault, TakeoverError, fault, is_lost, superseded};
 pub(crate) use postgres::PostgresDatabase;
 pub(crate) use sqlite::SqliteDatabase;
 

@@ -92,7 +92,7 @@ pub struct OpenDelivery {
 
 /// How an open delivery stands among the processes that could handle it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct DeliveryPosition {
     /// The event's position in commit order.
     pub sequence: i64,
     /// How often it was tried.

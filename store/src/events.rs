@@ -20,7 +20,7 @@ pub struct StoredEvent {
 
 /// What a commit did.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Committed {
+pub struct CommitOutcome {
     /// The events emitted, in order.
     pub events: Vec<StoredEvent>,
     /// The token that all leases granted by this change set share.

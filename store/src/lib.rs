@@ -41,11 +41,11 @@ pub use claims::Claims;
 pub use database::location::{Location, Server};
 pub use database::lock::{Instance, InstanceLock, InstanceLockError};
 pub use deliveries::{
-    DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery, Standing,
+    DeliveryFilter, DeliveryKey, DeliveryPosition, DeliveryRow, DeliveryState, OpenDelivery,
 };
 pub use error::{BackupError, CommitError, LocationError, OpenError, ReadError};
-pub use events::{Committed, EventFilter, StartAt, StoredEvent, Subscription};
-pub use feed::{CommitFeed, Lagged};
+pub use events::{CommitOutcome, EventFilter, StartAt, StoredEvent, Subscription};
+pub use feed::{CommitFeed, LagError};
 pub use query::Query;
 pub use record::{Column, ColumnKind, Record, Table, Versioned};
 pub use records::{
@@ -54,5 +54,5 @@ pub use records::{
 pub use store::Store;
 pub use store::leaving::leave_behind;
 pub use store::maintenance::{Health, Statistics};
-pub use store::retention::{ForgetError, Forgotten};
+pub use store::retention::{ForgetError, RetentionReport};
 pub use value::Value;

@@ -8,7 +8,7 @@ use ropewalk_schemas::{CloudEvent, ComponentName, Subject};
 use serde::de::DeserializeOwned;
 
 use crate::database::Row;
-use crate::deliveries::{DeliveryKey, DeliveryRow, DeliveryState, OpenDelivery, Standing};
+use crate::deliveries::{DeliveryKey, DeliveryPosition, DeliveryRow, DeliveryState, OpenDelivery};
 use crate::error::ReadError;
 use crate::events::{StartAt, StoredEvent, Subscription};
 use crate::record::{Record, Versioned};
@@ -142,11 +142,11 @@ pub(crate) fn attempts(row: Row) -> Result<u32, ReadError> {
 }
 
 /// Reads (sequence, attempts, due, whether it is behind, milliseconds for which another process has it).
-pub(crate) fn standing(row: Row) -> Result<Standing, ReadError> {
+pub(crate) fn standing(row: Row) -> Result<DeliveryPosition, ReadError> {
     let mut cells = Cells::new("deliveries", "?", row);
     let sequence = cells.number()?;
     cells.key = sequence.to_string();
-    Ok(Standing {
+    Ok(DeliveryPosition {
         sequence,
         attempts: cells.attempts()?,
         due: cells.time()?,

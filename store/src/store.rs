@@ -15,8 +15,8 @@ use crate::change_set::ChangeSet;
 use crate::command::Command;
 use crate::database::Database;
 use crate::error::CommitError;
-use crate::events::{Committed, Subscription, traced};
-use crate::feed::{CommitFeed, Told};
+use crate::events::{CommitOutcome, Subscription, traced};
+use crate::feed::{CommitFeed, FeedMessage};
 use crate::submission::Submission;
 
 /// The truth of one project; cheap to clone.
@@ -26,7 +26,7 @@ pub struct Store {
     pub(crate) clock: Clock,
     pub(crate) commands: mpsc::Sender<Command>,
     // Weak, so that the feeds end with the writer and not with the last clone of this handle.
-    pub(crate) feed: broadcast::WeakSender<Told>,
+    pub(crate) feed: broadcast::WeakSender<FeedMessage>,
     pub(crate) tasks: Supervisor,
     /// Why nothing can be committed any more.
     pub(crate) refusal: watch::Receiver<Option<CommitError>>,
@@ -34,7 +34,7 @@ pub struct Store {
 
 impl Store {
     /// Commits a change set as a whole, or answers why nothing of it was written.
-    pub async fn commit(&self, changes: ChangeSet) -> Result<Committed, CommitError> {
+    pub async fn commit(&self, changes: ChangeSet) -> Result<CommitOutcome, CommitError> {
         let submission = Submission::prepare(changes)?;
         self.keep_blobs(&submission).await?;
         let (reply, answer) = oneshot::channel();

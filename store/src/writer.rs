@@ -23,8 +23,8 @@ use crate::database::lock::Right;
 use crate::database::witness::Witness;
 use crate::database::{Connection, Database};
 use crate::error::CommitError;
-use crate::events::Committed;
-use crate::feed::{FEED_CAPACITY, Told};
+use crate::events::CommitOutcome;
+use crate::feed::{FEED_CAPACITY, FeedMessage};
 use crate::store::Store;
 use crate::submission::Submission;
 use checkpoint::Checkpoints;
@@ -45,7 +45,7 @@ struct Writer {
     link: Link,
     clock: Clock,
     commands: mpsc::Receiver<Command>,
-    feed: broadcast::Sender<Told>,
+    feed: broadcast::Sender<FeedMessage>,
     routing: Routing,
     /// Where they are ours to make.
     checkpoints: Option<Checkpoints>,
@@ -79,7 +79,7 @@ pub(crate) async fn start(
     let (checkpoints, listening) = match &database {
         Database::Sqlite(_) => (Some(checkpoint::start(&database, &tasks).await?), None),
         Database::Postgres(server) => {
-            let tell = listen::Tell {
+            let tell = listen::FeedRelay {
                 own: link.id(),
                 feed: feed.downgrade(),
                 writer: store.commands.downgrade(),
@@ -169,14 +169,14 @@ impl Writer {
     fn publish(
         &self,
         replies: Vec<CommitReply>,
-        answers: Vec<Result<Arc<Committed>, CommitError>>,
+        answers: Vec<Result<Arc<CommitOutcome>, CommitError>>,
     ) {
         for (reply, answer) in replies.into_iter().zip(answers) {
             if let Ok(committed) = &answer
                 && !committed.events.is_empty()
             {
                 // No reader is no problem: the deliveries are in the database.
-                let told = Told::Here(Arc::clone(committed));
+                let told = FeedMessage::Here(Arc::clone(committed));
                 self.feed.send(told).unwrap_or_default();
             }
             // A caller that went away has its effects committed all the same.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_orchestrator::notices::SendError;
-use ropewalk_schemas::phone::Linked;
+use ropewalk_schemas::phone::ChatUser;
 
-use crate::styled::Styled;
+use crate::styled::StyledText;
 
 /// A button below a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Button {
 /// A message to a chat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Letter {
-    pub(crate) text: Styled,
+    pub(crate) text: StyledText,
     pub(crate) buttons: Vec<Button>,
     pub(crate) silent: bool,
     /// Whether the field for an answer opens.
@@ -33,13 +33,13 @@ pub(crate) struct Update {
     /// Its number; each is larger than the one before.
     pub(crate) id: i64,
     /// Who, and in which chat; nobody where it is none of a person.
-    pub(crate) from: Option<Linked>,
-    pub(crate) did: Did,
+    pub(crate) from: Option<ChatUser>,
+    pub(crate) did: Interaction,
 }
 
 /// What can be done in a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Did {
+pub(crate) enum Interaction {
     /// Somebody wrote.
     Wrote {
         text: String,
@@ -136,7 +136,7 @@ pub(crate) trait Api: Send + Sync + 'static {
     async fn send(&self, chat: i64, letter: &Letter) -> Result<i32, ApiError>;
 
     /// Puts a text without buttons in the place of a message.
-    async fn edit(&self, chat: i64, message: i32, text: &Styled) -> Result<(), ApiError>;
+    async fn edit(&self, chat: i64, message: i32, text: &StyledText) -> Result<(), ApiError>;
 
     /// Removes a message.
     async fn remove(&self, chat: i64, message: i32) -> Result<(), ApiError>;

@@ -10,15 +10,15 @@ use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_orchestrator::Services;
 use ropewalk_orchestrator::notices::Turn;
 use ropewalk_runtime::{Supervisor, failpoint, secrets};
-use ropewalk_schemas::phone::{Begun, Linked};
+use ropewalk_schemas::phone::{ChatUser, UpdateRecord};
 use ropewalk_schemas::{ComponentName, InvalidId};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::api::{Did, Update};
+use crate::api::{Interaction, Update};
 use crate::client::TelegramClient;
-use crate::commands::{self, Typed};
-use crate::surface::{Answer, CHANNEL, Failed, Surface, Whom};
+use crate::commands::{self, TextInput};
+use crate::surface::{Answer, CHANNEL, Surface, SurfaceError, Whom};
 use crate::{files, orders, press, talk};
 
 /// How long the bot rests when Telegram or the store does not answer.
@@ -143,7 +143,7 @@ async fn settle(surface: &Surface, update: &Update) {
 }
 
 /// Takes an update of somebody who is known; all others get no answer.
-async fn take(surface: &Surface, update: &Update) -> Result<(), Failed> {
+async fn take(surface: &Surface, update: &Update) -> Result<(), SurfaceError> {
     let Some(from) = update.from else {
         return Ok(());
     };
@@ -159,7 +159,7 @@ async fn take(surface: &Surface, update: &Update) -> Result<(), Failed> {
         return Ok(());
     }
     let again = last.filter(|begun| begun.update == update.id);
-    let begun = again.unwrap_or(Begun {
+    let begun = again.unwrap_or(UpdateRecord {
         bot: surface.bot,
         update: update.id,
         at: now,
@@ -176,7 +176,7 @@ async fn take(surface: &Surface, update: &Update) -> Result<(), Failed> {
     failpoint!("telegram.update.begun");
     let spent = act(surface, &whom, &update.did).await?;
     failpoint!("telegram.update.acted");
-    let done = Begun {
+    let done = UpdateRecord {
         done: true,
         ..begun
     };
@@ -190,16 +190,16 @@ async fn take(surface: &Surface, update: &Update) -> Result<(), Failed> {
 
 /// Returns whether an update comes a second time: one is begun only after those before it are done. Numbers grow, but
 /// begin anew where nothing was said for a week.
-fn is_done(begun: Begun, update: i64, now: DateTime<Utc>) -> bool {
+fn is_done(begun: UpdateRecord, update: i64, now: DateTime<Utc>) -> bool {
     let is_over = begun.update > update || (begun.update == update && begun.done);
     is_over && now - begun.at < NUMBERED
 }
 
 /// Does what somebody did; returns whether it was the words that a choice waited for.
-async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<bool, Failed> {
+async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, SurfaceError> {
     let mut spent = false;
     let told = match did {
-        Did::Pressed {
+        Interaction::Pressed {
             press: id,
             message,
             data,
@@ -211,29 +211,29 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<bool, Failed> 
             }
             return Ok(false);
         }
-        Did::Wrote {
+        Interaction::Wrote {
             forwarded: true, ..
         }
-        | Did::Sent {
+        | Interaction::Sent {
             forwarded: true, ..
         } => Some(
             "What somebody else wrote is not taken; write it yourself."
                 .to_owned()
                 .into(),
         ),
-        Did::Sent { file, words, .. } => {
+        Interaction::Sent { file, words, .. } => {
             Some(files::sent(surface, whom, file, words).await?.into())
         }
-        Did::Wrote { text, reply_to, .. } => match commands::read(text) {
-            Typed::Start(_) => Some(orders::help().into()),
-            Typed::Order(command, rest) => {
+        Interaction::Wrote { text, reply_to, .. } => match commands::read(text) {
+            TextInput::Start(_) => Some(orders::help().into()),
+            TextInput::Order(command, rest) => {
                 Some(orders::carry_out(surface, whom, command, rest).await?)
             }
-            Typed::Unknown(name) => {
+            TextInput::Unknown(name) => {
                 let told = format!("There is no /{name}; /help lists what there is.");
                 Some(Answer::from(told))
             }
-            Typed::Words => match press::worded(surface, whom, *reply_to, text).await? {
+            TextInput::Words => match press::worded(surface, whom, *reply_to, text).await? {
                 Some(worded) => {
                     spent = worded.of_choice;
                     Some(worded.told.into())
@@ -241,7 +241,7 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<bool, Failed> 
                 None => talk::say(surface, whom, text).await?.map(Into::into),
             },
         },
-        Did::Other => Some("Only text and files are taken here.".to_owned().into()),
+        Interaction::Other => Some("Only text and files are taken here.".to_owned().into()),
     };
     if let Some(told) = told {
         surface.say(whom.chat, told).await;
@@ -250,8 +250,12 @@ async fn act(surface: &Surface, whom: &Whom, did: &Did) -> Result<bool, Failed> 
 }
 
 /// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one.
-async fn introduced(surface: &Surface, from: Linked, did: &Did) -> Result<(), Failed> {
-    let Did::Wrote {
+async fn introduced(
+    surface: &Surface,
+    from: ChatUser,
+    did: &Interaction,
+) -> Result<(), SurfaceError> {
+    let Interaction::Wrote {
         text,
         private: true,
         forwarded: false,
@@ -260,7 +264,7 @@ async fn introduced(surface: &Surface, from: Linked, did: &Did) -> Result<(), Fa
     else {
         return Ok(());
     };
-    let Typed::Start(code) = commands::read(text) else {
+    let TextInput::Start(code) = commands::read(text) else {
         return Ok(());
     };
     match phones::link(&surface.context(), &surface.people, code, from).await {
@@ -290,7 +294,7 @@ mod tests {
     #[test]
     fn an_update_comes_a_second_time_unless_numbers_began_anew() {
         let at = DateTime::UNIX_EPOCH;
-        let begun = |done| Begun {
+        let begun = |done| UpdateRecord {
             bot: 1,
             update: 7,
             at,

@@ -14,8 +14,8 @@ use ropewalk_schemas::{Priority, TaskId};
 use tracing::debug;
 
 use crate::keyboard::{self, Mark};
-use crate::styled::Styled;
-use crate::surface::{Answer, Failed, Surface, Whom};
+use crate::styled::StyledText;
+use crate::surface::{Answer, Surface, SurfaceError, Whom};
 
 /// How long a landing may be decided after it was shown.
 const OFFERED: TimeDelta = TimeDelta::days(14);
@@ -31,7 +31,7 @@ pub(crate) async fn steer(
     whom: &Whom,
     rest: &str,
     wish: Wish,
-) -> Result<String, Failed> {
+) -> Result<String, SurfaceError> {
     let rows = rows(surface).await?;
     let build = match rest {
         "" => running(rows),
@@ -49,7 +49,11 @@ pub(crate) async fn steer(
 }
 
 /// Asks for another try of a task, perhaps with advice.
-pub(crate) async fn retry(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+pub(crate) async fn retry(
+    surface: &Surface,
+    whom: &Whom,
+    rest: &str,
+) -> Result<String, SurfaceError> {
     let (build, rest) = match meant(surface, rest).await? {
         Ok(meant) => meant,
         Err(told) => return Ok(told),
@@ -67,7 +71,11 @@ pub(crate) async fn retry(surface: &Surface, whom: &Whom, rest: &str) -> Result<
 }
 
 /// Says something to the models that work on a build. Its idea has to be named: what is said may begin with any word.
-pub(crate) async fn tell(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+pub(crate) async fn tell(
+    surface: &Surface,
+    whom: &Whom,
+    rest: &str,
+) -> Result<String, SurfaceError> {
     let (named, said) = split(rest);
     let Some(build) = of_idea(&rows(surface).await?, named) else {
         return Ok("Name the idea whose build hears it: /tell walks use metres".to_owned());
@@ -91,7 +99,11 @@ pub(crate) async fn tell(surface: &Surface, whom: &Whom, rest: &str) -> Result<S
 }
 
 /// Says how urgent a build is.
-pub(crate) async fn rank(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+pub(crate) async fn rank(
+    surface: &Surface,
+    whom: &Whom,
+    rest: &str,
+) -> Result<String, SurfaceError> {
     let (build, rest) = match meant(surface, rest).await? {
         Ok(meant) => meant,
         Err(told) => return Ok(told),
@@ -112,7 +124,11 @@ pub(crate) async fn rank(surface: &Surface, whom: &Whom, rest: &str) -> Result<S
 }
 
 /// Shows what landing a build comes to, with buttons that decide it.
-pub(crate) async fn land(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, Failed> {
+pub(crate) async fn land(
+    surface: &Surface,
+    whom: &Whom,
+    rest: &str,
+) -> Result<Answer, SurfaceError> {
     if let Err(forbidden) = whom.person.demand(Right::Land) {
         return Ok(Words::of(&forbidden).to_string().into());
     }
@@ -154,7 +170,7 @@ pub(crate) async fn pressed(
     whom: &Whom,
     message: i32,
     mark: Mark<'_>,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let Some(offer) = phone.landing.filter(|offer| offer.nonce == mark.nonce) else {
@@ -187,7 +203,7 @@ pub(crate) async fn pressed(
             .filter(|offered| offered.nonce != offer.nonce);
     })
     .await?;
-    let stands = Styled::of(&stands);
+    let stands = StyledText::of(&stands);
     let edited = surface.api.edit(whom.chat, message, &stands);
     if let Err(error) = edited.await {
         debug!("buttons of a landing stay in chat {}: {error}", whom.chat);
@@ -210,7 +226,7 @@ fn recorded(landing: Landing, build: &Build, whom: &Whom) -> (String, String) {
     )
 }
 
-async fn rows(surface: &Surface) -> Result<Vec<BuildRow>, Failed> {
+async fn rows(surface: &Surface) -> Result<Vec<BuildRow>, SurfaceError> {
     Ok(build::list(&surface.services.store, None, &surface.builds_with).await?)
 }
 
@@ -218,7 +234,7 @@ async fn rows(surface: &Surface) -> Result<Vec<BuildRow>, Failed> {
 async fn meant<'t>(
     surface: &Surface,
     text: &'t str,
-) -> Result<Result<(Build, &'t str), String>, Failed> {
+) -> Result<Result<(Build, &'t str), String>, SurfaceError> {
     let rows = rows(surface).await?;
     let (named, rest) = split(text);
     Ok(match of_idea(&rows, named) {

@@ -5,8 +5,8 @@ mod fetching;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ropewalk_schemas::phone::Linked;
-use teloxide::ApiError as Told;
+use ropewalk_schemas::phone::ChatUser;
+use teloxide::ApiError as TelegramError;
 use teloxide::payloads::{
     AnswerCallbackQuerySetters, EditMessageTextSetters, GetUpdatesSetters, SendMessageSetters,
 };
@@ -18,8 +18,8 @@ use teloxide::types::{
 };
 use teloxide::{Bot, RequestError, net};
 
-use crate::api::{Api, ApiError, Button, Did, Letter, Update};
-use crate::styled::{Style, Styled};
+use crate::api::{Api, ApiError, Button, Interaction, Letter, Update};
+use crate::styled::{Style, StyledText};
 
 /// How long Telegram holds a question for updates, in seconds.
 const POLL: u32 = 25;
@@ -110,14 +110,14 @@ impl Api for TelegramClient {
         Ok(message.await.map_err(translated)?.id.0)
     }
 
-    async fn edit(&self, chat: i64, message: i32, text: &Styled) -> Result<(), ApiError> {
+    async fn edit(&self, chat: i64, message: i32, text: &StyledText) -> Result<(), ApiError> {
         let edit = self
             .bot
             .edit_message_text(ChatId(chat), MessageId(message), &text.plain)
             .link_preview_options(without_preview())
             .entities(entities(text));
         match edit.await {
-            Ok(_) | Err(RequestError::Api(Told::MessageNotModified)) => Ok(()),
+            Ok(_) | Err(RequestError::Api(TelegramError::MessageNotModified)) => Ok(()),
             Err(error) => Err(translated(error)),
         }
     }
@@ -157,10 +157,10 @@ fn translated(error: RequestError) -> ApiError {
             let reason = format!("Telegram asks to wait {} s", seconds.seconds());
             later(Some(Duration::from_secs(seconds.seconds().into())), reason)
         }
-        RequestError::Api(Told::TerminatedByOtherGetUpdates) => {
+        RequestError::Api(TelegramError::TerminatedByOtherGetUpdates) => {
             later(None, "another process polls for the same bot".to_owned())
         }
-        RequestError::Api(Told::InvalidToken) => {
+        RequestError::Api(TelegramError::InvalidToken) => {
             let reason = "Telegram does not know the token of the bot";
             later(Some(UNKNOWN), reason.to_owned())
         }
@@ -176,7 +176,7 @@ fn read(update: &teloxide::types::Update) -> Update {
     let id = update.id.0.into();
     let person = |user: &teloxide::types::User, chat: ChatId| {
         let user_id = i64::try_from(user.id.0).ok().filter(|_| !user.is_bot)?;
-        Some(Linked {
+        Some(ChatUser {
             user: user_id,
             chat: chat.0,
         })
@@ -187,33 +187,33 @@ fn read(update: &teloxide::types::Update) -> Update {
             let from = from.and_then(|user| person(user, message.chat.id));
             let forwarded = message.forward_origin().is_some();
             let did = match (message.text(), fetching::file_of(message)) {
-                (Some(text), _) => Did::Wrote {
+                (Some(text), _) => Interaction::Wrote {
                     text: text.to_owned(),
                     reply_to: message.reply_to_message().map(|other| other.id.0),
                     forwarded,
                     private: message.chat.is_private(),
                 },
-                (None, Some(file)) => Did::Sent {
+                (None, Some(file)) => Interaction::Sent {
                     file,
                     words: message.caption().unwrap_or_default().to_owned(),
                     forwarded,
                 },
-                (None, None) => Did::Other,
+                (None, None) => Interaction::Other,
             };
             (from, did)
         }
         UpdateKind::CallbackQuery(press) => match (&press.message, &press.data) {
             (Some(message), Some(data)) => (
                 person(&press.from, message.chat().id),
-                Did::Pressed {
+                Interaction::Pressed {
                     press: press.id.0.clone(),
                     message: message.id().0,
                     data: data.clone(),
                 },
             ),
-            _ => (None, Did::Other),
+            _ => (None, Interaction::Other),
         },
-        _ => (None, Did::Other),
+        _ => (None, Interaction::Other),
     };
     Update { id, from, did }
 }
@@ -237,7 +237,7 @@ fn keyboard(buttons: &[Button]) -> InlineKeyboardMarkup {
     InlineKeyboardMarkup::new(rows)
 }
 
-fn entities(text: &Styled) -> Vec<MessageEntity> {
+fn entities(text: &StyledText) -> Vec<MessageEntity> {
     let entity = |span: &crate::styled::Span| {
         let kind = match span.style {
             Style::Bold => MessageEntityKind::Bold,

@@ -98,7 +98,7 @@ const START: &str = "start";
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Typed<'a> {
+pub(crate) enum TextInput<'a> {
     /// `/start`, with a code where a phone is to be linked.
     Start(&'a str),
     /// A command, with what stands behind it.
@@ -116,21 +116,21 @@ pub(crate) fn menu() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Reads a text.
-pub(crate) fn read(text: &str) -> Typed<'_> {
+pub(crate) fn read(text: &str) -> TextInput<'_> {
     let Some(typed) = text.trim().strip_prefix('/') else {
-        return Typed::Words;
+        return TextInput::Words;
     };
     let (name, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
     // In a group the name of the bot stands behind the command.
     let name = name.split('@').next().unwrap_or(name);
     if name == START {
-        return Typed::Start(rest.trim());
+        return TextInput::Start(rest.trim());
     }
     COMMANDS
         .iter()
         .find(|(known, ..)| *known == name)
-        .map_or(Typed::Unknown(name), |(_, _, command)| {
-            Typed::Order(*command, rest.trim())
+        .map_or(TextInput::Unknown(name), |(_, _, command)| {
+            TextInput::Order(*command, rest.trim())
         })
 }
 
@@ -141,20 +141,20 @@ mod tests {
     #[test]
     fn a_command_is_known_by_its_name_also_behind_that_of_the_bot() {
         for (text, expected) in [
-            ("/start 12ab", Typed::Start("12ab")),
-            ("/start", Typed::Start("")),
-            ("/status", Typed::Order(Command::Status, "")),
+            ("/start 12ab", TextInput::Start("12ab")),
+            ("/start", TextInput::Start("")),
+            ("/status", TextInput::Order(Command::Status, "")),
             (
                 "/pause@rope_bot  walks ",
-                Typed::Order(Command::Pause, "walks"),
+                TextInput::Order(Command::Pause, "walks"),
             ),
             (
                 "/newtask A walk\nof two",
-                Typed::Order(Command::New, "A walk\nof two"),
+                TextInput::Order(Command::New, "A walk\nof two"),
             ),
-            ("/approve", Typed::Unknown("approve")),
-            ("yes", Typed::Words),
-            ("", Typed::Words),
+            ("/approve", TextInput::Unknown("approve")),
+            ("yes", TextInput::Words),
+            ("", TextInput::Words),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

@@ -14,7 +14,7 @@ use tracing::debug;
 
 use crate::api::{ApiError, Letter};
 use crate::styled;
-use crate::surface::{Failed, Surface};
+use crate::surface::{Surface, SurfaceError};
 
 /// What tells of words that came.
 const DELTA: &str = "ideation.delta";
@@ -34,11 +34,11 @@ const GOES_ON: &str = " …";
 /// The words of answers that are being given, by what they answer.
 #[derive(Default)]
 pub(crate) struct Drafts {
-    coming: HashMap<MessageId, Coming>,
+    coming: HashMap<MessageId, PartialAnswer>,
 }
 
 /// The words of one answer.
-struct Coming {
+struct PartialAnswer {
     /// The try that they are of: those of one that broke off count no more.
     of_try: Option<String>,
     words: String,
@@ -68,7 +68,7 @@ impl Drafts {
             return;
         }
         let of_try = event.data["try"].as_str().map(str::to_owned);
-        let coming = self.coming.entry(answers).or_insert_with(|| Coming {
+        let coming = self.coming.entry(answers).or_insert_with(|| PartialAnswer {
             of_try: of_try.clone(),
             words: String::new(),
             shown: 0,
@@ -104,7 +104,7 @@ impl Drafts {
         surface: &Surface,
         phone: &Phone,
         chat: i64,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), SurfaceError> {
         let now = surface.services.clock.now();
         let Some(answers) = phone.shown else {
             return Ok(());
@@ -148,8 +148,8 @@ async fn begin(
     surface: &Surface,
     person: &UserSlug,
     (chat, answers): (i64, MessageId),
-    text: styled::Styled,
-) -> Result<Result<(), ApiError>, Failed> {
+    text: styled::StyledText,
+) -> Result<Result<(), ApiError>, SurfaceError> {
     let letter = Letter {
         text,
         ..Letter::default()
@@ -169,14 +169,14 @@ async fn begin(
 }
 
 /// Says why an answer is not shown yet.
-pub(crate) enum Unfinished {
+pub(crate) enum DraftError {
     /// Telegram does not take it.
     Api(ApiError),
     /// The store does not.
-    Store(Failed),
+    Store(SurfaceError),
 }
 
-impl From<ApiError> for Unfinished {
+impl From<ApiError> for DraftError {
     fn from(error: ApiError) -> Self {
         Self::Api(error)
     }
@@ -188,7 +188,7 @@ pub(crate) async fn finish(
     phone: &Phone,
     (chat, answers): (i64, MessageId),
     text: &str,
-) -> Result<(), Unfinished> {
+) -> Result<(), DraftError> {
     let begun = phone.draft.filter(|draft| draft.answers == answers);
     let done = begun.map_or(0, |draft| draft.whole);
     if text.is_empty() {
@@ -231,7 +231,7 @@ pub(crate) async fn finish(
         };
         write_down(surface, &phone.person, draft)
             .await
-            .map_err(Unfinished::Store)?;
+            .map_err(DraftError::Store)?;
     }
     Ok(())
 }
@@ -244,7 +244,11 @@ fn gone(removed: Result<(), ApiError>) -> Result<(), ApiError> {
     }
 }
 
-async fn write_down(surface: &Surface, person: &UserSlug, draft: Draft) -> Result<(), Failed> {
+async fn write_down(
+    surface: &Surface,
+    person: &UserSlug,
+    draft: Draft,
+) -> Result<(), SurfaceError> {
     phones::change(&surface.context(), person, |phone| {
         phone.draft = Some(draft);
     })

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ropewalk_desk::advice::Words;
-use ropewalk_desk::attachments::{self, AttachError, Attached, FILE_BYTES, Sent};
+use ropewalk_desk::attachments::{self, AttachError, AttachmentReceipt, FILE_BYTES, Upload};
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::phones;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
@@ -13,7 +13,7 @@ use ropewalk_schemas::{ContentHash, SessionId};
 use ropewalk_store::Query;
 
 use crate::api::{ApiError, File, Kind};
-use crate::surface::{Failed, Surface, Whom};
+use crate::surface::{Surface, SurfaceError, Whom};
 use crate::talk;
 
 /// How often a file is asked for before whoever sent it has to send it again.
@@ -27,7 +27,7 @@ pub(crate) async fn sent(
     whom: &Whom,
     file: &File,
     words: &str,
-) -> Result<String, Failed> {
+) -> Result<String, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let idea = match &phone.idea {
@@ -54,7 +54,7 @@ pub(crate) async fn sent(
         return Ok("It is kept.".to_owned());
     }
     let note = note(file.kind);
-    let sent = Sent {
+    let sent = Upload {
         name: &file.name,
         media_type: file.media_type.as_deref(),
         bytes: &bytes,
@@ -94,7 +94,7 @@ async fn kept_already(
     session: SessionId,
     phone: &Phone,
     bytes: &[u8],
-) -> Result<bool, Failed> {
+) -> Result<bool, SurfaceError> {
     let Some(begun) = talk::taken_before(phone) else {
         return Ok(false);
     };
@@ -120,7 +120,7 @@ fn note(kind: Kind) -> String {
 }
 
 /// Says what became of a file.
-fn told(kind: Kind, attached: &Attached) -> String {
+fn told(kind: Kind, attached: &AttachmentReceipt) -> String {
     let kept = format!(
         "Kept with `{}` as `{}`.",
         attached.said.idea, attached.file.path

@@ -14,7 +14,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use crate::commands::{self, Command};
 use crate::port;
-use crate::surface::{Answer, Failed, Surface, Whom};
+use crate::surface::{Answer, Surface, SurfaceError, Whom};
 use crate::{builds, talk, words};
 
 /// How many lines of a list a phone is shown.
@@ -26,7 +26,7 @@ pub(crate) async fn carry_out(
     whom: &Whom,
     command: Command,
     rest: &str,
-) -> Result<Answer, Failed> {
+) -> Result<Answer, SurfaceError> {
     let store = &surface.services.store;
     let told = match command {
         Command::Land => return builds::land(surface, whom, rest).await,
@@ -118,7 +118,7 @@ fn part_told(part: &Component) -> String {
 }
 
 /// Lists the open questions, the most urgent first.
-async fn open(surface: &Surface) -> Result<Vec<Versioned<Question>>, Failed> {
+async fn open(surface: &Surface) -> Result<Vec<Versioned<Question>>, SurfaceError> {
     let open = Query::new().equal("state", QuestionState::Pending.as_str());
     let mut open = surface.services.store.list::<Question>(open).await?;
     open.sort_by_key(|question| rank(question));
@@ -126,7 +126,7 @@ async fn open(surface: &Surface) -> Result<Vec<Versioned<Question>>, Failed> {
 }
 
 /// Puts the open questions that this person was asked once more.
-async fn questions(surface: &Surface, whom: &Whom) -> Result<String, Failed> {
+async fn questions(surface: &Surface, whom: &Whom) -> Result<String, SurfaceError> {
     let store = &surface.services.store;
     let mut lines = Vec::new();
     let mut changes = ChangeSet::new();
@@ -169,7 +169,11 @@ async fn questions(surface: &Surface, whom: &Whom) -> Result<String, Failed> {
 }
 
 /// Returns the idea that is meant: the one that is named, else the one that is talked about.
-async fn meant(surface: &Surface, whom: &Whom, rest: &str) -> Result<Result<Slug, String>, Failed> {
+async fn meant(
+    surface: &Surface,
+    whom: &Whom,
+    rest: &str,
+) -> Result<Result<Slug, String>, SurfaceError> {
     if !rest.is_empty() {
         return Ok(Slug::parse(rest).map_err(|error| error.to_string()));
     }
@@ -178,7 +182,7 @@ async fn meant(surface: &Surface, whom: &Whom, rest: &str) -> Result<Result<Slug
     Ok(phone.idea.ok_or_else(none))
 }
 
-async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, SurfaceError> {
     let idea = match meant(surface, whom, rest).await? {
         Ok(idea) => idea,
         Err(told) => return Ok(told),
@@ -193,7 +197,7 @@ async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Fail
     }
 }
 
-async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Failed> {
+async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, SurfaceError> {
     let idea = match meant(surface, whom, rest).await? {
         Ok(idea) => idea,
         Err(told) => return Ok(told),

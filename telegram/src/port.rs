@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use ropewalk_desk::people::People;
 use ropewalk_desk::phones;
-use ropewalk_orchestrator::notices::{Port, SendError, Telling};
+use ropewalk_orchestrator::notices::{Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
 use ropewalk_store::{ReadError, Store};
 
@@ -60,7 +60,7 @@ impl Port for TelegramPort {
     async fn send(
         &self,
         receiver: &str,
-        telling: &Telling,
+        telling: &Notification,
         store: &Store,
     ) -> Result<Option<String>, SendError> {
         let later = |error: ReadError| SendError::Later {
@@ -96,7 +96,7 @@ impl Port for TelegramPort {
         Ok(Some(handle(chat, message)))
     }
 
-    async fn edit(&self, message: &str, telling: &Telling) -> Result<(), SendError> {
+    async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError> {
         let Some((chat, message)) = parsed(message) else {
             return Ok(());
         };

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use ropewalk_desk::advice::Words;
 use ropewalk_desk::phones;
 use ropewalk_desk::questions::{self, RefusedAnswer};
-use ropewalk_orchestrator::questions::{AnswerError, Given};
+use ropewalk_orchestrator::questions::{AnswerError, AnswerInput};
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::phone::WordsFor;
 use ropewalk_schemas::question::{Choice, Question, QuestionState};
@@ -13,22 +13,22 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
 use crate::api::Letter;
 use crate::keyboard::Mark;
-use crate::styled::Styled;
-use crate::surface::{CHANNEL, Failed, Surface, Whom};
+use crate::styled::StyledText;
+use crate::surface::{CHANNEL, Surface, SurfaceError, Whom};
 use crate::{builds, port, talk};
 
 /// How long a button works after it was sent.
 const NONCE_LIFE: TimeDelta = TimeDelta::days(14);
 
 /// What words came to where somebody was asked for some.
-pub(crate) struct Worded {
+pub(crate) struct WordsOutcome {
     pub(crate) told: String,
     /// Whether they were those of a choice that was pressed, which waits for none any more.
     pub(crate) of_choice: bool,
 }
 
 /// What a press comes to.
-enum Pressed {
+enum PressOutcome {
     /// A choice of an open question.
     Chosen(QuestionId, Choice),
     /// Nothing, and why.
@@ -41,7 +41,7 @@ pub(crate) async fn pressed(
     whom: &Whom,
     message: i32,
     data: &str,
-) -> Result<String, Failed> {
+) -> Result<String, SurfaceError> {
     let Some(mark) = Mark::read(data) else {
         return Ok("This button means nothing.".to_owned());
     };
@@ -49,8 +49,8 @@ pub(crate) async fn pressed(
         return Ok(told);
     }
     let (question, choice) = match chosen(surface, whom, message, mark).await? {
-        Pressed::Chosen(question, choice) => (question, choice),
-        Pressed::Nothing(why) => return Ok(why),
+        PressOutcome::Chosen(question, choice) => (question, choice),
+        PressOutcome::Nothing(why) => return Ok(why),
     };
     if choice.with_words {
         let words_for = WordsFor {
@@ -62,7 +62,7 @@ pub(crate) async fn pressed(
         })
         .await?;
         let letter = Letter {
-            text: Styled::of(&format!("**{}** What exactly?", choice.label)),
+            text: StyledText::of(&format!("**{}** What exactly?", choice.label)),
             wants_words: true,
             ..Letter::default()
         };
@@ -70,7 +70,7 @@ pub(crate) async fn pressed(
         drop(surface.api.send(whom.chat, &letter).await);
         return Ok("Write your words as the next message.".to_owned());
     }
-    let given = Given::Picked(&choice.id, None);
+    let given = AnswerInput::Picked(&choice.id, None);
     answered(surface, whom, question, given).await
 }
 
@@ -80,8 +80,8 @@ async fn chosen(
     whom: &Whom,
     message: i32,
     mark: Mark<'_>,
-) -> Result<Pressed, Failed> {
-    let nothing = |why: &str| Ok(Pressed::Nothing(why.to_owned()));
+) -> Result<PressOutcome, SurfaceError> {
+    let nothing = |why: &str| Ok(PressOutcome::Nothing(why.to_owned()));
     let store = &surface.services.store;
     let found = Query::new()
         .equal("nonce", mark.nonce)
@@ -106,7 +106,7 @@ async fn chosen(
         return nothing("This button is too old; /questions puts the question again.");
     }
     match question.choices.get(mark.place) {
-        Some(choice) => Ok(Pressed::Chosen(id, choice.clone())),
+        Some(choice) => Ok(PressOutcome::Chosen(id, choice.clone())),
         None => nothing("This button means nothing."),
     }
 }
@@ -117,7 +117,7 @@ async fn remember(
     notice: &Versioned<Notice>,
     handle: String,
     is_open: bool,
-) -> Result<(), Failed> {
+) -> Result<(), SurfaceError> {
     if notice.messages.contains(&handle) {
         return Ok(());
     }
@@ -139,7 +139,7 @@ pub(crate) async fn worded(
     whom: &Whom,
     reply_to: Option<i32>,
     text: &str,
-) -> Result<Option<Worded>, Failed> {
+) -> Result<Option<WordsOutcome>, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let replied = match reply_to {
@@ -151,23 +151,23 @@ pub(crate) async fn worded(
         replied.as_ref().is_none_or(of_it)
     });
     if let Some(WordsFor { question, choice }) = words_for {
-        let given = Given::Picked(&choice, Some(text));
+        let given = AnswerInput::Picked(&choice, Some(text));
         let told = answered(surface, whom, question, given).await?;
         let of_choice = true;
-        return Ok(Some(Worded { told, of_choice }));
+        return Ok(Some(WordsOutcome { told, of_choice }));
     }
     let Some(question) = replied else {
         return Ok(None);
     };
     if question.consequential && question.state == QuestionState::Pending {
         let refused = "This has consequences, so that words decide nothing: press a button.";
-        return Ok(Some(Worded {
+        return Ok(Some(WordsOutcome {
             told: refused.to_owned(),
             of_choice: false,
         }));
     }
-    let told = answered(surface, whom, question.id, Given::Typed(text)).await?;
-    Ok(Some(Worded {
+    let told = answered(surface, whom, question.id, AnswerInput::Typed(text)).await?;
+    Ok(Some(WordsOutcome {
         told,
         of_choice: false,
     }))
@@ -178,7 +178,7 @@ async fn asked_by(
     surface: &Surface,
     whom: &Whom,
     message: i32,
-) -> Result<Option<Versioned<Question>>, Failed> {
+) -> Result<Option<Versioned<Question>>, SurfaceError> {
     let store = &surface.services.store;
     let handle = port::handle(whom.chat, message);
     let told = Query::new().equal("port", port::NAME);
@@ -197,8 +197,8 @@ async fn answered(
     surface: &Surface,
     whom: &Whom,
     id: QuestionId,
-    given: Given<'_>,
-) -> Result<String, Failed> {
+    given: AnswerInput<'_>,
+) -> Result<String, SurfaceError> {
     let context = surface.context();
     let since = MessageId(surface.services.ids.next());
     let outcome = questions::answer(&context, id, given, &whom.person, CHANNEL).await;
@@ -229,10 +229,10 @@ async fn answered(
     }
 }
 
-fn is_same(first: &ropewalk_schemas::question::Answer, given: Given<'_>) -> bool {
+fn is_same(first: &ropewalk_schemas::question::Answer, given: AnswerInput<'_>) -> bool {
     let picked: Option<&ChoiceId> = match given {
-        Given::Picked(choice, _) => Some(choice),
-        Given::Typed(_) => None,
+        AnswerInput::Picked(choice, _) => Some(choice),
+        AnswerInput::Typed(_) => None,
     };
     picked.is_some() && first.choice.as_ref() == picked
 }

@@ -26,7 +26,7 @@ pub(crate) struct Span {
 
 /// A text without marks, and how its parts look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Styled {
+pub(crate) struct StyledText {
     pub(crate) plain: String,
     pub(crate) spans: Vec<Span>,
 }
@@ -38,7 +38,7 @@ const MARKS: [(&str, Style); 3] = [
     ("`", Style::Code),
 ];
 
-impl Styled {
+impl StyledText {
     /// Reads the marks of a text; one without an end is left as it is.
     pub(crate) fn of(text: &str) -> Self {
         let text = secrets::strike(text);
@@ -90,11 +90,11 @@ pub(crate) fn units(text: &str) -> usize {
 }
 
 /// Cuts a text to messages: between paragraphs where that does, else between lines, else anywhere.
-pub(crate) fn messages(text: &str) -> Vec<Styled> {
+pub(crate) fn messages(text: &str) -> Vec<StyledText> {
     let mut pieces = Vec::new();
     // Before a cut leaves a part of one.
     pack(&secrets::strike(text), &["\n\n", "\n"], &mut pieces);
-    pieces.iter().map(|piece| Styled::of(piece)).collect()
+    pieces.iter().map(|piece| StyledText::of(piece)).collect()
 }
 
 fn pack(text: &str, separators: &[&str], pieces: &mut Vec<String>) {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn marks_become_spans_in_utf_16_and_nothing_has_to_be_escaped() {
-        let text = Styled::of("😀 **Yes** _no_ <b> `a*b` **open\n```diff\n+ä\n-b\n```");
+        let text = StyledText::of("😀 **Yes** _no_ <b> `a*b` **open\n```diff\n+ä\n-b\n```");
         assert_eq!(text.plain, "😀 Yes _no_ <b> a*b **open\n+ä\n-b");
         let spans: Vec<_> = text
             .spans
@@ -149,8 +149,8 @@ mod tests {
                 (Style::Block, 27, 5)
             ]
         );
-        assert_eq!(Styled::of("a **** b").plain, "a **** b");
-        let title = Styled::of("**The build of `walks` ended**");
+        assert_eq!(StyledText::of("a **** b").plain, "a **** b");
+        let title = StyledText::of("**The build of `walks` ended**");
         assert_eq!(title.plain, "The build of walks ended");
         assert_eq!(title.spans.len(), 1);
     }

@@ -95,7 +95,7 @@ impl Surface {
 
 /// Says that something of the bot does not work now.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
+pub(crate) enum SurfaceError {
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ropewalk_store::ReadError),
@@ -104,7 +104,7 @@ pub(crate) enum Failed {
     Commit(#[from] ropewalk_store::CommitError),
 }
 
-impl From<ropewalk_desk::phones::CommitOrRead> for Failed {
+impl From<ropewalk_desk::phones::CommitOrRead> for SurfaceError {
     fn from(error: ropewalk_desk::phones::CommitOrRead) -> Self {
         use ropewalk_desk::phones::CommitOrRead;
         match error {

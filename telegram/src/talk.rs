@@ -8,7 +8,7 @@ use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::notice::Notice;
-use ropewalk_schemas::phone::{Begun, Phone};
+use ropewalk_schemas::phone::{Phone, UpdateRecord};
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{MessageId, QuestionId, Slug, UserSlug};
 use ropewalk_store::{Query, Versioned};
@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::ApiError;
-use crate::drafts::{self, Drafts, Unfinished};
+use crate::drafts::{self, DraftError, Drafts};
 use crate::port;
-use crate::surface::{Failed, Surface, Whom};
+use crate::surface::{Surface, SurfaceError, Whom};
 
 /// How often answers are looked for, while somebody waits for one.
 const LOOK: Duration = Duration::from_millis(500);
@@ -30,7 +30,11 @@ const TOGETHER: TimeDelta = TimeDelta::seconds(10);
 const UNHEARD: TimeDelta = TimeDelta::minutes(1);
 
 /// Begins an idea with what somebody wrote.
-pub(crate) async fn begin(surface: &Surface, whom: &Whom, text: &str) -> Result<String, Failed> {
+pub(crate) async fn begin(
+    surface: &Surface,
+    whom: &Whom,
+    text: &str,
+) -> Result<String, SurfaceError> {
     if let Some(idea) = begun_already(surface, whom, text).await? {
         return Ok(format!("It is the idea `{idea}` already."));
     }
@@ -60,7 +64,7 @@ pub(crate) async fn say(
     surface: &Surface,
     whom: &Whom,
     text: &str,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let idea = match &phone.idea {
@@ -87,7 +91,11 @@ pub(crate) async fn say(
 }
 
 /// Goes on with another idea.
-pub(crate) async fn turn_to(surface: &Surface, whom: &Whom, name: &str) -> Result<String, Failed> {
+pub(crate) async fn turn_to(
+    surface: &Surface,
+    whom: &Whom,
+    name: &str,
+) -> Result<String, SurfaceError> {
     let store = &surface.services.store;
     let idea = store.get::<Idea>(name).await?;
     let Some(idea) = idea else {
@@ -107,7 +115,7 @@ pub(crate) async fn listen(
     whom: &Whom,
     idea: Slug,
     message: MessageId,
-) -> Result<(), Failed> {
+) -> Result<(), SurfaceError> {
     let context = surface.context();
     let changed = phones::change(&context, &whom.person.name, |phone| {
         phone.idea = Some(idea.clone());
@@ -123,7 +131,7 @@ pub(crate) async fn goes_on(
     whom: &Whom,
     answered: QuestionId,
     since: MessageId,
-) -> Result<(), Failed> {
+) -> Result<(), SurfaceError> {
     let store = &surface.services.store;
     let question = store.get::<Question>(&answered.to_string()).await?;
     let of_talk = question.filter(|question| matches!(question.about, About::Session { .. }));
@@ -134,7 +142,7 @@ pub(crate) async fn goes_on(
 }
 
 /// Returns what was begun when this update was taken before, by a process that died of it.
-pub(crate) fn taken_before(phone: &Phone) -> Option<Begun> {
+pub(crate) fn taken_before(phone: &Phone) -> Option<UpdateRecord> {
     phone.begun.filter(|begun| !begun.done)
 }
 
@@ -144,7 +152,7 @@ async fn said_already(
     idea: &Idea,
     phone: &Phone,
     text: &str,
-) -> Result<bool, Failed> {
+) -> Result<bool, SurfaceError> {
     let Some(begun) = taken_before(phone) else {
         return Ok(false);
     };
@@ -156,7 +164,11 @@ async fn said_already(
 }
 
 /// Returns the idea that a process which died had begun with these words.
-async fn begun_already(surface: &Surface, whom: &Whom, text: &str) -> Result<Option<Slug>, Failed> {
+async fn begun_already(
+    surface: &Surface,
+    whom: &Whom,
+    text: &str,
+) -> Result<Option<Slug>, SurfaceError> {
     let store = &surface.services.store;
     let phone = phones::of(store, &whom.person.name).await?;
     let Some(begun) = taken_before(&phone) else {
@@ -204,7 +216,7 @@ pub(crate) async fn follow(surface: Surface, stop: CancellationToken) {
 }
 
 /// Shows the answers that there are, and the words of those that come; returns when to look again.
-async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, Failed> {
+async fn answers(surface: &Surface, drafts: &mut Drafts) -> Result<Duration, SurfaceError> {
     let store = &surface.services.store;
     let waiting = Query::new().equal("listens", true);
     let phones = store.list::<Phone>(waiting).await?;
@@ -242,16 +254,16 @@ async fn shown(
     phone: &Phone,
     chat: i64,
     (idea, answer): (&Idea, &Message),
-) -> Result<Option<Duration>, Failed> {
+) -> Result<Option<Duration>, SurfaceError> {
     let Some(text) = beside_question(surface, &phone.person, idea, answer).await? else {
         return Ok(Some(LOOK));
     };
     let answers = phone.shown.unwrap_or(answer.id);
     match drafts::finish(surface, phone, (chat, answers), &text).await {
         Ok(()) => {}
-        Err(Unfinished::Store(failed)) => return Err(failed),
-        Err(Unfinished::Api(error @ ApiError::Later { .. })) => return Ok(Some(error.rest(IDLE))),
-        Err(Unfinished::Api(ApiError::Refused(reason))) => {
+        Err(DraftError::Store(failed)) => return Err(failed),
+        Err(DraftError::Api(error @ ApiError::Later { .. })) => return Ok(Some(error.rest(IDLE))),
+        Err(DraftError::Api(ApiError::Refused(reason))) => {
             warn!("an answer did not reach chat {chat}: {reason}");
         }
     }
@@ -275,7 +287,7 @@ async fn beside_question(
     person: &UserSlug,
     idea: &Idea,
     answer: &Message,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, SurfaceError> {
     let store = &surface.services.store;
     let whole = answer.text.trim_end();
     let of_idea = Query::new().equal("idea", idea.slug.as_str());

@@ -1,11 +1,11 @@
 //! Puts in words for a phone what is told and what stands.
 
 use ropewalk_desk::views::build::BuildRow;
-use ropewalk_orchestrator::notices::Telling;
+use ropewalk_orchestrator::notices::Notification;
 use ropewalk_schemas::build::BuildState;
 
 /// Says what is told: what happened, what there is to know, what is best done.
-pub(crate) fn telling(telling: &Telling) -> String {
+pub(crate) fn telling(telling: &Notification) -> String {
     let text = &telling.text;
     let mut parts = vec![format!("**{}**", text.title)];
     if !text.body.is_empty() {

@@ -37,7 +37,7 @@ pub struct Target<'a> {
 
 /// An input that failed.
 #[derive(Debug)]
-pub struct Found {
+pub struct FailingInput {
     /// The input.
     pub input: Vec<u8>,
     /// How many inputs were tried before.
@@ -78,7 +78,7 @@ impl Target<'_> {
         samples: Vec<Vec<u8>>,
         limit: Duration,
         seed: u64,
-    ) -> Result<u64, Box<Found>> {
+    ) -> Result<u64, Box<FailingInput>> {
         let began = Instant::now();
         let mut dice = Dice(seed);
         let mut outcomes = BTreeSet::new();
@@ -101,10 +101,10 @@ impl Target<'_> {
         Ok(tried)
     }
 
-    fn outcome(&self, input: &[u8], tried: u64) -> Result<String, Box<Found>> {
+    fn outcome(&self, input: &[u8], tried: u64) -> Result<String, Box<FailingInput>> {
         self.holds(input).ok_or_else(|| {
             let input = self.smaller(input.to_vec());
-            Box::new(Found { input, tried })
+            Box::new(FailingInput { input, tried })
         })
     }
 

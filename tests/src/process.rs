@@ -21,7 +21,7 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) struct ServerCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    pub(crate) ready: Ready,
+    pub(crate) ready: ReadySignal,
     pub(crate) account: Account,
     /// Data that goes with a test run that cannot clean up itself.
     pub(crate) left_over: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub(crate) struct ServerCommand {
 
 /// How a server says that it is ready.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Ready {
+pub(crate) enum ReadySignal {
     /// By a line in which this text stands right before the port that it chose.
     PortAfter(&'static str),
     /// By a line that holds this text; the port was chosen for it.
@@ -189,7 +189,7 @@ fn forward_lines(stream: Option<impl Read + Send + 'static>, lines: Sender<Strin
 
 fn wait_until_ready(
     program: &Path,
-    ready: Ready,
+    ready: ReadySignal,
     printed: &mpsc::Receiver<String>,
 ) -> Result<u16, ServerError> {
     let deadline = Instant::now() + START_LIMIT;
@@ -199,8 +199,8 @@ fn wait_until_ready(
         let problem = match printed.recv_timeout(left) {
             Ok(line) => {
                 let port = match ready {
-                    Ready::PortAfter(before_port) => port_after(before_port, &line),
-                    Ready::Says(text, port) => line.contains(text).then_some(port),
+                    ReadySignal::PortAfter(before_port) => port_after(before_port, &line),
+                    ReadySignal::Says(text, port) => line.contains(text).then_some(port),
                 };
                 if let Some(port) = port {
                     return Ok(port);
@@ -254,7 +254,7 @@ mod tests {
         ServerCommand {
             program: PathBuf::from("/bin/sh"),
             arguments: vec!["-c".to_owned(), script.to_owned()],
-            ready: Ready::PortAfter("port "),
+            ready: ReadySignal::PortAfter("port "),
             account: Account::Own,
             left_over: None,
         }

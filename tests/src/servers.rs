@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::process::{Account, Ready, ServerCommand, ServerProcess};
+use crate::process::{Account, ReadySignal, ServerCommand, ServerProcess};
 
 pub use crate::server_error::ServerError;
 pub use postgres::PostgresServer;
@@ -96,7 +96,7 @@ impl NatsServer {
             .map(str::to_owned)
             .chain([store.display().to_string()])
             .collect(),
-            ready: Ready::PortAfter("Listening for client connections on 127.0.0.1:"),
+            ready: ReadySignal::PortAfter("Listening for client connections on 127.0.0.1:"),
             account: Account::Own,
             left_over: None,
         })
@@ -126,7 +126,7 @@ impl Aimock {
             .map(str::to_owned)
             .chain([fixtures.display().to_string()])
             .collect(),
-            ready: Ready::PortAfter("listening on http://127.0.0.1:"),
+            ready: ReadySignal::PortAfter("listening on http://127.0.0.1:"),
             account: Account::Own,
             left_over: None,
         })?;
@@ -154,7 +154,7 @@ impl Llmock {
             arguments: ["serve", "--host", "127.0.0.1", "--port", "0"]
                 .map(str::to_owned)
                 .to_vec(),
-            ready: Ready::PortAfter("Uvicorn running on http://127.0.0.1:"),
+            ready: ReadySignal::PortAfter("Uvicorn running on http://127.0.0.1:"),
             account: Account::Own,
             left_over: None,
         })?;
@@ -186,7 +186,7 @@ impl TelegramServer {
                 script.display().to_string(),
                 journal.path().join("journal.jsonl").display().to_string(),
             ],
-            ready: Ready::PortAfter("listening on http://127.0.0.1:"),
+            ready: ReadySignal::PortAfter("listening on http://127.0.0.1:"),
             account: Account::Own,
             left_over: None,
         })?;

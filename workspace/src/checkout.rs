@@ -30,7 +30,7 @@ use hold::Hold;
 use stamps::Stamps;
 use survey::Pace;
 pub(crate) use survey::Survey;
-use sweep::Tracked;
+use sweep::TrackedPaths;
 
 /// With more files to restore than this, git makes the whole tree anew in one go.
 const MOST_RESTORED: usize = 1_000;
@@ -168,7 +168,7 @@ impl Checkout {
             .call(["ls-files", "-z", "--stage"])
             .work_tree(&self.tree, &self.index);
         let listed = self.clone.git().run(listed).await?;
-        let tracked = Tracked::parse(&listed.stdout)
+        let tracked = TrackedPaths::parse(&listed.stdout)
             .ok_or_else(|| GitError::unreadable("ls-files", &listed.stdout))?;
         let tree = self.tree.clone();
         blocking(move || sweep::sweep(&tree, &tracked))

@@ -56,7 +56,7 @@ struct Inner {
     state: PathBuf,
     directory: PathBuf,
     identity: Identity,
-    known: known::Known,
+    known: known::ObjectCache,
     way: RightOfWay,
     retirements: Mutex<Vec<Retirement>>,
 }
@@ -76,7 +76,7 @@ impl LocalClone {
             user,
             state,
             identity: options.identity,
-            known: known::Known::default(),
+            known: known::ObjectCache::default(),
             way: RightOfWay::default(),
             retirements: Mutex::default(),
         };
@@ -184,7 +184,7 @@ impl LocalClone {
         &self.inner.way
     }
 
-    fn known(&self) -> &known::Known {
+    fn known(&self) -> &known::ObjectCache {
         &self.inner.known
     }
 

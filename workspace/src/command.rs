@@ -10,7 +10,9 @@ use ropewalk_runtime::{Brake, secrets};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::orphans::OWNER;
-use crate::process::{self, CommandError, CommandStatus, Finished, Heard, Invocation};
+use crate::process::{
+    self, CommandError, CommandStatus, Invocation, OutputListener, ProcessOutput,
+};
 use crate::sandbox::egress::{Door, Egress, Refusal};
 use crate::sandbox::{self, Denial, Group, Reach, Sandbox, Way, fails_anywhere};
 use crate::{Environment, LocalClone};
@@ -208,7 +210,7 @@ impl CommandRunner {
         &self,
         spec: &CommandSpec,
         cancel: &CancellationToken,
-        heard: Option<&Heard<'_>>,
+        heard: Option<&OutputListener<'_>>,
     ) -> Result<CommandOutput, CommandError> {
         self.brake.pass(cancel).await;
         let door = self
@@ -353,7 +355,7 @@ async fn beside(group: Option<&Group>, door: Option<&Door>) -> Infallible {
 }
 
 /// Ends the group of a command; says what stopped it, where it met a bound of its group and did not succeed.
-async fn end(group: Option<Group>, finished: &mut Finished) -> Option<String> {
+async fn end(group: Option<Group>, finished: &mut ProcessOutput) -> Option<String> {
     let group = group?;
     let failed = finished.status != CommandStatus::Exited(0);
     let met = group.exceeded().filter(|_| failed);

@@ -16,14 +16,14 @@ const SIDE_LIMIT_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebase {
     /// The candidate stands on the head now.
-    Rebased(Rebased),
+    Rebased(RebasedCandidate),
     /// Both changed the same place.
     Conflict(Vec<ConflictFile>),
 }
 
 /// A candidate on top of the head.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rebased {
+pub struct RebasedCandidate {
     /// The commit; the candidate itself when it stood there already.
     pub commit: CommitId,
     /// The id of its tree.
@@ -97,7 +97,7 @@ impl LocalClone {
         let when = when.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
         let when = when.ok_or_else(unreadable)?;
         if parents == head.as_str() {
-            let rebased = Rebased {
+            let rebased = RebasedCandidate {
                 commit: candidate.clone(),
                 tree: tree.to_owned(),
                 tree_changed: false,
@@ -110,7 +110,7 @@ impl LocalClone {
                 let message = format!("{}\n", message.trim_end());
                 let commit = self.commit_text(&merged, parents, message, when).await?;
                 let tree_changed = merged != tree;
-                Ok(Rebase::Rebased(Rebased {
+                Ok(Rebase::Rebased(RebasedCandidate {
                     commit,
                     tree: merged,
                     tree_changed,

@@ -35,14 +35,14 @@ pub use commit::{ChangeKind, ChangedFile, CommitMessage, Identity, LoggedCommit}
 pub use environment::Environment;
 pub use file_lock::FileLock;
 pub use git::{Git, GitError};
-pub use landing::{ConflictFile, Rebase, Rebased};
+pub use landing::{ConflictFile, Rebase, RebasedCandidate};
 pub use merge::{Merge, PushError};
 pub use path::{PathError, SlotFiles};
 pub use preserve::{PreserveKey, PreserveRef};
 pub use process::orphans::end_orphans;
-pub use process::{CommandError, CommandStatus, Heard};
+pub use process::{CommandError, CommandStatus, OutputListener};
 pub use publish::{Publication, PublishError};
 pub use retirement::Retirement;
-pub use sandbox::{Hold, Level, Limits, Reach, Sandbox, SandboxOptions, Unavailable};
+pub use sandbox::{Hold, Level, Limits, Reach, Sandbox, SandboxError, SandboxOptions};
 pub use slot::{CleanCheckout, CleanPool, RecoveredWork, Slot, SlotError, SlotPool, Snapshot};
 pub use source::{UserHead, UserRepository};

@@ -108,7 +108,7 @@ impl SlotFiles {
 
     /// Says what `path` is; `None` when there is nothing.
     pub fn kind(&self, path: &RepoPath) -> Result<Option<EntryKind>, PathError> {
-        let Some((parent, name)) = self.parent(path, Missing::Absent)? else {
+        let Some((parent, name)) = self.parent(path, AbsencePolicy::Absent)? else {
             return Ok(None);
         };
         Ok(status(&parent, name, path)?.map(|status| kind_of(&status)))
@@ -120,7 +120,7 @@ impl SlotFiles {
         path: &RepoPath,
         limit_bytes: u64,
     ) -> Result<Option<Vec<u8>>, PathError> {
-        let Some((parent, name)) = self.parent(path, Missing::Absent)? else {
+        let Some((parent, name)) = self.parent(path, AbsencePolicy::Absent)? else {
             return Ok(None);
         };
         let Some(found) = status(&parent, name, path)? else {
@@ -165,7 +165,7 @@ impl SlotFiles {
     /// Whoever reads it meanwhile, and whoever finds it after a crash or a loss of power, has what it held before or all of
     /// `content`, never a part.
     pub fn write_file(&self, path: &RepoPath, content: &[u8]) -> Result<(), PathError> {
-        let Some((parent, name)) = self.parent(path, Missing::Make)? else {
+        let Some((parent, name)) = self.parent(path, AbsencePolicy::Make)? else {
             return Err(PathError::NotADirectory(path.to_string()));
         };
         let kept = match status(&parent, name, path)? {
@@ -200,7 +200,7 @@ impl SlotFiles {
 
     /// Removes a file or a link; says whether there was one.
     pub fn remove_file(&self, path: &RepoPath) -> Result<bool, PathError> {
-        let Some((parent, name)) = self.parent(path, Missing::Absent)? else {
+        let Some((parent, name)) = self.parent(path, AbsencePolicy::Absent)? else {
             return Ok(false);
         };
         let Some(found) = status(&parent, name, path)? else {
@@ -247,7 +247,7 @@ impl SlotFiles {
     /// Lists a directory in name order, the root when no path is given; `None` when there is no such directory.
     pub fn list(&self, path: Option<&RepoPath>) -> Result<Option<Vec<Entry>>, PathError> {
         let parts = path.map(RepoPath::as_str).unwrap_or_default();
-        let Some(directory) = self.directory(parts, Missing::Absent)? else {
+        let Some(directory) = self.directory(parts, AbsencePolicy::Absent)? else {
             return Ok(None);
         };
         let mut listing = Dir::openat(&directory, ".", directory_flags(), Mode::empty())
@@ -276,7 +276,7 @@ impl SlotFiles {
     fn parent<'a>(
         &self,
         path: &'a RepoPath,
-        missing: Missing,
+        missing: AbsencePolicy,
     ) -> Result<Option<(OwnedFd, &'a str)>, PathError> {
         let (parent, name) = path
             .as_str()
@@ -287,13 +287,13 @@ impl SlotFiles {
             .map(|directory| (directory, name)))
     }
 
-    fn directory(&self, path: &str, missing: Missing) -> Result<Option<OwnedFd>, PathError> {
+    fn directory(&self, path: &str, missing: AbsencePolicy) -> Result<Option<OwnedFd>, PathError> {
         let mut directory = self.root.try_clone().map_err(|source| PathError::Files {
             path: self.path.display().to_string(),
             source,
         })?;
         for part in path.split('/').filter(|part| !part.is_empty()) {
-            if missing == Missing::Make {
+            if missing == AbsencePolicy::Make {
                 match mkdirat(&directory, part, Mode::from_bits_truncate(0o755)) {
                     Ok(()) | Err(Errno::EEXIST) => {}
                     Err(error) => return Err(refused(path)(error)),
@@ -322,7 +322,7 @@ impl SlotFiles {
 
 /// What to do about a directory that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum AbsencePolicy {
     Absent,
     Make,
 }

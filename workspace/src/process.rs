@@ -75,15 +75,15 @@ pub(crate) struct Invocation<'a> {
     /// Says that what it starts may leave its process group, which is looked for at its end.
     pub(crate) daemons: bool,
     /// Hears both streams as they come.
-    pub(crate) heard: Option<&'a Heard<'a>>,
+    pub(crate) heard: Option<&'a OutputListener<'a>>,
 }
 
 /// Hears the bytes that a command writes; it is not to wait.
-pub type Heard<'a> = dyn Fn(&[u8]) + Send + Sync + 'a;
+pub type OutputListener<'a> = dyn Fn(&[u8]) + Send + Sync + 'a;
 
 /// A child that ended.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct ProcessOutput {
     pub(crate) status: CommandStatus,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
@@ -94,7 +94,7 @@ pub(crate) struct Finished {
 pub(crate) async fn run(
     invocation: Invocation<'_>,
     cancel: &CancellationToken,
-) -> Result<Finished, CommandError> {
+) -> Result<ProcessOutput, CommandError> {
     let started = Instant::now();
     let mut stdout = Capture::new(invocation.output_limit_bytes);
     let mut stderr = Capture::new(invocation.output_limit_bytes);
@@ -125,7 +125,7 @@ pub(crate) async fn run(
             source,
         })?
     };
-    Ok(Finished {
+    Ok(ProcessOutput {
         status,
         stdout,
         stderr,
@@ -268,7 +268,7 @@ async fn read(
     stream: Option<impl AsyncRead + Unpin>,
     capture: &mut Capture,
     flood: u64,
-    heard: Option<&Heard<'_>>,
+    heard: Option<&OutputListener<'_>>,
 ) -> Result<(), Flood> {
     let Some(mut stream) = stream else {
         return Ok(());

@@ -12,13 +12,13 @@ pub(crate) struct RightOfWay {
 
 /// Has the right of way until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken<'a>(&'a RightOfWay);
+pub(crate) struct RightOfWayGuard<'a>(&'a RightOfWay);
 
 impl RightOfWay {
     /// Takes the right of way; several may have it.
-    pub(crate) fn take(&self) -> Taken<'_> {
+    pub(crate) fn take(&self) -> RightOfWayGuard<'_> {
         *self.count() += 1;
-        Taken(self)
+        RightOfWayGuard(self)
     }
 
     /// Blocks the thread while somebody has the right of way, but not beyond `until`.
@@ -35,7 +35,7 @@ impl RightOfWay {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for RightOfWayGuard<'_> {
     fn drop(&mut self) {
         *self.0.count() -= 1;
         self.0.free.notify_all();

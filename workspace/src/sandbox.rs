@@ -88,7 +88,7 @@ impl fmt::Display for Level {
      namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
      kernel.apparmor_restrict_unprivileged_userns)"
 )]
-pub struct Unavailable {
+pub struct SandboxError {
     /// What bubblewrap said.
     pub bubblewrap: String,
     /// What the helper said.
@@ -138,14 +138,14 @@ struct Inner {
 
 impl Sandbox {
     /// Finds the best level that works on this machine, by trying.
-    pub async fn probe(options: SandboxOptions) -> Result<Self, Unavailable> {
+    pub async fn probe(options: SandboxOptions) -> Result<Self, SandboxError> {
         let bubblewrap = match Self::at(Level::Bubblewrap, options.clone()).await {
             Ok(sandbox) => return Ok(sandbox),
             Err(reason) => reason,
         };
         Self::at(Level::Namespaces, options)
             .await
-            .map_err(|namespaces| Unavailable {
+            .map_err(|namespaces| SandboxError {
                 bubblewrap,
                 namespaces,
             })

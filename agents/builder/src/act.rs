@@ -14,13 +14,13 @@ use ropewalk_schemas::{Event, Payload};
 use ropewalk_store::ChangeSet;
 use tracing::info;
 
-use super::Shared;
+use super::SharedState;
 use super::error::BuilderError;
 use super::machine::task::Input;
 
 /// Handles one event.
 pub(crate) async fn handle(
-    shared: &Shared,
+    shared: &SharedState,
     event: &Event,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
@@ -48,7 +48,7 @@ const fn is_wish(payload: &Payload) -> bool {
 }
 
 async fn changes(
-    shared: &Shared,
+    shared: &SharedState,
     event: &Event,
     context: &Context,
 ) -> Result<ChangeSet, BuilderError> {

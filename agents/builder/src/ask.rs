@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ropewalk_config::questions::choice::{BranchMoved, LandingRefused};
 use ropewalk_config::{QuestionDraft, Trigger};
-use ropewalk_engine::Exceeded;
+use ropewalk_engine::BudgetOverrun;
 use ropewalk_orchestrator::Context;
-use ropewalk_orchestrator::questions::{self, Asked, Asking};
+use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::question::{
@@ -16,14 +16,14 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, ChoiceId, CommitId, QuestionId, TaskId};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 
-use ropewalk_gate::protected::Protected;
+use ropewalk_gate::protected::ProtectedChange;
 
-use super::Shared;
-use super::decide::counts::Standing;
+use super::SharedState;
+use super::decide::counts::TaskImpact;
 use super::decide::failure::recommended;
 use super::error::BuilderError;
 use super::land::LandError;
-use super::machine::Put;
+use super::machine::TopicQuestion;
 use super::scheduler::adopt::adopted;
 
 /// So much of a difference goes into a question.
@@ -37,12 +37,12 @@ pub(crate) struct FailedTask<'a> {
     /// Of the whole round.
     pub(crate) class: FailureClass,
     /// What its end means for the others.
-    pub(crate) standing: Standing,
+    pub(crate) standing: TaskImpact,
 }
 
 /// Asks what shall become of a task that has used up its tries.
 pub(crate) async fn task_failed(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -98,7 +98,7 @@ pub(crate) fn class_name(class: FailureClass) -> String {
 
 /// Asks what shall become of a task whose attempt was ended because it stood still.
 pub(crate) async fn task_interrupted(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -113,19 +113,19 @@ pub(crate) async fn task_interrupted(
 
 /// Asks whether a task may change files that judge its work, showing how; a yes holds for that content alone.
 pub(crate) async fn protected_files(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
     task: &Task,
     candidate: CommitId,
-    protected: &[Protected],
+    protected: &[ProtectedChange],
 ) -> Result<Option<QuestionId>, BuilderError> {
     let list: Vec<String> = protected
         .iter()
         .map(|protected| format!("- {}", protected.why))
         .collect();
-    let mut wanted: Vec<FileChange> = protected.iter().map(Protected::change).collect();
+    let mut wanted: Vec<FileChange> = protected.iter().map(ProtectedChange::change).collect();
     wanted.sort();
     wanted.dedup();
     let values = BTreeMap::from([
@@ -134,19 +134,19 @@ pub(crate) async fn protected_files(
         ("difference", difference(shared, &candidate, &wanted).await?),
     ]);
     let draft = shared.questions.render(Trigger::ProtectedFiles, &values)?;
-    let asking = Asking {
+    let asking = QuestionRequest {
         content: Some(Content::Files {
             candidate,
             changes: wanted,
         }),
-        ..Asking::of(draft, about_task(build, task), Some(&build.idea))
+        ..QuestionRequest::of(draft, about_task(build, task), Some(&build.idea))
     };
     put_asking(shared, context, changes, asking).await
 }
 
 /// Shows what a candidate changes in some files: whole where it is small, else its beginning and where the rest is.
 async fn difference(
-    shared: &Shared,
+    shared: &SharedState,
     candidate: &CommitId,
     files: &[FileChange],
 ) -> Result<String, BuilderError> {
@@ -171,7 +171,7 @@ async fn difference(
 
 /// Asks what becomes of a task whose check could not run.
 pub(crate) async fn check_held(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -193,14 +193,14 @@ pub(crate) async fn check_held(
 
 /// Asks what the model of a task wants to know, in its own words.
 pub(crate) async fn of_model(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
     task: &Task,
-    put: Put,
+    put: TopicQuestion,
 ) -> Result<Option<QuestionId>, BuilderError> {
-    let Put { question, topic } = put;
+    let TopicQuestion { question, topic } = put;
     let trigger = match question.options.len() {
         0 | 1 => Trigger::MissingContext,
         _ => Trigger::MultipleImplementations,
@@ -211,7 +211,7 @@ pub(crate) async fn of_model(
         description: option.meaning.clone(),
         ..Choice::new(id, option.label.clone())
     });
-    let asking = Asking {
+    let asking = QuestionRequest {
         kind: QuestionKind::Blocking,
         trigger: trigger.as_str().to_owned(),
         text: format!("Task {}: {}", task.id, question.question.trim()),
@@ -237,7 +237,7 @@ fn about_task(build: &Build, task: &Task) -> About {
 
 /// Asks how to go on with a branch that somebody else moved.
 pub(crate) async fn branch_moved(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -263,7 +263,7 @@ pub(crate) async fn branch_moved(
 
 /// Asks how to go on with a branch that the user's repository does not take.
 pub(crate) async fn branch_refused(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -277,7 +277,7 @@ pub(crate) async fn branch_refused(
 
 /// Asks what shall become of the branch of a build that has ended.
 pub(crate) async fn build_finished(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -300,12 +300,12 @@ pub(crate) async fn build_finished(
 
 /// Asks whether to spend more than a budget allows.
 pub(crate) async fn budget_exceeded(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
     task: Option<&TaskId>,
-    exceeded: &Exceeded,
+    exceeded: &BudgetOverrun,
 ) -> Result<Option<QuestionId>, BuilderError> {
     let values = BTreeMap::from([
         ("idea", build.idea.to_string()),
@@ -321,16 +321,16 @@ pub(crate) async fn budget_exceeded(
         },
         None => About::Build { build: build.id },
     };
-    let asking = Asking {
+    let asking = QuestionRequest {
         topic: Some(exceeded.scope.clone()),
-        ..Asking::of(draft, about, Some(&build.idea))
+        ..QuestionRequest::of(draft, about, Some(&build.idea))
     };
     put_asking(shared, context, changes, asking).await
 }
 
 /// Asks what to do about a branch that could not be merged.
 pub(crate) async fn landing_refused(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -358,7 +358,7 @@ pub(crate) async fn landing_refused(
 
 /// Puts a question about a build, or about one of its tasks.
 pub(crate) async fn put(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -369,22 +369,22 @@ pub(crate) async fn put(
         shared,
         context,
         changes,
-        Asking::of(draft, about, Some(&build.idea)),
+        QuestionRequest::of(draft, about, Some(&build.idea)),
     )
     .await
 }
 
 /// Puts a question that says itself what it is about.
 pub(crate) async fn put_asking(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
-    asking: Asking,
+    asking: QuestionRequest,
 ) -> Result<Option<QuestionId>, BuilderError> {
     let asked = questions::ask(changes, context, &shared.options.deadlines, asking).await?;
     Ok(match asked {
-        Asked::Open(question) => Some(question),
-        Asked::Reused(_) => None,
+        AskOutcome::Open(question) => Some(question),
+        AskOutcome::Reused(_) => None,
     })
 }
 

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ropewalk_engine::llm::ModelError;
-use ropewalk_engine::{EngineError, Exceeded, Outcome, Policy, Workbench, WorkbenchOptions};
+use ropewalk_engine::{BudgetOverrun, EngineError, Outcome, Policy, Workbench, WorkbenchOptions};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Supervisor, in_hand};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
@@ -38,31 +38,31 @@ use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{History, Slot};
 use tracing::{info, warn};
 
-use super::Shared;
+use super::SharedState;
 use super::budget;
 use super::claim::Claim;
 use super::context::{of_build, retry_on_conflict};
 use super::error::BuilderError;
 use super::isolation;
-use super::machine::Put;
+use super::machine::TopicQuestion;
 use super::machine::task::{Input, Phase, apply};
 use super::outages;
 use ending::{Cut, Fault};
-use join::Joined;
+use join::JoinOutcome;
 use landing::Landing;
 use prompt::background::Background;
 use prompt::earlier;
-use report::{Finished, Report};
-use ropewalk_gate::candidate::Seen;
+use report::{Report, TaskResult};
+use ropewalk_gate::candidate::GateReport;
 use ropewalk_gate::runner;
 use work::{Work, held_now};
 
 use asking::Questions;
-use asking::unattended::Unattended;
+use asking::unattended::UnattendedApprover;
 use candidate::lay_out;
 use grants::Grants;
 use packages::Packages;
-use watching::Watching;
+use watching::AttemptObserver;
 
 /// How far an attempt has come that shows its work to the gate; before that each turn of the model is a step.
 const GATE_STEP: u32 = 10_000;
@@ -78,20 +78,20 @@ pub(crate) enum Ending {
     /// It was ended from outside, for this reason.
     Interrupted(String),
     /// Its next model call would go beyond a budget.
-    OutOfBudget(Box<Exceeded>),
+    OutOfBudget(Box<BudgetOverrun>),
     /// The provider of its model is away.
     Away(Box<Outage>),
     /// Its model asks a person.
-    Asks(Put),
+    Asks(TopicQuestion),
 }
 
 /// Runs a claimed task to an end and records it.
-pub(crate) async fn run(shared: &Arc<Shared>, context: &Context, claim: Claim) {
+pub(crate) async fn run(shared: &Arc<SharedState>, context: &Context, claim: Claim) {
     let attempt = &claim.attempt;
     let context = of_build(context, &claim.build);
     let work = Work {
         shared,
-        watching: Watching::new(&context, &shared.state, attempt),
+        watching: AttemptObserver::new(&context, &shared.state, attempt),
         context,
         locks: Arc::new(Mutex::new(claim.locks.clone())),
         cancel: shared
@@ -198,9 +198,9 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
         return verify(work, report).await;
     }
     match join::join(work).await? {
-        Joined::Stands(head) => work.stand_on(joining::base(work, head).await?),
-        Joined::Failed(fault) => return Ok(Ending::Failed(fault)),
-        Joined::Lost(reason) => return Ok(Ending::Interrupted(reason)),
+        JoinOutcome::Stands(head) => work.stand_on(joining::base(work, head).await?),
+        JoinOutcome::Failed(fault) => return Ok(Ending::Failed(fault)),
+        JoinOutcome::Lost(reason) => return Ok(Ending::Interrupted(reason)),
     }
     if let Some(kept) = &work.claim.task.regate {
         return regate::regate(work, kept, report).await;
@@ -218,10 +218,10 @@ async fn steps(work: &Work<'_>, report: &mut Report) -> Result<Ending, BuilderEr
     }
     let (ending, kept) = match in_slot(work, &mut slot, background, report).await {
         // Nobody writes in the slot any more, so it is given back beside the landing.
-        Ok(Made::Passed(passed)) => {
+        Ok(WorkOutcome::Passed(passed)) => {
             tokio::join!(land(work, *passed, report), give_back(work, slot))
         }
-        Ok(Made::Ended(ending)) => (Ok(ending), give_back(work, slot).await),
+        Ok(WorkOutcome::Ended(ending)) => (Ok(ending), give_back(work, slot).await),
         Err(error) => (Err(error), give_back(work, slot).await),
     };
     report.preserve_ref = report.preserve_ref.take().or(kept);
@@ -243,16 +243,16 @@ async fn give_back(work: &Work<'_>, slot: Slot) -> Option<String> {
 }
 
 /// What came of the work in a slot.
-enum Made {
+enum WorkOutcome {
     /// Something that may land.
-    Passed(Box<Passed>),
+    Passed(Box<PassedCandidate>),
     /// The attempt has ended.
     Ended(Ending),
 }
 
 /// A candidate that the gate saw pass, and the files that it may change.
-struct Passed {
-    seen: Seen,
+struct PassedCandidate {
+    seen: GateReport,
     allowed: Vec<RepoPath>,
 }
 
@@ -267,9 +267,9 @@ async fn in_slot(
     slot: &mut Slot,
     mut background: Background,
     report: &mut Report,
-) -> Result<Made, BuilderError> {
+) -> Result<WorkOutcome, BuilderError> {
     let Some(packages) = packages::install(work, slot).await? else {
-        return Ok(Made::Ended(Ending::Interrupted(
+        return Ok(WorkOutcome::Ended(Ending::Interrupted(
             "it was ended during an install".to_owned(),
         )));
     };
@@ -279,7 +279,7 @@ async fn in_slot(
     let (follow, mut followers) = grants::following::way();
     let grants = Grants::new(work, follow);
     if let Some(ending) = grants::links::lock_behind(work, slot, &grants).await? {
-        return Ok(Made::Ended(ending));
+        return Ok(WorkOutcome::Ended(ending));
     }
     let bench = bench(work, slot, &packages, grants).await?;
     background.packages = packages.told;
@@ -326,16 +326,16 @@ async fn check_and_land(
         return Ok(Ending::Failed(Box::new(Fault::seen(seen))));
     }
     let allowed = allowed.to_vec();
-    land(work, Passed { seen, allowed }, report).await
+    land(work, PassedCandidate { seen, allowed }, report).await
 }
 
 /// Lands what passed.
 async fn land(
     work: &Work<'_>,
-    passed: Passed,
+    passed: PassedCandidate,
     report: &mut Report,
 ) -> Result<Ending, BuilderError> {
-    let Passed { seen, allowed } = passed;
+    let PassedCandidate { seen, allowed } = passed;
     if !advance(work, Phase::Landing, AttemptState::Landing, report).await? {
         return Ok(Ending::Interrupted("the task was taken away".to_owned()));
     }
@@ -459,7 +459,7 @@ async fn bench(
         writable: held_now(&work.locks).into_keys().collect(),
         gate_files,
         policy: Policy::new(work.shared.options.policy.clone())
-            .approved_by(Arc::new(Unattended::new(work))),
+            .approved_by(Arc::new(UnattendedApprover::new(work))),
         runner: work.shared.runner.clone(),
         variables,
         grants: Some(Arc::new(grants)),
@@ -499,7 +499,7 @@ fn note(report: &mut Report, outcome: &Outcome) {
     let finished = outcome
         .submission
         .clone()
-        .and_then(|value| serde_json::from_value::<Finished>(value).ok());
+        .and_then(|value| serde_json::from_value::<TaskResult>(value).ok());
     if let Some(finished) = finished {
         report.summary = Some(finished.summary);
         report.lesson = finished.lesson;

@@ -2,7 +2,7 @@
 
 use ropewalk_config::questions::choice::BudgetExceeded as Spend;
 use ropewalk_coordination::locks;
-use ropewalk_engine::{Allowance, Exceeded};
+use ropewalk_engine::{Allowance, BudgetOverrun};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, Raise};
 use ropewalk_schemas::payload::{BudgetExceeded, BuildRequest, QuestionAnswered};
@@ -12,7 +12,7 @@ use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{AttemptId, BuildId, Payload, QuestionId, Subject, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
-use super::Shared;
+use super::SharedState;
 use super::ask;
 use super::attempt::report::Report;
 use super::attempt::rows::Rows;
@@ -25,10 +25,10 @@ use super::machine::{build, task};
 /// Ends an attempt whose next model call would go beyond a budget: its work is kept, its try is not counted, and a
 /// person is asked whether to spend more.
 pub(crate) async fn ran_out(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     ids: (BuildId, &TaskId, AttemptId),
-    exceeded: &Exceeded,
+    exceeded: &BudgetOverrun,
     report: &Report,
 ) -> Result<(), BuilderError> {
     retry_on_conflict!(ids.1, {
@@ -42,10 +42,10 @@ pub(crate) async fn ran_out(
 }
 
 async fn changes(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     rows: &Rows,
-    exceeded: &Exceeded,
+    exceeded: &BudgetOverrun,
     report: &Report,
 ) -> Result<ChangeSet, BuilderError> {
     let mut changes = ChangeSet::new();
@@ -92,7 +92,7 @@ async fn changes(
 
 /// Does what a person answered to `budget_exceeded`.
 pub(crate) async fn answered(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: Option<&TaskId>,
@@ -145,7 +145,7 @@ async fn scope_of(
         .find(|scope| question.topic.as_ref() == Some(scope)))
 }
 
-fn raise(shared: &Shared, scope: &str, percent: u64, by: &str) -> Raise {
+fn raise(shared: &SharedState, scope: &str, percent: u64, by: &str) -> Raise {
     let budgets = &shared.options.budgets;
     let allowance: Allowance = match scope.split('/').next() {
         Some("task") => budgets.task,
@@ -164,7 +164,7 @@ fn raise(shared: &Shared, scope: &str, percent: u64, by: &str) -> Raise {
 
 /// Lets everything of a build that waits for the budget `scope` go on, as far as no other budget is used up.
 async fn go_on(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     plan: &Plan,
@@ -232,7 +232,7 @@ fn is_for(scope: &str) -> impl Fn(&(String, Versioned<Wait>)) -> bool {
 
 /// Lets a build go on whose day has passed; none when there is nothing to do.
 pub(crate) async fn new_day(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     plan: &Plan,
 ) -> Result<Option<ChangeSet>, BuilderError> {

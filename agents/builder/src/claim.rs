@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use ropewalk_coordination::locks::{self, LockRequest};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::attempt::{Attempt, AttemptState, RefusedTry};
-use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::task::{ChangeRequest, ChangeRequestState, Task};
 use ropewalk_schemas::{AttemptId, BuildId, CommitId, RepoPath};
 use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 
-use super::Shared;
+use super::SharedState;
 use super::context::{Plan, builds_in, of_build, retry_on_conflict};
 use super::decide::order::{claimable, locked_files, may_begin};
 use super::decide::step::stop_reason;
@@ -23,7 +23,7 @@ use super::error::BuilderError;
 use super::machine::task::{Input, apply};
 use super::outages;
 use obstacles::{Obstacles, change_request, conflict, is_asked};
-use waiting::Waited;
+use waiting::WaitOutcome;
 
 /// A claimed task.
 pub(crate) struct Claim {
@@ -35,7 +35,7 @@ pub(crate) struct Claim {
     /// The locked files with their tokens.
     pub(crate) locks: BTreeMap<RepoPath, i64>,
     /// What of other builds it has to build on.
-    pub(crate) after: Vec<Followed>,
+    pub(crate) after: Vec<Predecessor>,
     /// The try as the script and the journal count it: interrupted attempts are run again under their own number.
     pub(crate) round: u32,
     /// What the gate refused in this round already; a conversation that is taken up again comes by it once more.
@@ -44,7 +44,7 @@ pub(crate) struct Claim {
 
 /// Claims the most fitting task that is free; none when there is nothing to do.
 pub(crate) async fn next(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
 ) -> Result<Option<Claim>, BuilderError> {
     let claimed = retry_on_conflict!("the tasks", {
@@ -70,7 +70,7 @@ enum Look {
     Overtaken,
 }
 
-async fn look(shared: &Shared, context: &Context) -> Result<Look, BuilderError> {
+async fn look(shared: &SharedState, context: &Context) -> Result<Look, BuilderError> {
     let mut found = Look::Nothing;
     if outages::of_builds(shared, context).await?.is_some() {
         return Ok(found);
@@ -110,7 +110,7 @@ async fn look(shared: &Shared, context: &Context) -> Result<Look, BuilderError> 
 }
 
 async fn attempt(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Versioned<Build>,
     task: &Versioned<Task>,
@@ -159,7 +159,7 @@ async fn attempt(
 }
 
 /// Asks for the files of a task, for an attempt that begins now.
-pub(crate) fn lock_request(shared: &Shared, context: &Context, task: &Task) -> LockRequest {
+pub(crate) fn lock_request(shared: &SharedState, context: &Context, task: &Task) -> LockRequest {
     LockRequest {
         holder: Holder {
             build: task.build,
@@ -176,7 +176,7 @@ pub(crate) fn lock_request(shared: &Shared, context: &Context, task: &Task) -> L
 
 /// Lets the task wait, visibly, for whoever holds what it needs.
 async fn wait(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     task: &Versioned<Task>,
     obstacles: &Obstacles,
@@ -191,8 +191,8 @@ async fn wait(
     let waiter = party(task);
     let came = waiting::wait(shared, context, &waiter, changes, &obstacles.waits()).await?;
     Ok(match came {
-        Waited::Contended => Look::Overtaken,
-        Waited::Written | Waited::Freed | Waited::GaveWay(_) => Look::Nothing,
+        WaitOutcome::Contended => Look::Overtaken,
+        WaitOutcome::Written | WaitOutcome::Freed | WaitOutcome::GaveWay(_) => Look::Nothing,
     })
 }
 
@@ -264,13 +264,13 @@ async fn round(context: &Context, task: &Task) -> Result<Round, BuilderError> {
 }
 
 async fn claim(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Versioned<Build>,
     task: &Versioned<Task>,
     (request, obstacles): (&LockRequest, &Obstacles),
     (base, round): (CommitId, &Round),
-) -> Result<(ChangeSet, Task, Attempt, Vec<Followed>), BuilderError> {
+) -> Result<(ChangeSet, Task, Attempt, Vec<Predecessor>), BuilderError> {
     let now = context.now();
     let mut changes = ChangeSet::new();
     // A pause, a stop or a landing in between makes this claim void.

@@ -9,7 +9,7 @@ use ropewalk_schemas::wish::Wish;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{CommitError, Query, ReadError, Store, Versioned, task_key};
 
-use super::decide::counts::{Standing, standing};
+use super::decide::counts::{TaskImpact, standing};
 use super::error::BuilderError;
 
 /// How often a change is decided anew because somebody else changed what it rests on.
@@ -78,9 +78,9 @@ impl Plan {
 }
 
 /// Counts whom the end of `task` keeps from going on.
-pub(crate) async fn standing_of(context: &Context, task: &Task) -> Result<Standing, ReadError> {
+pub(crate) async fn standing_of(context: &Context, task: &Task) -> Result<TaskImpact, ReadError> {
     let plan = Plan::load(&context.store, task.build).await?;
-    Ok(plan.map_or_else(Standing::default, |plan| {
+    Ok(plan.map_or_else(TaskImpact::default, |plan| {
         standing(&plan.records(), &task.id)
     }))
 }

@@ -14,7 +14,7 @@ use ropewalk_schemas::wait::{Party, Resource, Wait};
 use ropewalk_schemas::{AttemptId, Payload, QuestionId, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, Versioned, attempt_key};
 
-use super::Shared;
+use super::SharedState;
 use super::ask;
 use super::attempt::report::Report;
 use super::context::{Plan, standing_of};
@@ -24,7 +24,7 @@ use super::machine::{self, Ask, Effect};
 
 /// Where a transition takes place.
 pub(crate) struct Scene<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedState,
     context: &'a Context,
     build: &'a Build,
     report: Report,
@@ -34,7 +34,7 @@ pub(crate) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     /// Sets the scene: a build, and who tells of it.
-    pub(crate) fn new(shared: &'a Shared, context: &'a Context, build: &'a Build) -> Self {
+    pub(crate) fn new(shared: &'a SharedState, context: &'a Context, build: &'a Build) -> Self {
         Self {
             shared,
             context,

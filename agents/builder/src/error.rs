@@ -6,7 +6,7 @@ use ropewalk_orchestrator::AgentError;
 use ropewalk_store::{CommitError, ReadError};
 use ropewalk_workspace::{GitError, PathError, PublishError, SlotError};
 
-use super::machine::Illegal;
+use super::machine::IllegalRequest;
 
 /// What kept a worker from its work.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub(crate) enum BuilderError {
     Question(#[from] RenderError),
     /// A task or a build has no use for what was wanted of it.
     #[error(transparent)]
-    Illegal(#[from] Illegal),
+    Illegal(#[from] IllegalRequest),
     /// The frame refused.
     #[error(transparent)]
     Agent(#[from] AgentError),

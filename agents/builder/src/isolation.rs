@@ -7,9 +7,9 @@ use ropewalk_orchestrator::deaths::Suspects;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::task::Task;
 
-use super::Shared;
+use super::SharedState;
 use super::context::{Plan, builds_in};
-use super::decide::isolation::{Admission, Standing, admission};
+use super::decide::isolation::{Admission, SuspectState, admission};
 use super::decide::order::claimable;
 use super::error::BuilderError;
 
@@ -51,7 +51,7 @@ impl Isolation {
     /// Says who may be claimed now.
     pub(crate) async fn turn<'a>(
         &'a self,
-        shared: &Shared,
+        shared: &SharedState,
         context: &Context,
     ) -> Result<Turn<'a>, BuilderError> {
         let suspects = suspects(context);
@@ -65,7 +65,7 @@ impl Isolation {
         }
         let turn = self.turn.lock().await;
         let trial = self.trial().clone();
-        let standing = Standing {
+        let standing = SuspectState {
             on_trial: trial.is_some_and(|name| suspects.contains(&name)),
             ready: one_is_ready(context, &suspects).await?,
             running: shared.signals.count(),

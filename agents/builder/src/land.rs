@@ -50,7 +50,7 @@ pub struct LandRequest {
 
 /// What was landed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Landed {
+pub struct LandedBuild {
     /// The build.
     pub build: BuildId,
     /// The branch that has it now.
@@ -107,7 +107,7 @@ impl Lander {
         &self,
         context: &Context,
         request: &LandRequest,
-    ) -> Result<Landed, LandError> {
+    ) -> Result<LandedBuild, LandError> {
         let known = context::build(&context.store, request.build).await?;
         let known = known.ok_or(LandError::Unknown(request.build))?;
         let request = &LandRequest {
@@ -144,7 +144,7 @@ impl Lander {
         build: &Build,
         landed: &CommitId,
         request: &LandRequest,
-    ) -> Result<Landed, LandError> {
+    ) -> Result<LandedBuild, LandError> {
         let clone = &self.gate.clone;
         let into = request.into.clone().unwrap_or_else(|| build.target.clone());
         clone.fetch().await?;
@@ -157,7 +157,7 @@ impl Lander {
                 into,
             });
         }
-        Ok(Landed {
+        Ok(LandedBuild {
             build: build.id,
             into,
             commit: landed.clone(),
@@ -171,7 +171,7 @@ pub(crate) async fn land(
     gate: &GateRunner,
     context: &Context,
     request: &LandRequest,
-) -> Result<Landed, LandError> {
+) -> Result<LandedBuild, LandError> {
     let (landed, evidence) = bring(gate, context, request).await?;
     failpoint!("build.land.between");
     let recorded = retry_on_conflict!(request.build, {
@@ -190,7 +190,7 @@ async fn bring(
     gate: &GateRunner,
     context: &Context,
     request: &LandRequest,
-) -> Result<(Landed, Option<Evidence>), LandError> {
+) -> Result<(LandedBuild, Option<Evidence>), LandError> {
     let plan = Plan::load(&context.store, request.build).await?;
     let plan = plan.ok_or(LandError::Unknown(request.build))?;
     let build = &plan.build;
@@ -232,7 +232,7 @@ async fn bring(
             continue;
         }
         info!(build.id = %build.id, "landed `{}` in `{into}`", build.branch);
-        let landed = Landed {
+        let landed = LandedBuild {
             build: build.id,
             into,
             commit,
@@ -349,7 +349,7 @@ async fn join(
 async fn record(
     context: &Context,
     build: &Versioned<Build>,
-    landed: &Landed,
+    landed: &LandedBuild,
     evidence: Option<&Evidence>,
     by: &str,
 ) -> Result<ChangeSet, BuilderError> {

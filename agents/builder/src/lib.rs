@@ -98,13 +98,13 @@ pub struct BuildParts {
 /// The build agent.
 pub struct BuildAgent {
     role: ComponentName,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     scheduler: ComponentName,
     loops: Vec<ComponentName>,
 }
 
 /// What handler, scheduler and loops share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     engine: Engine,
     clone: LocalClone,
     runner: CommandRunner,
@@ -120,7 +120,7 @@ pub(crate) struct Shared {
     isolation: Isolation,
 }
 
-impl Shared {
+impl SharedState {
     /// Returns the folder of a build's idea in the state directory.
     fn idea_folder(&self, build: &Build) -> PathBuf {
         ideas::folder(&self.state, &build.user, &build.idea)
@@ -151,7 +151,7 @@ impl BuildAgent {
             role: ComponentName::parse("build")?,
             scheduler: processes.scheduler()?,
             loops: names?,
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedState {
                 slots: SlotPool::new(clone.clone(), checkouts),
                 gate: GateRunner::new(RunnerParts {
                     clone: clone.clone(),

@@ -7,12 +7,12 @@ use ropewalk_schemas::agent::AgentState;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Shared;
+use super::SharedState;
 use super::signals::LOOK_EVERY;
 use super::{attempt, claim};
 
 /// Works until `ending`; an attempt in hand is finished after that.
-pub(crate) async fn run(shared: Arc<Shared>, context: Context, ending: CancellationToken) {
+pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: CancellationToken) {
     let name = context.source().clone();
     let mut bell = shared.signals.loops();
     while !ending.is_cancelled() {

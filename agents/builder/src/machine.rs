@@ -13,5 +13,5 @@ pub mod build;
 pub mod effect;
 pub mod task;
 
-pub use effect::{Ask, Effect, Put};
-pub use ropewalk_schemas::illegal::Illegal;
+pub use effect::{Ask, Effect, TopicQuestion};
+pub use ropewalk_schemas::illegal::IllegalRequest;

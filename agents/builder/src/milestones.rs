@@ -10,7 +10,7 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::task::Task;
 use ropewalk_store::{ChangeSet, Query};
 
-use super::Shared;
+use super::SharedState;
 use super::ask::put;
 use super::decide::counts::count;
 use super::decide::step::working_time;
@@ -21,7 +21,7 @@ const SHORTEST_PLAN: usize = 10;
 
 /// Says that half of the tasks have landed, once: with the landing that makes it so.
 pub(crate) async fn landed(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -71,7 +71,7 @@ pub(crate) async fn landed(
 
 /// Asks about a task whose attempts have taken far longer than its estimate, and which is tried again; once.
 pub(crate) async fn takes_long(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,

@@ -8,7 +8,7 @@ use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::{ChangeSet, ReadError};
 
-use super::Shared;
+use super::SharedState;
 use super::attempt::report::{self, Report};
 use super::attempt::rows::Rows;
 use super::context::{of_build, retry_on_conflict};
@@ -19,7 +19,7 @@ use ropewalk_coordination::locks;
 
 /// Returns the outage of the provider that builds, if it is away and nobody takes over: then nothing is claimed.
 pub(crate) async fn of_builds(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
 ) -> Result<Option<Outage>, ReadError> {
     outages::of_role(&context.store, shared.engine.models(), ModelRole::Build).await
@@ -27,7 +27,7 @@ pub(crate) async fn of_builds(
 
 /// Records that an attempt met an outage: its work is kept, and its task waits.
 pub(crate) async fn met(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     ids: (BuildId, &TaskId, AttemptId),
     outage: &Outage,
@@ -53,7 +53,7 @@ pub(crate) async fn met(
 
 /// Returns whether a task still waits for a provider: that one is away, and nobody takes over.
 pub(crate) async fn is_awaited(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     task: &Task,
 ) -> Result<bool, BuilderError> {

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Shared;
+use super::SharedState;
 use super::context::{self, builds_in};
 use super::error::BuilderError;
 use super::processes::Duty;
@@ -52,7 +52,7 @@ const LOOKED_AFTER: [BuildState; 6] = [
 ];
 
 /// Works until `ending`.
-pub(crate) async fn run(shared: Arc<Shared>, context: Context, ending: CancellationToken) {
+pub(crate) async fn run(shared: Arc<SharedState>, context: Context, ending: CancellationToken) {
     let mut feed = context.store.feed();
     let mut bell = shared.signals.scheduler();
     let mut chores = Chores::default();
@@ -141,7 +141,7 @@ impl Chores {
 
     fn begin(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedState>,
         build: BuildId,
         work: impl Future<Output = Result<(), BuilderError>> + Send + 'static,
     ) {
@@ -160,7 +160,7 @@ impl Chores {
 
 /// Does the work unless another process is at it; then there is another look a little later.
 async fn on_duty(
-    shared: &Shared,
+    shared: &SharedState,
     build: BuildId,
     work: impl Future<Output = Result<(), BuilderError>>,
 ) -> Result<(), BuilderError> {
@@ -174,7 +174,7 @@ async fn on_duty(
 }
 
 async fn look(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     context: &Context,
     chores: &mut Chores,
 ) -> Result<(), BuilderError> {
@@ -231,7 +231,7 @@ async fn look(
 /// Ends the attempts of this process that the store knows as running no more: somebody interrupted the task, took its
 /// locks, or stopped the build. That follows from what is stored alone, so nothing is lost by a crash after the commit.
 async fn end_unwanted(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     builds: &[Versioned<Build>],
 ) -> Result<(), BuilderError> {

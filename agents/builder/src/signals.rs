@@ -15,10 +15,10 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct Signals {
     scheduler: watch::Sender<u64>,
     loops: watch::Sender<u64>,
-    running: Mutex<HashMap<AttemptId, Running>>,
+    running: Mutex<HashMap<AttemptId, RunningAttempt>>,
 }
 
-struct Running {
+struct RunningAttempt {
     build: BuildId,
     task: TaskId,
     cancel: CancellationToken,
@@ -65,7 +65,7 @@ impl Signals {
         task: &TaskId,
     ) -> CancellationToken {
         let cancel = CancellationToken::new();
-        let running = Running {
+        let running = RunningAttempt {
             build,
             task: task.clone(),
             cancel: cancel.clone(),
@@ -112,7 +112,7 @@ impl Signals {
         self.running().len()
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<AttemptId, Running>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<AttemptId, RunningAttempt>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ropewalk_bus::{Live, LiveEvent};
+use ropewalk_bus::{LiveChannel, LiveEvent};
 use ropewalk_config::Trigger;
 use ropewalk_desk::ideas::{self, Words};
 use ropewalk_engine::{EngineError, JobEvent, Observer};
-use ropewalk_orchestrator::questions::{self, AnswerError, Asked, Asking};
+use ropewalk_orchestrator::questions::{self, AnswerError, AskOutcome, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::idea::{
     Artifact, Author, Idea, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
@@ -21,7 +21,7 @@ use ropewalk_store::ChangeSet;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{self, Heard};
+use super::context::{self, MessageContext};
 use super::reply::{self, Reply};
 use super::{IdeationOptions, decide, earlier, folder, journaled, prompt};
 use crate::failure;
@@ -129,7 +129,7 @@ async fn answer_open_question(
     }
 }
 
-fn vague_words(heard: &Heard) -> Option<String> {
+fn vague_words(heard: &MessageContext) -> Option<String> {
     let stated = heard.readme.as_deref().and_then(decide::stated_problem);
     decide::vague_opening(&heard.message.text, stated.as_deref())
 }
@@ -138,7 +138,7 @@ fn vague_words(heard: &Heard) -> Option<String> {
 async fn ask_the_model(
     options: &IdeationOptions,
     context: &Context,
-    heard: &Heard,
+    heard: &MessageContext,
     standing: &str,
 ) -> Result<Option<Reply>, AgentError> {
     let surroundings = prompt::Surroundings::look(options, context, heard).await?;
@@ -189,8 +189,8 @@ async fn ask_the_model(
 /// Shows the words of the model while they come; those of its first reply that has any, since later ones only repeat
 /// them around a submission that was sent back.
 struct Watcher<'a> {
-    live: Live,
-    heard: &'a Heard,
+    live: LiveChannel,
+    heard: &'a MessageContext,
     /// Who listens breaks off the words of an earlier try, which failed or died, when those of another come.
     this_try: String,
     speaking: AtomicBool,
@@ -198,7 +198,7 @@ struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    fn new(context: &Context, heard: &'a Heard) -> Self {
+    fn new(context: &Context, heard: &'a MessageContext) -> Self {
         Self {
             live: context.bus.live().clone(),
             heard,
@@ -248,7 +248,7 @@ impl Observer for Watcher<'_> {
 struct Turn<'a> {
     options: &'a IdeationOptions,
     context: &'a Context,
-    heard: &'a Heard,
+    heard: &'a MessageContext,
     session: Session,
     idea: Idea,
     /// What the model was told of the session; the first message that it says keeps it.
@@ -257,7 +257,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn new(options: &'a IdeationOptions, context: &'a Context, heard: &'a Heard) -> Self {
+    fn new(options: &'a IdeationOptions, context: &'a Context, heard: &'a MessageContext) -> Self {
         let session = Session {
             waiting_for: None,
             updated_at: context.now(),
@@ -300,7 +300,7 @@ impl<'a> Turn<'a> {
         let about = About::Session {
             session: self.session.id,
         };
-        self.ask(Asking::of(draft, about, Some(&self.session.idea)))
+        self.ask(QuestionRequest::of(draft, about, Some(&self.session.idea)))
             .await?;
         if self.session.waiting_for.is_some() {
             self.speak(&text);
@@ -308,16 +308,16 @@ impl<'a> Turn<'a> {
         Ok(self.session.waiting_for.is_some())
     }
 
-    async fn ask(&mut self, mut asking: Asking) -> Result<(), AgentError> {
+    async fn ask(&mut self, mut asking: QuestionRequest) -> Result<(), AgentError> {
         // The person may simply go on talking, so any text is an answer, unless something would follow from it.
         asking.free_text = !asking.consequential;
         let blocking = asking.kind == ropewalk_schemas::question::QuestionKind::Blocking;
         let deadlines = &self.options.deadlines;
         let text = asking.text.clone();
         match questions::ask(&mut self.changes, self.context, deadlines, asking).await? {
-            Asked::Open(id) if blocking => self.session.waiting_for = Some(id),
-            Asked::Open(_) => {}
-            Asked::Reused(answer) => {
+            AskOutcome::Open(id) if blocking => self.session.waiting_for = Some(id),
+            AskOutcome::Open(_) => {}
+            AskOutcome::Reused(answer) => {
                 self.speak(&format!(
                     "{text}\n\nThe earlier answer holds: {}",
                     answer.text

@@ -14,7 +14,7 @@ use crate::places::Places;
 const RECENT: usize = 20;
 
 /// A message with all that it is answered from.
-pub(super) struct Heard {
+pub(super) struct MessageContext {
     /// The session.
     pub(super) session: Versioned<Session>,
     /// The idea.
@@ -35,7 +35,7 @@ pub(super) struct Heard {
     pub(super) target_users: Option<String>,
 }
 
-impl Heard {
+impl MessageContext {
     /// Returns the questions that a person has answered, with their answers, oldest first.
     pub(super) fn answers(&self) -> impl Iterator<Item = (&str, String)> {
         self.questions.iter().filter_map(|question| {
@@ -57,7 +57,7 @@ pub(super) async fn load(
     store: &Store,
     places: &Places,
     event: &IdeationMessage,
-) -> Result<Heard, AgentError> {
+) -> Result<MessageContext, AgentError> {
     let missing =
         |what: &str, id: &str| AgentError::permanent(format!("there is no {what} `{id}`"));
     let session_id = event.session_id.to_string();
@@ -92,7 +92,7 @@ pub(super) async fn load(
             .read(document)
             .map_err(|error| failure::of_folder(&error))
     };
-    Ok(Heard {
+    Ok(MessageContext {
         questions: questions(store, &session).await?,
         readme: read(README)?,
         target_users: read("target-users.md")?,

@@ -2,12 +2,12 @@
 //! it again at the next message.
 
 use ropewalk_engine::Engine;
-use ropewalk_engine::llm::{Block, Message as Spoken};
+use ropewalk_engine::llm::{Block, Message as ModelMessage};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::idea::Author;
 
-use super::context::Heard;
-use super::prompt::{self, Earlier, Surroundings};
+use super::context::MessageContext;
+use super::prompt::{self, EarlierTurns, Surroundings};
 use crate::failure;
 
 /// So many bytes of results are brought back. Beyond it all that came before goes at once: one by one would let each request
@@ -20,10 +20,10 @@ const TAKEN: &str = "said and recorded";
 /// it is now. What is in no journal any more is left out.
 pub(super) async fn turns(
     engine: &Engine,
-    heard: &Heard,
+    heard: &MessageContext,
     around: &Surroundings,
-) -> Result<Earlier, AgentError> {
-    let (mut earlier, mut bytes) = (Earlier::new(), 0);
+) -> Result<EarlierTurns, AgentError> {
+    let (mut earlier, mut bytes) = (EarlierTurns::new(), 0);
     let answered = heard
         .recent
         .iter()
@@ -45,7 +45,7 @@ pub(super) async fn turns(
     Ok(earlier)
 }
 
-fn result_bytes(turns: &[Spoken]) -> usize {
+fn result_bytes(turns: &[ModelMessage]) -> usize {
     let blocks = turns.iter().flat_map(|turn| &turn.blocks);
     blocks
         .map(|block| match block {

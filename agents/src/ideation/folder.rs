@@ -11,7 +11,7 @@ use crate::idea_folder::{BRIEF, README, is_blank};
 
 /// A document as this agent would have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(super) struct RenderedDocument {
     /// The whole text.
     pub(super) text: String,
     /// The parts that must be in the document, also when a person wrote the rest.
@@ -47,7 +47,11 @@ pub(super) fn saved(signals: &Signals) -> impl Iterator<Item = &Artifact> {
 }
 
 /// Renders every document that has something to say; the brief also without an artifact once `complete`.
-pub(super) fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap<String, Rendered> {
+pub(super) fn render(
+    title: &str,
+    signals: &Signals,
+    complete: bool,
+) -> BTreeMap<String, RenderedDocument> {
     let mut by_document: BTreeMap<String, Vec<&Artifact>> = BTreeMap::new();
     for artifact in saved(signals) {
         by_document
@@ -58,7 +62,7 @@ pub(super) fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap
     if by_document.is_empty() && !complete {
         return BTreeMap::new();
     }
-    let mut documents: BTreeMap<String, Rendered> = by_document
+    let mut documents: BTreeMap<String, RenderedDocument> = by_document
         .iter()
         .map(|(document, artifacts)| (document.clone(), document_text(title, artifacts)))
         .collect();
@@ -68,7 +72,7 @@ pub(super) fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap
         .unwrap_or_default();
     documents.insert(
         README.to_owned(),
-        Rendered {
+        RenderedDocument {
             text: readme(title, signals),
             parts,
         },
@@ -76,7 +80,7 @@ pub(super) fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap
     if complete && !documents.contains_key(BRIEF) {
         documents.insert(
             BRIEF.to_owned(),
-            Rendered {
+            RenderedDocument {
                 text: brief(title, signals),
                 parts: Vec::new(),
             },
@@ -86,7 +90,7 @@ pub(super) fn render(title: &str, signals: &Signals, complete: bool) -> BTreeMap
 }
 
 /// Returns what to write where `existing` stands: all of it, if nobody else wrote there, else what is missing.
-pub(super) fn reconcile(existing: Option<&str>, rendered: &Rendered) -> String {
+pub(super) fn reconcile(existing: Option<&str>, rendered: &RenderedDocument) -> String {
     match existing {
         Some(text) if !is_blank(text) && !is_ours(text) => with_missing(text, &rendered.parts),
         _ => marked(&rendered.text),
@@ -118,14 +122,14 @@ fn with_missing(text: &str, parts: &[String]) -> String {
     whole
 }
 
-fn document_text(title: &str, artifacts: &[&Artifact]) -> Rendered {
+fn document_text(title: &str, artifacts: &[&Artifact]) -> RenderedDocument {
     let parts: Vec<String> = artifacts.iter().map(|artifact| part(artifact)).collect();
     // A document of one artifact that brings its own title is that artifact.
     let text = match artifacts {
         [only] if only.content.starts_with("# ") => only.content.clone(),
         _ => format!("# {title}\n\n{}", parts.join("\n\n")),
     };
-    Rendered { text, parts }
+    RenderedDocument { text, parts }
 }
 
 fn part(artifact: &Artifact) -> String {
@@ -257,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_document_is_replaced_until_somebody_edits_it_and_then_only_added_to() {
-        let rendered = |text: &str| Rendered {
+        let rendered = |text: &str| RenderedDocument {
             text: text.to_owned(),
             parts: vec![format!("part of {text}")],
         };

@@ -5,11 +5,11 @@ use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::Store;
 
-use super::context::Heard;
+use super::context::MessageContext;
 use super::{decide, prompt, reply};
 
 /// Says whether the answer before recorded the brief for sure, so that who ends the conversation right after it is owed no other.
-pub(super) async fn brief(store: &Store, heard: &Heard) -> Result<bool, AgentError> {
+pub(super) async fn brief(store: &Store, heard: &MessageContext) -> Result<bool, AgentError> {
     let before = heard.recent.iter().rev().nth(1);
     let Some(asked) = before.and_then(|before| before.answers) else {
         return Ok(false);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ropewalk_config::prompts::{Prompt, Prompts};
-use ropewalk_engine::llm::{Block, Message as Spoken, Role, ScriptKey};
+use ropewalk_engine::llm::{Block, Message as ModelMessage, Role, ScriptKey};
 use ropewalk_engine::submission::Check;
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_orchestrator::{AgentError, Context};
@@ -13,10 +13,10 @@ use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::idea::{Author, Message};
 use serde_json::{Value, json};
 
-use super::context::Heard;
+use super::context::MessageContext;
 use super::reply::{self, Reply};
 use super::{IdeationOptions, decide};
-use crate::repository::{self, Look, Other};
+use crate::repository::{self, Look, OtherIdea};
 use ropewalk_engine::schema_of;
 
 /// The tool that ends the turn of the model.
@@ -29,12 +29,12 @@ pub(super) const TURNS: u32 = 20;
 const DOCUMENT_CHARACTERS: usize = 8_000;
 
 /// The turns that earlier answers were made in, by the message that each answers.
-pub(super) type Earlier = BTreeMap<MessageId, Vec<Spoken>>;
+pub(super) type EarlierTurns = BTreeMap<MessageId, Vec<ModelMessage>>;
 
 /// What lies around an idea: the repository at its head, and the other ideas about it.
 pub(super) struct Surroundings {
     look: Option<Look>,
-    ideas: Vec<Other>,
+    ideas: Vec<OtherIdea>,
 }
 
 impl Surroundings {
@@ -42,7 +42,7 @@ impl Surroundings {
     pub(super) async fn look(
         options: &IdeationOptions,
         context: &Context,
-        heard: &Heard,
+        heard: &MessageContext,
     ) -> Result<Self, AgentError> {
         let Some(repository) = &options.repository else {
             return Ok(Self {
@@ -61,9 +61,9 @@ impl Surroundings {
 /// Builds the job.
 pub(super) fn job(
     prompts: &Prompts,
-    heard: &Heard,
+    heard: &MessageContext,
     around: &Surroundings,
-    (earlier, standing): (&Earlier, &str),
+    (earlier, standing): (&EarlierTurns, &str),
 ) -> Result<Job, AgentError> {
     let known = heard.session.signals.clone();
     let check: Check = Arc::new(move |value| {
@@ -88,7 +88,7 @@ pub(super) fn journal_key(message: MessageId) -> String {
 }
 
 /// Builds what the answer to a message is asked and taken by, all but what the model is told.
-pub(super) fn exchange(heard: &Heard, around: &Surroundings, message: MessageId) -> Job {
+pub(super) fn exchange(heard: &MessageContext, around: &Surroundings, message: MessageId) -> Job {
     Job {
         journal_key: journal_key(message),
         role: ModelRole::Chat,
@@ -131,7 +131,11 @@ fn submission(check: Check) -> Submission {
 }
 
 /// What stays as it is while the session goes on: a provider keeps what every request begins with.
-fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<String, AgentError> {
+fn system(
+    prompts: &Prompts,
+    heard: &MessageContext,
+    around: &Surroundings,
+) -> Result<String, AgentError> {
     let values = json!({
         "kind": heard.idea.kind,
         "slug": heard.session.idea,
@@ -145,7 +149,11 @@ fn system(prompts: &Prompts, heard: &Heard, around: &Surroundings) -> Result<Str
 }
 
 /// Tells what stands by now, which is something else at each message.
-pub(super) fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<String, AgentError> {
+pub(super) fn standing(
+    prompts: &Prompts,
+    heard: &MessageContext,
+    ends: bool,
+) -> Result<String, AgentError> {
     let signals = &heard.session.signals;
     let idea = heard.readme.as_deref().map(|readme| {
         json!({
@@ -177,8 +185,12 @@ pub(super) fn standing(prompts: &Prompts, heard: &Heard, ends: bool) -> Result<S
 /// Returns the last messages with the speakers taking turns, the person first, as providers want it. An answer stands there
 /// with what was looked at for it, as far as that is known. What stands by now goes with the last words, and what stood before
 /// stays where it was told: a request begins with all that the one before it held.
-fn conversation(heard: &Heard, earlier: &Earlier, standing: &str) -> Vec<Spoken> {
-    let mut spoken: Vec<Spoken> = Vec::new();
+fn conversation(
+    heard: &MessageContext,
+    earlier: &EarlierTurns,
+    standing: &str,
+) -> Vec<ModelMessage> {
+    let mut spoken: Vec<ModelMessage> = Vec::new();
     let mut recalled = BTreeSet::new();
     for message in &heard.recent {
         if let Some(told) = &message.told {
@@ -199,25 +211,25 @@ fn conversation(heard: &Heard, earlier: &Earlier, standing: &str) -> Vec<Spoken>
 }
 
 /// Puts what stands before the last words of the person, if they are what was said last.
-fn tell(spoken: &mut [Spoken], standing: &str) {
+fn tell(spoken: &mut [ModelMessage], standing: &str) {
     if let Some(last) = spoken.last_mut().filter(|last| last.role == Role::User) {
         let words = last.blocks.len().saturating_sub(1);
         last.blocks.insert(words, Block::Text(standing.to_owned()));
     }
 }
 
-fn said(message: &Message) -> Spoken {
+fn said(message: &Message) -> ModelMessage {
     let role = match message.author {
         Author::Person => Role::User,
         Author::Agent => Role::Assistant,
     };
-    Spoken {
+    ModelMessage {
         role,
         blocks: vec![Block::Text(message.text.clone())],
     }
 }
 
-fn add(spoken: &mut Vec<Spoken>, turn: Spoken) {
+fn add(spoken: &mut Vec<ModelMessage>, turn: ModelMessage) {
     match spoken.last_mut() {
         Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
         None if turn.role == Role::Assistant => {}

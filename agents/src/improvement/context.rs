@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_gate::protected;
 use ropewalk_knowledge::Effect;
-use ropewalk_knowledge::decide::{Fared, effect};
+use ropewalk_knowledge::decide::{TaskOutcome, effect};
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
@@ -16,7 +16,7 @@ use ropewalk_schemas::{BuildId, CommitId, KnowledgeId, Slug, SpecId, TaskId};
 use ropewalk_store::{Query, ReadError, Store, Versioned, revision_key, task_key};
 use ropewalk_workspace::{ChangedFile, GitError, LocalClone};
 
-use super::decide::{IDEAS, Planned, TaskFacts};
+use super::decide::{IDEAS, PlannedTask, TaskFacts};
 
 /// So many files are named to git at a time.
 const NAMED: usize = 500;
@@ -31,7 +31,7 @@ const SEARCHED: u32 = 5_000;
 const ATTEMPTS: u32 = 1_000;
 
 /// A build with everything it left.
-pub(super) struct Reviewed {
+pub(super) struct ReviewedBuild {
     pub(super) build: Build,
     pub(super) tasks: Vec<Task>,
     pub(super) attempts: Vec<Attempt>,
@@ -52,7 +52,7 @@ pub(super) struct Reviewed {
 }
 
 /// What changed from the base of a build to its head.
-pub(super) struct Changed {
+pub(super) struct BuildChanges {
     pub(super) files: Vec<ChangedFile>,
     pub(super) diff: String,
 }
@@ -66,7 +66,7 @@ pub(super) async fn is_reviewed(store: &Store, build: BuildId) -> Result<bool, R
 }
 
 /// Loads a build with everything it left.
-pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>, ReadError> {
+pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedBuild>, ReadError> {
     let Some(build) = store.get::<Build>(&id.to_string()).await? else {
         return Ok(None);
     };
@@ -102,7 +102,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<Reviewed>
         .into_iter()
         .filter(|row| row.is_usable() && is_of(row, &id.to_string(), &evidences))
         .collect();
-    Ok(Some(Reviewed {
+    Ok(Some(ReviewedBuild {
         learned_of: learned_of(store, &carried).await?,
         tasks,
         attempts,
@@ -164,7 +164,10 @@ async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError>
 }
 
 /// Reads what changed from the base of the build to its head; `None` when nothing was committed.
-pub(super) async fn changed(clone: &LocalClone, build: &Build) -> Result<Option<Changed>, String> {
+pub(super) async fn changed(
+    clone: &LocalClone,
+    build: &Build,
+) -> Result<Option<BuildChanges>, String> {
     let ends: Option<(&CommitId, &CommitId)> = build.base.as_ref().zip(build.head.as_ref());
     let Some((base, head)) = ends.filter(|(base, head)| base != head) else {
         return Ok(None);
@@ -172,7 +175,7 @@ pub(super) async fn changed(clone: &LocalClone, build: &Build) -> Result<Option<
     let read = async {
         let files = clone.changed_files(base.as_str(), head.as_str()).await?;
         let diff = diff(clone, (base, head), &files).await?;
-        Ok::<_, GitError>(Changed { files, diff })
+        Ok::<_, GitError>(BuildChanges { files, diff })
     };
     read.await.map(Some).map_err(|error| error.to_string())
 }
@@ -197,7 +200,7 @@ async fn diff(
     Ok(text)
 }
 
-impl Reviewed {
+impl ReviewedBuild {
     /// Returns what the metrics need to know of a task.
     pub(super) fn facts(&self, task: &Task) -> TaskFacts {
         let failures = self.failed(&task.id).count();
@@ -224,7 +227,7 @@ impl Reviewed {
         let learned_of: Vec<&str> = learned_of.iter().map(String::as_str).collect();
         let failures = self.failed(&task.id).map(|failure| failure.error.as_str());
         let failures: Vec<&str> = failures.collect();
-        let fared = Fared {
+        let fared = TaskOutcome {
             passed_first: self.facts(task).passed_first(),
             failures: &failures,
         };
@@ -238,11 +241,11 @@ impl Reviewed {
     }
 
     /// Returns the plan as the divergences are told from it.
-    pub(super) fn plan(&self) -> Vec<Planned> {
+    pub(super) fn plan(&self) -> Vec<PlannedTask> {
         self.tasks.iter().map(|task| self.planned(task)).collect()
     }
 
-    fn planned(&self, task: &Task) -> Planned {
+    fn planned(&self, task: &Task) -> PlannedTask {
         let block = &task.block;
         let lines: Vec<&str> = block
             .requirements
@@ -253,7 +256,7 @@ impl Reviewed {
             .attempts
             .iter()
             .filter(|attempt| attempt.task == task.id);
-        Planned {
+        PlannedTask {
             task: task.id.clone(),
             action: block.action,
             files: block.files().map(ToString::to_string).collect(),

@@ -5,7 +5,7 @@ mod effect;
 mod failure;
 mod metrics;
 
-pub use divergence::{IDEAS, Planned, divergences, interpreted};
+pub use divergence::{IDEAS, PlannedTask, divergences, interpreted};
 pub use effect::{Use, prevailing, uses};
 pub use failure::{FailureFacts, lesson_of, should_record_gotcha};
 pub use metrics::{TaskFacts, metrics};

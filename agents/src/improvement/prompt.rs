@@ -15,7 +15,7 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{RepoPath, RequirementId};
 use serde_json::{Value, json};
 
-use super::context::{Changed, Reviewed};
+use super::context::{BuildChanges, ReviewedBuild};
 use super::findings::{self, Findings};
 use ropewalk_engine::schema_of;
 
@@ -33,8 +33,8 @@ const FAILURE_LETTERS: usize = 1_500;
 /// Builds the job; the error says why there is none.
 pub(super) fn job(
     prompts: &Prompts,
-    reviewed: &Reviewed,
-    changed: Option<&Changed>,
+    reviewed: &ReviewedBuild,
+    changed: Option<&BuildChanges>,
 ) -> Result<Job, String> {
     let build = &reviewed.build;
     let values = json!({
@@ -82,7 +82,7 @@ pub(super) fn job(
     })
 }
 
-fn outcome(reviewed: &Reviewed) -> String {
+fn outcome(reviewed: &ReviewedBuild) -> String {
     let build = &reviewed.build;
     let mut outcome = build.state.to_string();
     if let Some(reason) = &build.reason {
@@ -94,7 +94,7 @@ fn outcome(reviewed: &Reviewed) -> String {
     outcome
 }
 
-fn plan(reviewed: &Reviewed) -> String {
+fn plan(reviewed: &ReviewedBuild) -> String {
     let mut plan = String::new();
     if let Some(revision) = &reviewed.revision {
         let document = &revision.document;
@@ -127,7 +127,7 @@ fn plan(reviewed: &Reviewed) -> String {
 }
 
 /// Tells what was asked about a task, and what a person answered.
-fn asked(reviewed: &Reviewed, task: &Task) -> Vec<Value> {
+fn asked(reviewed: &ReviewedBuild, task: &Task) -> Vec<Value> {
     let about = |question: &&Question| matches!(&question.about, About::Task { task: of, .. } if *of == task.id);
     let questions = reviewed.questions.iter().filter(about);
     let told = questions.filter_map(|question| {
@@ -138,7 +138,7 @@ fn asked(reviewed: &Reviewed, task: &Task) -> Vec<Value> {
     told.collect()
 }
 
-fn told(reviewed: &Reviewed, task: &Task) -> Value {
+fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
     let failures: Vec<Value> = reviewed
         .failed(&task.id)
         .map(|failure| json!({ "class": failure.class, "output": cut(&failure.error, FAILURE_LETTERS) }))
@@ -154,14 +154,14 @@ fn told(reviewed: &Reviewed, task: &Task) -> Value {
 }
 
 /// What the agent said whose work landed.
-fn summary<'a>(reviewed: &'a Reviewed, task: &Task) -> Option<&'a str> {
+fn summary<'a>(reviewed: &'a ReviewedBuild, task: &Task) -> Option<&'a str> {
     let attempts = reviewed.attempts.iter();
     let mut landed =
         attempts.filter(|attempt| attempt.task == task.id && attempt.state == AttemptState::Landed);
     landed.next_back()?.summary.as_deref().map(str::trim)
 }
 
-fn known(reviewed: &Reviewed) -> Vec<Value> {
+fn known(reviewed: &ReviewedBuild) -> Vec<Value> {
     let known = reviewed.known.iter();
     known
         .map(|item| json!({ "kind": item.kind, "text": item.content }))

@@ -84,7 +84,7 @@ pub fn down(
 
 /// When the monitor began to listen without a gap, and when it last did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listening {
+pub struct ListeningPeriod {
     /// Since when.
     pub since: DateTime<Utc>,
     /// The last look.
@@ -92,13 +92,17 @@ pub struct Listening {
 }
 
 /// Notes a look. After a gap of `limit` (a restart, a machine that slept) nobody's silence counts from before it.
-pub fn listen(before: Option<Listening>, limit: Duration, now: DateTime<Utc>) -> Listening {
+pub fn listen(
+    before: Option<ListeningPeriod>,
+    limit: Duration,
+    now: DateTime<Utc>,
+) -> ListeningPeriod {
     match before {
-        Some(before) if since(before.last, now) < limit => Listening {
+        Some(before) if since(before.last, now) < limit => ListeningPeriod {
             last: now,
             ..before
         },
-        _ => Listening {
+        _ => ListeningPeriod {
             since: now,
             last: now,
         },

@@ -46,7 +46,7 @@ const LIVE: [BuildState; 5] = [
 ];
 
 /// A running attempt that may be stuck.
-pub(super) struct Running {
+pub(super) struct RunningAttempt {
     pub(super) build: Build,
     pub(super) task: Task,
     pub(super) attempt: Attempt,
@@ -62,7 +62,7 @@ pub(super) struct Running {
 pub(super) async fn running(
     store: &Store,
     attempt: AttemptId,
-) -> Result<Option<Running>, ReadError> {
+) -> Result<Option<RunningAttempt>, ReadError> {
     let Some(attempt) = store.get::<Attempt>(&attempt_key(attempt)).await? else {
         return Ok(None);
     };
@@ -96,7 +96,7 @@ pub(super) async fn running(
         task: attempt.task.clone(),
     };
     let waits = locks::waits_of(store, &waiter).await?;
-    Ok(Some(Running {
+    Ok(Some(RunningAttempt {
         build: build.record,
         task: task.record,
         last_sign,

@@ -8,4 +8,4 @@ mod stuck;
 pub use conflict::{Claimant, Ruling, conflict};
 pub use handover::{Member, hands_over};
 pub use spread::{Load, spread};
-pub use stuck::{Stuck, StuckLimits, stuck};
+pub use stuck::{StuckAction, StuckLimits, stuck};

@@ -19,7 +19,7 @@ const BRIEF_CHARACTERS: usize = 200;
 
 /// Another idea.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Other {
+pub(crate) struct OtherIdea {
     slug: String,
     title: String,
     /// As its row and its builds say it.
@@ -32,7 +32,7 @@ pub(crate) async fn others(
     store: &Store,
     places: &Places,
     idea: &Slug,
-) -> Result<Vec<Other>, AgentError> {
+) -> Result<Vec<OtherIdea>, AgentError> {
     let newest = Query::new().order_by("created_at").descending().limit(MOST);
     let found = store.list::<Idea>(newest).await?;
     let names = found.iter().map(|other| other.slug.as_str());
@@ -48,7 +48,7 @@ pub(crate) async fn others(
             let brief = folder
                 .read(BRIEF)
                 .map_err(|error| failure::of_folder(&error))?;
-            Ok(Other {
+            Ok(OtherIdea {
                 slug: other.slug.to_string(),
                 title: other.title.clone(),
                 state: standing(other.record.clone(), &built).state,

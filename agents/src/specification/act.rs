@@ -4,7 +4,7 @@ mod drafting;
 mod revision;
 
 use ropewalk_desk::specifications::{self, RequestError};
-use ropewalk_orchestrator::questions::{self, Asked};
+use ropewalk_orchestrator::questions::{self, AskOutcome};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::payload::{IdeationCompleted, SpecRejected};
 use ropewalk_schemas::question::About;
@@ -16,8 +16,8 @@ use ropewalk_workspace::FileLock;
 use drafting::Draft;
 
 use super::SpecificationOptions;
-use super::context::{self, Loaded, Material};
-use super::submission::Submitted;
+use super::context::{self, LoadOutcome, Material};
+use super::submission::ModelSubmission;
 use crate::model_question::ModelQuestion;
 
 /// Writes the next revision of a specification that is asked for.
@@ -50,17 +50,17 @@ pub(super) async fn write(
     _alone: &FileLock,
 ) -> Result<ChangeSet, AgentError> {
     let material = match context::load(options, id, context).await? {
-        Loaded::Nothing => return Ok(ChangeSet::new()),
-        Loaded::Missing(spec, absent) => {
+        LoadOutcome::Nothing => return Ok(ChangeSet::new()),
+        LoadOutcome::Missing(spec, absent) => {
             return Ok(refuse(context, &spec, &missing(&spec, &absent)));
         }
-        Loaded::Ready(material) => material,
+        LoadOutcome::Ready(material) => material,
     };
     match drafting::draft(options, context, &material).await? {
-        Draft::Submitted(Submitted::Question(question)) => {
+        Draft::Submitted(ModelSubmission::Question(question)) => {
             ask_first(options, context, &material, question).await
         }
-        Draft::Submitted(Submitted::Plan(plan)) => {
+        Draft::Submitted(ModelSubmission::Plan(plan)) => {
             revision::generate(options, context, &material, *plan).await
         }
         Draft::Refused(reason) => Ok(refuse(context, &material.spec, &reason)),
@@ -140,7 +140,7 @@ async fn ask_first(
     let spec = &material.spec;
     let asking = question.asking(About::Specification { spec: spec.id }, &spec.idea);
     match questions::ask(&mut changes, context, &options.deadlines, asking).await? {
-        Asked::Open(_) => {
+        AskOutcome::Open(_) => {
             changes.update(
                 spec,
                 &Specification {
@@ -151,7 +151,7 @@ async fn ask_first(
             Ok(changes)
         }
         // The answer was in what the model read; to ask again would go on for ever.
-        Asked::Reused(answer) => {
+        AskOutcome::Reused(answer) => {
             let reason = format!(
                 "the model asks again what was answered with `{}`",
                 answer.text

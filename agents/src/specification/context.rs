@@ -17,12 +17,12 @@ use ropewalk_schemas::{BuildId, QuestionId, RepoPath, SpecId, TaskId};
 use ropewalk_store::{Query, Store, Versioned, revision_key};
 
 use super::price::TaskCost;
-use super::standing::Standing;
+use super::standing::BaseBuild;
 use super::validate::{Facts, SharedFile};
 use super::{SpecificationOptions, migrations, sources};
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, is_blank};
-use crate::repository::{self, Look, Other};
+use crate::repository::{self, Look, OtherIdea};
 use crate::withdrawal;
 
 /// How many landed attempts the price rests on, the newest.
@@ -33,7 +33,7 @@ const CALLS: u32 = 50;
 const LESSONS: usize = 40;
 
 /// What there is to do about a specification.
-pub(super) enum Loaded {
+pub(super) enum LoadOutcome {
     /// Nothing: somebody else did it, or it waits for an answer.
     Nothing,
     /// It cannot be made: these documents are missing.
@@ -68,7 +68,7 @@ pub(super) struct Material {
     /// The repository at the commit that is planned on.
     pub(super) look: Look,
     /// The other ideas about it.
-    pub(super) ideas: Vec<Other>,
+    pub(super) ideas: Vec<OtherIdea>,
     /// The kind of project.
     pub(super) stack: StackProfile,
     /// Lessons of earlier builds, the surest first.
@@ -94,7 +94,7 @@ pub(super) async fn load(
     options: &SpecificationOptions,
     id: SpecId,
     context: &Context,
-) -> Result<Loaded, AgentError> {
+) -> Result<LoadOutcome, AgentError> {
     let store = &context.store;
     let Some(spec) = store.get::<Specification>(&id.to_string()).await? else {
         return Err(AgentError::permanent(format!(
@@ -104,7 +104,7 @@ pub(super) async fn load(
     let questions = ropewalk_desk::specifications::questions_about(store, &spec).await?;
     let withdrawn = withdrawal::Subject::Draft(id, &spec.idea);
     if withdrawn.is_withdrawn(store).await? || questions.iter().any(is_waited_for) {
-        return Ok(Loaded::Nothing);
+        return Ok(LoadOutcome::Nothing);
     }
     let Some(idea) = store.get::<Idea>(spec.idea.as_str()).await? else {
         return Err(AgentError::permanent(format!(
@@ -119,9 +119,9 @@ pub(super) async fn load(
         .filter(|path| missing.contains(path))
         .collect();
     if !absent.is_empty() {
-        return Ok(Loaded::Missing(Box::new(spec), absent));
+        return Ok(LoadOutcome::Missing(Box::new(spec), absent));
     }
-    let standing = Standing::load(store, id).await?;
+    let standing = BaseBuild::load(store, id).await?;
     let look = look(options, standing.as_ref()).await?;
     // A path that this house cannot spell cannot be planned for either.
     let files: Vec<RepoPath> = look
@@ -144,19 +144,12 @@ pub(super) async fn load(
         ..facts(options, store, &spec, (&files, &stack)).await?
     };
     let ideas = repository::others(store, &options.places, &spec.idea).await?;
-    Ok(Loaded::Ready(Box::new(Material {
+    Ok(LoadOutcome::Ready(Box::new(Material {
         previous: previous(store, &spec).await?,
         owners: owners(store).await?,
         history: history(store).await?,
-        answers: questions
-            .iter()
-            .filter_map(|question| answered(question))
-            .collect(),
-        answered: questions
-            .iter()
-            .filter(|question| question.answer.is_some())
-            .map(|question| question.id)
-            .collect(),
+        answers: questions.iter().filter_map(|row| answered(row)).collect(),
+        answered: ids_of_answered(&questions),
         missing_inputs: missed(missing, idea.kind),
         idea: idea.record,
         spec,
@@ -181,9 +174,9 @@ fn missed(absent: Vec<&'static str>, kind: Option<IdeaKind>) -> Vec<String> {
 /// Looks at what the next revision goes on from.
 async fn look(
     options: &SpecificationOptions,
-    standing: Option<&Standing>,
+    standing: Option<&BaseBuild>,
 ) -> Result<Look, AgentError> {
-    match standing.and_then(Standing::head) {
+    match standing.and_then(BaseBuild::head) {
         Some((head, branch)) => options.repository.look_at(head, Some(branch)).await,
         None => options.repository.look().await,
     }
@@ -192,6 +185,11 @@ async fn look(
 fn is_waited_for(question: &Versioned<Question>) -> bool {
     let blocking = question.kind == ropewalk_schemas::question::QuestionKind::Blocking;
     blocking && question.state == QuestionState::Pending
+}
+
+fn ids_of_answered(questions: &[Versioned<Question>]) -> Vec<QuestionId> {
+    let answered = questions.iter().filter(|row| row.answer.is_some());
+    answered.map(|row| row.id).collect()
 }
 
 fn answered(question: &Question) -> Option<(String, String)> {

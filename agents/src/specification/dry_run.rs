@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ropewalk_gate::judge::Ruling;
-use ropewalk_gate::line::{Simple, simple_commands};
+use ropewalk_gate::line::{SimpleCommand, simple_commands};
 use ropewalk_gate::trial;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::FailureClass;
@@ -103,7 +103,7 @@ fn missing_program(task: &TaskBlock, finds: impl Fn(&str) -> bool) -> Option<Str
         name.chars().all(plain) && !BUILT_IN.contains(name)
     };
     let commands = simple_commands(line);
-    let mut started = commands.iter().filter_map(Simple::started);
+    let mut started = commands.iter().filter_map(SimpleCommand::started);
     let missing = started.find(|name| is_plain(name) && !finds(name));
     missing.map(str::to_owned)
 }

@@ -6,8 +6,8 @@ use ropewalk_engine::Engine;
 use ropewalk_orchestrator::AgentError;
 
 use super::context::Material;
-use super::prompt::{self, Earlier};
-use super::submission::{Draft, Submitted};
+use super::prompt::{self, EarlierDialogue};
+use super::submission::{Draft, ModelSubmission};
 use crate::failure;
 
 /// Finds the conversations that led up to this one without a break: each ended in a question that was answered. The results
@@ -16,7 +16,7 @@ pub(super) async fn find(
     engine: &Engine,
     material: &Material,
     repairs: u32,
-) -> Result<Earlier, AgentError> {
+) -> Result<EarlierDialogue, AgentError> {
     let mut earlier = none(material);
     for said in 0..prompt::said(material) {
         let job = prompt::exchange(material, &earlier.draft, (said, repairs));
@@ -33,9 +33,9 @@ pub(super) async fn find(
     Ok(earlier)
 }
 
-fn none(material: &Material) -> Earlier {
+fn none(material: &Material) -> EarlierDialogue {
     let stands = material.previous.as_ref().map(prompt::stands);
-    Earlier {
+    EarlierDialogue {
         turns: Vec::new(),
         answered: Vec::new(),
         draft: Arc::new(Draft::new(material.facts.clone(), stands)),
@@ -43,8 +43,8 @@ fn none(material: &Material) -> Earlier {
 }
 
 /// Returns the answer to the question that was handed in last, where there is one that stands nowhere yet.
-fn answer(earlier: &Earlier, material: &Material) -> Option<(usize, String)> {
-    let Some(Submitted::Question(question)) = earlier.draft.taken() else {
+fn answer(earlier: &EarlierDialogue, material: &Material) -> Option<(usize, String)> {
+    let Some(ModelSubmission::Question(question)) = earlier.draft.taken() else {
         return None;
     };
     let mut answers = material.answers.iter().enumerate();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_schemas::TaskId;
-use ropewalk_schemas::natural::Natural;
+use ropewalk_schemas::natural::NaturalName;
 use ropewalk_schemas::task::TaskBlock;
 
 /// Returns the tasks in an order that respects every edge; of those that may come next, the one of the earliest
@@ -81,7 +81,7 @@ fn positions(tasks: &[TaskBlock], phases: &[String]) -> Vec<usize> {
         (
             phase,
             task.priority.unwrap_or(5),
-            Natural(task.id.as_str()),
+            NaturalName(task.id.as_str()),
             index,
         )
     };

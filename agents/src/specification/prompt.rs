@@ -14,7 +14,7 @@ use ropewalk_schemas::specification::{Complexity, Revision};
 use serde_json::{Value, json};
 
 use super::context::{Material, Text};
-use super::standing::Standing;
+use super::standing::BaseBuild;
 use super::submission::{self, Draft, Form};
 use super::{migrations, sources, validate};
 use crate::idea_folder::{BRIEF, README};
@@ -33,7 +33,7 @@ const REVISION_CHARACTERS: usize = 80_000;
 const OUTPUT_TOKENS: u32 = 32_000;
 
 /// What was said before about the plan that is being made.
-pub(super) struct Earlier {
+pub(super) struct EarlierDialogue {
     /// The turns, each question with its answer.
     pub(super) turns: Vec<Message>,
     /// Which of the answers stand in them.
@@ -46,7 +46,7 @@ pub(super) struct Earlier {
 pub(super) fn job(
     prompts: &Prompts,
     material: &Material,
-    earlier: &Earlier,
+    earlier: &EarlierDialogue,
     repairs: u32,
 ) -> Result<Job, AgentError> {
     let mut messages = vec![Message::user(request(
@@ -116,7 +116,7 @@ fn journal_key(material: &Material, said: usize) -> String {
 
 /// What stays as it is from one idea about the repository to the next: a provider keeps what every request begins with.
 fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
-    let fits = Fits::of(material);
+    let fits = FittingSources::of(material);
     let conventions = material
         .conventions
         .as_ref()
@@ -135,7 +135,7 @@ fn system(prompts: &Prompts, material: &Material) -> Result<String, AgentError> 
 
 /// What the idea is, with what fits of its sources.
 fn idea(prompts: &Prompts, material: &Material) -> Result<String, AgentError> {
-    let fits = Fits::of(material);
+    let fits = FittingSources::of(material);
     let documents: Vec<&Text> = material
         .documents
         .iter()
@@ -176,11 +176,11 @@ const GOTCHAS: &str = "gotchas";
 const PATTERNS: &str = "patterns";
 
 /// The sources that fit into the budget, by importance.
-struct Fits {
+struct FittingSources {
     titles: Vec<String>,
 }
 
-impl Fits {
+impl FittingSources {
     fn of(material: &Material) -> Self {
         let mut builder = ContextBuilder::new(BUDGET_TOKENS);
         for document in &material.documents {
@@ -271,7 +271,7 @@ fn request(
             previous.number
         ));
     }
-    parts.extend(material.facts.standing.as_ref().map(Standing::told));
+    parts.extend(material.facts.standing.as_ref().map(BaseBuild::told));
     let asked = format!("Write the specification of `{}`.", material.spec.idea);
     parts.push(asked);
     Ok(parts.join("\n\n"))

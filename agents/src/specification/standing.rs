@@ -17,7 +17,7 @@ const GOES_ON: &str = " It goes on while you plan, and more of it may land befor
 
 /// The build that the next revision goes on from.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct BaseBuild {
     build: Build,
     document: Document,
     tasks: Vec<Task>,
@@ -25,7 +25,7 @@ pub struct Standing {
     answers: Vec<(TaskId, String, String)>,
 }
 
-impl Standing {
+impl BaseBuild {
     /// Loads what the builds of the specification `spec` left; nothing where none was begun.
     pub(super) async fn load(store: &Store, spec: SpecId) -> Result<Option<Self>, ReadError> {
         let Some(build) = begun(store, spec).await? else {

@@ -24,7 +24,7 @@ const APPROACHES: usize = 2;
 
 /// What the model submitted.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Submitted {
+pub enum ModelSubmission {
     /// A plan, checked, with what people should know of it, and perhaps a question that need not be waited for.
     Plan(Box<Plan>),
     /// A question that has to be answered before a plan can be made.
@@ -45,16 +45,16 @@ pub struct Plan {
 }
 
 /// Reads and checks a submission; the errors are for the model, all at once.
-pub fn read(value: &Value, facts: &Facts) -> Result<Submitted, Vec<String>> {
+pub fn read(value: &Value, facts: &Facts) -> Result<ModelSubmission, Vec<String>> {
     let mut errors = Vec::new();
     let question = question(value, &mut errors);
     match question {
         Some(question) if question.kind == QuestionKind::Blocking => match errors.as_slice() {
-            [] => Ok(Submitted::Question(with_trigger(question))),
+            [] => Ok(ModelSubmission::Question(with_trigger(question))),
             _ => Err(errors),
         },
         question => {
-            plan(value, facts, question, errors).map(|plan| Submitted::Plan(Box::new(plan)))
+            plan(value, facts, question, errors).map(|plan| ModelSubmission::Plan(Box::new(plan)))
         }
     }
 }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_plan_or_a_blocking_question_is_taken() {
-        let Ok(Submitted::Plan(plan)) = read(&whole(), &Facts::default()) else {
+        let Ok(ModelSubmission::Plan(plan)) = read(&whole(), &Facts::default()) else {
             panic!("a plan is expected")
         };
         assert_eq!(plan.tasks[0].requirements[0].text, "t", "said once");
@@ -211,14 +211,15 @@ mod tests {
             ),
             (json!([]), "requirement_ambiguous"),
         ] {
-            let Ok(Submitted::Question(asked)) = read(&question(options), &Facts::default()) else {
+            let Ok(ModelSubmission::Question(asked)) = read(&question(options), &Facts::default())
+            else {
                 panic!("a question is expected")
             };
             assert_eq!(asked.trigger.as_deref(), Some(trigger));
         }
         let mut both = whole();
         both["question"] = json!({ "type": "educational", "text": "Did you know?" });
-        let Ok(Submitted::Plan(plan)) = read(&both, &Facts::default()) else {
+        let Ok(ModelSubmission::Plan(plan)) = read(&both, &Facts::default()) else {
             panic!("a plan is expected")
         };
         assert!(plan.question.is_some());

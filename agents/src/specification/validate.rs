@@ -13,7 +13,7 @@ use ropewalk_schemas::specification::{Complexity, Document};
 use ropewalk_schemas::task::TaskBlock;
 use ropewalk_schemas::{GlobPattern, RepoPath, TaskId};
 
-use super::standing::Standing;
+use super::standing::BaseBuild;
 
 /// What a specification is checked against.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ pub struct Facts {
     /// The package managers that may install something.
     pub installers: Vec<String>,
     /// What was built of an earlier revision.
-    pub standing: Option<Standing>,
+    pub standing: Option<BaseBuild>,
 }
 
 impl Facts {

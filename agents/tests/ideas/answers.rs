@@ -7,7 +7,7 @@ use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
 use ropewalk_orchestrator::Context;
-use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines};
+use ropewalk_orchestrator::questions::{self, AskOutcome, Deadlines, QuestionRequest};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::SpecState;
@@ -30,11 +30,11 @@ async fn ask(
         .iter()
         .map(|(name, value)| (*name, (*value).to_owned()));
     let draft = templates().render(trigger, &values.collect()).unwrap();
-    let asking = Asking::of(draft, about, Some(idea));
+    let asking = QuestionRequest::of(draft, about, Some(idea));
     let mut changes = ChangeSet::new();
     let person = house.person();
     let asked = questions::ask(&mut changes, &person, &Deadlines::default(), asking).await;
-    let Asked::Open(asked) = asked.unwrap() else {
+    let AskOutcome::Open(asked) = asked.unwrap() else {
         panic!("it is asked anew")
     };
     house.store().commit(changes).await.unwrap();

@@ -17,10 +17,10 @@ use ropewalk_bus::live::LiveEvents;
 use ropewalk_config::settings::PackageManager;
 use ropewalk_config::stack::StackProfiles;
 use ropewalk_config::{Prompts, QuestionTemplates};
-use ropewalk_desk::ideas::{Opening, Started};
+use ropewalk_desk::ideas::{Opening, StartedIdea};
 use ropewalk_desk::{ideas, specifications};
 use ropewalk_engine::llm::{
-    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, Scripted,
+    Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptedModel,
 };
 use ropewalk_engine::{Engine, ModelEntry, Models, Policy};
 use ropewalk_gate::checks::Gate;
@@ -69,13 +69,13 @@ pub(crate) struct House {
 }
 
 /// Plays a script and counts how often it is asked.
-struct Counted {
-    model: Scripted,
+struct CountingModel {
+    model: ScriptedModel,
     calls: Arc<AtomicUsize>,
 }
 
 #[async_trait]
-impl Model for Counted {
+impl Model for CountingModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -233,8 +233,8 @@ impl House {
     fn engine(&self) -> Engine {
         let script = Script::parse(&self.script).unwrap();
         let entry = ModelEntry {
-            model: Arc::new(Counted {
-                model: Scripted::new(script, self.clock.clone()),
+            model: Arc::new(CountingModel {
+                model: ScriptedModel::new(script, self.clock.clone()),
                 calls: Arc::clone(&self.calls),
             }),
             name: "script".to_owned(),
@@ -353,7 +353,7 @@ impl House {
     }
 
     /// Begins an idea and waits until it is answered.
-    pub(crate) async fn begin(&self, slug: &str, text: &str) -> Started {
+    pub(crate) async fn begin(&self, slug: &str, text: &str) -> StartedIdea {
         let opening = Opening {
             user: user("ann"),
             title: None,

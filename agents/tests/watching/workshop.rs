@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
 use ropewalk_config::Prompts;
-use ropewalk_engine::llm::{PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
 use ropewalk_engine::{Engine, ModelEntry, Models};
 use ropewalk_knowledge::{Draft, record};
 use ropewalk_orchestrator::questions::Deadlines;
@@ -102,7 +102,7 @@ impl Workshop {
         let git = Git::open(&environment).await.unwrap();
         let clone = LocalClone::open_or_create(git, options).await.unwrap();
         let models = Models::all(ModelEntry {
-            model: Arc::new(Scripted::new(
+            model: Arc::new(ScriptedModel::new(
                 Script::parse(script).unwrap(),
                 house.clock.clone(),
             )),

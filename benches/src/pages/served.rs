@@ -32,7 +32,7 @@ pub(super) const TASKS: usize = 500;
 const TOKEN: &str = "token-of-ada";
 
 /// A server and whoever asks it.
-pub(super) struct Served {
+pub(super) struct ServerFixture {
     house: House,
     client: reqwest::Client,
     base: String,
@@ -40,7 +40,7 @@ pub(super) struct Served {
     pub(super) link: String,
 }
 
-impl Served {
+impl ServerFixture {
     /// Fills the store in `directory` and serves it; returns the builds as well.
     pub(super) async fn open(directory: &Path) -> Result<(Self, Vec<BuildId>)> {
         let house = House::open(directory, TransportOptions::Embedded).await?;

@@ -10,7 +10,7 @@ use sqlx::Executor as _;
 
 use crate::builds;
 use crate::chain::{self, Route};
-use crate::pipeline::Staffed;
+use crate::pipeline::StaffedHouse;
 use crate::raw::store;
 use crate::settings::READY;
 
@@ -38,7 +38,7 @@ pub(crate) async fn run(words: &[String]) -> Result<()> {
 
 /// Opens everything, commits an event and says when its first step is committed.
 async fn first_step(directory: &Path) -> Result<()> {
-    let staffed = Staffed::open(directory).await?;
+    let staffed = StaffedHouse::open(directory).await?;
     let mut feed = staffed.house.store.feed();
     staffed.walk(&mut feed, 1).await?;
     ready().await
@@ -68,7 +68,7 @@ async fn raw_first_step(directory: &Path) -> Result<()> {
 
 /// Opens everything and has nothing to do.
 async fn idle(directory: &Path) -> Result<()> {
-    let staffed = Staffed::open(directory).await?;
+    let staffed = StaffedHouse::open(directory).await?;
     let result = ready().await;
     drop(staffed);
     result

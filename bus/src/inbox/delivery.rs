@@ -7,11 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ropewalk_runtime::Backoff;
 use ropewalk_schemas::Event;
-use ropewalk_store::{ChangeSet, CommitError, Committed, DeliveryKey, Outcome};
+use ropewalk_store::{ChangeSet, CommitError, CommitOutcome, DeliveryKey, Outcome};
 use tracing::warn;
 
 use super::Context;
-use crate::hub::Shared;
+use crate::hub::SubscriberQueue;
 
 /// The longest error text that is kept.
 const ERROR_BYTES: usize = 4_096;
@@ -35,7 +35,7 @@ pub enum Failure {
 /// Holds a delivery: while it lives, nothing else of its entity is handed out.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    shared: Arc<Shared>,
+    shared: Arc<SubscriberQueue>,
     context: Arc<Context>,
     key: DeliveryKey,
     attempts: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Claim {
 
 impl Claim {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SubscriberQueue>,
         context: Arc<Context>,
         sequence: i64,
         attempts: u32,
@@ -90,7 +90,7 @@ impl Claim {
     }
 
     /// Commits what closes the row; the delivery is over when that succeeds or somebody else closed it.
-    pub(crate) async fn commit(&self, changes: ChangeSet) -> Result<Committed, CommitError> {
+    pub(crate) async fn commit(&self, changes: ChangeSet) -> Result<CommitOutcome, CommitError> {
         let result = self.context.store.commit(changes).await;
         let over = match &result {
             Ok(_) => true,
@@ -207,7 +207,7 @@ impl Delivery {
     ///
     /// After an error other than `Closed` nothing is written and the delivery stays claimed: load again, decide again
     /// and call this again, or [`Delivery::fail`] it.
-    pub async fn finish(&mut self, mut changes: ChangeSet) -> Result<Committed, CommitError> {
+    pub async fn finish(&mut self, mut changes: ChangeSet) -> Result<CommitOutcome, CommitError> {
         changes.close(&self.claim.key, Outcome::Done);
         self.claim.commit(changes).await
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{CloudEvent, EventId, Subject};
-use ropewalk_store::Standing;
+use ropewalk_store::DeliveryPosition;
 
 /// Bounds what one queue keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ struct Lane {
 
 /// What a queue wants read from the store before it can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wanted {
+pub(crate) enum ReadScope {
     /// What lies behind the highest known sequence.
     Newer,
     /// Everything that is open.
@@ -89,7 +89,7 @@ pub(crate) struct Queue {
     in_flight: usize,
     body_bytes: usize,
     highest: i64,
-    wanted: Option<Wanted>,
+    wanted: Option<ReadScope>,
     /// Set when an offer was refused, so that the reader knows it must look again.
     refused: bool,
     reading: bool,
@@ -115,7 +115,7 @@ impl Queue {
             in_flight: 0,
             body_bytes: 0,
             highest: 0,
-            wanted: Some(Wanted::All),
+            wanted: Some(ReadScope::All),
             refused: false,
             reading: false,
             settled_while_reading: HashSet::new(),
@@ -134,37 +134,38 @@ impl Queue {
         }
         if self.wanted.is_some() || self.subjects.len() >= self.bounds.entries {
             self.refused = true;
-            self.want(Wanted::Newer);
+            self.want(ReadScope::Newer);
         } else {
             self.admit(entry);
         }
     }
 
     /// Asks for a read of the store.
-    pub(crate) fn want(&mut self, wanted: Wanted) {
+    pub(crate) fn want(&mut self, wanted: ReadScope) {
         self.refused = true;
         self.wanted = self.wanted.max(Some(wanted));
     }
 
     /// Says what must be read before the queue can be trusted, if there is room for it.
-    pub(crate) fn wanted(&self) -> Option<Wanted> {
+    pub(crate) fn wanted(&self) -> Option<ReadScope> {
         // A backlog beyond the bound is read on when half of the queue has drained.
         let room = self.subjects.len() <= self.bounds.entries / 2;
-        self.wanted.filter(|wanted| room || *wanted == Wanted::All)
+        self.wanted
+            .filter(|wanted| room || *wanted == ReadScope::All)
     }
 
     /// Begins a read; answers the sequence after which to read.
-    pub(crate) fn begin_read(&mut self, wanted: Wanted) -> i64 {
+    pub(crate) fn begin_read(&mut self, wanted: ReadScope) -> i64 {
         self.refused = false;
         self.reading = true;
         self.settled_while_reading.clear();
         self.known_before_reading = match wanted {
-            Wanted::Newer => HashSet::new(),
-            Wanted::All => self.subjects.keys().copied().collect(),
+            ReadScope::Newer => HashSet::new(),
+            ReadScope::All => self.subjects.keys().copied().collect(),
         };
         match wanted {
-            Wanted::Newer => self.highest,
-            Wanted::All => 0,
+            ReadScope::Newer => self.highest,
+            ReadScope::All => 0,
         }
     }
 
@@ -197,7 +198,7 @@ impl Queue {
         self.reading = false;
         self.known_before_reading.clear();
         self.settled_while_reading.clear();
-        self.wanted = (self.refused || !complete).then_some(Wanted::Newer);
+        self.wanted = (self.refused || !complete).then_some(ReadScope::Newer);
     }
 
     /// Hands out the next delivery: of the entities that are idle and due the most urgent, then the oldest.
@@ -267,7 +268,7 @@ impl Queue {
     /// Notes that other processes committed something: there may be more, and what they had may be free.
     pub(crate) fn others_committed(&mut self) {
         self.look = true;
-        self.want(Wanted::Newer);
+        self.want(ReadScope::Newer);
     }
 
     /// Lists the contested deliveries, once after each time that something about them may have changed.
@@ -280,7 +281,7 @@ impl Queue {
     }
 
     /// Takes a delivery over as it stands; one that still waits for another process does so until `until` at most.
-    pub(crate) fn stands(&mut self, standing: &Standing, until: Option<DateTime<Utc>>) {
+    pub(crate) fn stands(&mut self, standing: &DeliveryPosition, until: Option<DateTime<Utc>>) {
         let sequence = standing.sequence;
         if until.is_none() {
             self.contested.remove(&sequence);

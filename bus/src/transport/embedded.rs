@@ -11,13 +11,13 @@ use tracing::warn;
 use super::{Transport, TransportStatus};
 use crate::error::BusError;
 use crate::hub::Hub;
-use crate::inbox::queue::Wanted;
+use crate::inbox::queue::ReadScope;
 
 /// Wakes inboxes from the feed of commits.
 #[derive(Debug)]
-pub(crate) struct Embedded;
+pub(crate) struct EmbeddedTransport;
 
-impl Embedded {
+impl EmbeddedTransport {
     /// Begins to follow the commits of this process.
     pub(crate) async fn start(
         store: &Store,
@@ -41,7 +41,7 @@ impl Embedded {
                             bus.missed = lagged.0,
                             "fell behind, reading the store: {lagged}"
                         );
-                        hub.want(Wanted::Newer);
+                        hub.want(ReadScope::Newer);
                     }
                     Some(Ok(committed)) => {
                         let sequences = committed.events.iter().map(|event| event.sequence);
@@ -51,7 +51,7 @@ impl Embedded {
                             .is_some_and(|first| first > last + 1)
                         {
                             // Another process committed in between, and its events come first.
-                            hub.want(Wanted::Newer);
+                            hub.want(ReadScope::Newer);
                         }
                         last = sequences.fold(last, i64::max);
                         hub.dispatch(&committed);
@@ -64,7 +64,7 @@ impl Embedded {
 }
 
 #[async_trait]
-impl Transport for Embedded {
+impl Transport for EmbeddedTransport {
     async fn attach(&self, _subscription: &Subscription) -> Result<(), BusError> {
         Ok(())
     }

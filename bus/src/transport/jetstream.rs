@@ -33,9 +33,9 @@ use tracing::warn;
 use super::{Transport, TransportStatus};
 use crate::error::BusError;
 use crate::hub::Hub;
-use crate::live::Live;
+use crate::live::LiveChannel;
 use consumer::ConsumerLoop;
-use held::Held;
+use held::PendingMessages;
 use link::Link;
 pub use notices::{Notice, NoticeKind};
 use publisher::{Publisher, Signals};
@@ -132,13 +132,13 @@ pub(crate) struct JetStream {
     signals: Arc<Signals>,
     sweep: tokio::sync::Mutex<Sweep>,
     watch: Arc<tokio::sync::Mutex<Watch>>,
-    live: Live,
-    consumers: Mutex<HashMap<ComponentName, Attached>>,
+    live: LiveChannel,
+    consumers: Mutex<HashMap<ComponentName, ConsumerHandle>>,
 }
 
 #[derive(Debug)]
-struct Attached {
-    held: Arc<Held>,
+struct ConsumerHandle {
+    held: Arc<PendingMessages>,
     stop: CancellationToken,
 }
 
@@ -169,7 +169,7 @@ impl JetStream {
         );
         let stop = supervisor.shutdown().soft().clone();
         supervisor.spawn("bus.publish", publisher.run(stop.clone()));
-        let (live, outgoing) = Live::with_remote();
+        let (live, outgoing) = LiveChannel::with_remote();
         live::start(&link, &live, outgoing, ids.next(), supervisor);
         let watch = Arc::new(tokio::sync::Mutex::new(Watch::default()));
         supervisor.spawn(
@@ -189,17 +189,17 @@ impl JetStream {
         })
     }
 
-    pub(crate) fn live(&self) -> &Live {
+    pub(crate) fn live(&self) -> &LiveChannel {
         &self.live
     }
 
-    fn attached(&self, subscriber: &ComponentName) -> Option<Arc<Held>> {
+    fn attached(&self, subscriber: &ComponentName) -> Option<Arc<PendingMessages>> {
         self.lock()
             .get(subscriber)
             .map(|attached| Arc::clone(&attached.held))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ComponentName, Attached>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ComponentName, ConsumerHandle>> {
         self.consumers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -215,7 +215,7 @@ async fn first_look(watch: Arc<tokio::sync::Mutex<Watch>>, link: Arc<Link>) {
 impl Transport for JetStream {
     async fn attach(&self, subscription: &Subscription) -> Result<(), BusError> {
         let stop = self.supervisor.shutdown().soft().child_token();
-        let held = Arc::new(Held::default());
+        let held = Arc::new(PendingMessages::default());
         let consumer = ConsumerLoop {
             link: Arc::clone(&self.link),
             store: self.store.clone(),
@@ -231,7 +231,7 @@ impl Transport for JetStream {
             FirstConnection::Retried => None,
         };
         self.lock()
-            .insert(subscription.name.clone(), Attached { held, stop });
+            .insert(subscription.name.clone(), ConsumerHandle { held, stop });
         self.supervisor.spawn("bus.consume", consumer.run(opened));
         Ok(())
     }

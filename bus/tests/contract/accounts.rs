@@ -12,15 +12,15 @@ use ropewalk_schemas::ProjectName;
 use ropewalk_store::ChangeSet;
 
 use crate::server::ConfiguredServer;
-use crate::support::{Running, World, finish_all, next};
+use crate::support::{RunningBus, World, finish_all, next};
 
 /// A server with the shipped configuration, and the keys of its users.
-struct Shipped {
+struct ShippedServer {
     server: ConfiguredServer,
     directory: tempfile::TempDir,
 }
 
-impl Shipped {
+impl ShippedServer {
     fn start() -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nats");
@@ -51,9 +51,9 @@ impl Shipped {
         })
     }
 
-    async fn bus(&self, world: &World, role: &str) -> Result<Running> {
+    async fn bus(&self, world: &World, role: &str) -> Result<RunningBus> {
         let transport = TransportOptions::JetStream(self.options(role)?);
-        Running::start(world.store().await?, transport, world.options.clone()).await
+        RunningBus::start(world.store().await?, transport, world.options.clone()).await
     }
 
     /// Connects as `role` does, and also returns what the server complains about.
@@ -90,7 +90,7 @@ async fn complaint(complaints: &mut tokio::sync::mpsc::Receiver<String>) -> Resu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_role_works_with_the_permissions_that_are_shipped() -> Result<()> {
-    let (shipped, world) = (Shipped::start()?, World::embedded()?);
+    let (shipped, world) = (ShippedServer::start()?, World::embedded()?);
     let everyone = shipped.bus(&world, "up").await?;
     let mut inboxes = vec![everyone.consume("person", &["task.*"]).await?];
     let roles = [
@@ -144,7 +144,7 @@ async fn every_role_works_with_the_permissions_that_are_shipped() -> Result<()> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_can_neither_use_the_consumer_of_another_nor_hear_it_nor_delete_the_stream()
 -> Result<()> {
-    let (shipped, world) = (Shipped::start()?, World::embedded()?);
+    let (shipped, world) = (ShippedServer::start()?, World::embedded()?);
     let build = shipped.bus(&world, "build").await?;
     let refused = build
         .consume("pm", &["task.*"])
@@ -179,16 +179,16 @@ async fn a_role_can_neither_use_the_consumer_of_another_nor_hear_it_nor_delete_t
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_gets_in_without_a_key_and_a_missing_key_file_is_named() -> Result<()> {
-    let (shipped, world) = (Shipped::start()?, World::embedded()?);
+    let (shipped, world) = (ShippedServer::start()?, World::embedded()?);
     let mut options = shipped.options("up")?;
     options.auth = Auth::None;
     let transport = TransportOptions::JetStream(options.clone());
-    let started = Running::start(world.store().await?, transport, world.options.clone()).await;
+    let started = RunningBus::start(world.store().await?, transport, world.options.clone()).await;
     let refused = started.map(|_| ()).unwrap_err().downcast::<BusError>()?;
     ensure!(matches!(refused, BusError::Refused { .. }), "{refused}");
     options.auth = Auth::NkeyFile("/nowhere/up.nk".into());
     let transport = TransportOptions::JetStream(options);
-    let started = Running::start(world.store().await?, transport, world.options.clone()).await;
+    let started = RunningBus::start(world.store().await?, transport, world.options.clone()).await;
     let refused = started.map(|_| ()).unwrap_err().to_string();
     ensure!(refused.contains("/nowhere/up.nk"), "{refused}");
     Ok(())
@@ -239,7 +239,7 @@ async fn a_server_is_trusted_by_the_certificate_that_is_named_only() -> Result<(
         let world = &world;
         async move {
             let transport = TransportOptions::JetStream(options?);
-            Running::start(world.store().await?, transport, world.options.clone()).await
+            RunningBus::start(world.store().await?, transport, world.options.clone()).await
         }
     };
     let refused = start("other.pem").await.map(|_| ()).unwrap_err();

@@ -17,7 +17,7 @@ use ropewalk_tests::servers::NatsServer;
 
 use crate::server::ConfiguredServer;
 use crate::support::{
-    PATIENCE, Running, World, commit, finish_all, finish_each_once, jetstream_options, next,
+    PATIENCE, RunningBus, World, commit, finish_all, finish_each_once, jetstream_options, next,
     nothing_more, retry, status, stop_request, stream, subscription,
 };
 
@@ -223,7 +223,7 @@ async fn a_broker_that_is_not_there_is_named_or_waited_for() -> Result<()> {
         ..jetstream_options(nats(&mut world)?)?
     };
     let transport = TransportOptions::JetStream(options);
-    let running = Running::start(world.store().await?, transport, world.options.clone()).await?;
+    let running = RunningBus::start(world.store().await?, transport, world.options.clone()).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let sequence = world.emit(&running.store, "a", "1").await?;
     status(&running, |status| {
@@ -256,7 +256,7 @@ async fn a_server_that_is_too_old_is_refused_by_name() -> Result<()> {
         ProjectName::parse("contract")?,
     );
     let transport = TransportOptions::JetStream(options);
-    let refused = Running::start(world.store().await?, transport, world.options.clone()).await;
+    let refused = RunningBus::start(world.store().await?, transport, world.options.clone()).await;
     match refused.map(|_| ()) {
         Err(error) => ensure!(
             error.to_string().contains("2.9.10") && error.to_string().contains("2.10.23"),
@@ -297,7 +297,7 @@ async fn refused(url: String) -> Result<BusError> {
     let world = World::embedded()?;
     let options = JetStreamOptions::new(url, ProjectName::parse("contract")?);
     let transport = TransportOptions::JetStream(options);
-    let started = Running::start(world.store().await?, transport, world.options.clone()).await;
+    let started = RunningBus::start(world.store().await?, transport, world.options.clone()).await;
     match started.map(|_| ()) {
         Err(error) => Ok(error.downcast::<BusError>()?),
         Ok(()) => bail!("the bus started"),

@@ -17,7 +17,7 @@ use crate::publishers;
 use tokio::task::JoinSet;
 
 use crate::support::{
-    Running, World, build, commit, component_back, component_down, finish_all, name, next,
+    RunningBus, World, build, commit, component_back, component_down, finish_all, name, next,
     nothing_more, retry, sequence, stop_request, subscription,
 };
 
@@ -55,7 +55,7 @@ fn is_for(subscriber: &str, event: &Event) -> bool {
 }
 
 /// Publishes forty events from three processes at once; answers them as they are stored.
-async fn publish_from_three_processes(world: &World, running: &Running) -> Result<Vec<Event>> {
+async fn publish_from_three_processes(world: &World, running: &RunningBus) -> Result<Vec<Event>> {
     Poker::listen(&running.bus, world.directory.path(), &running.supervisor)?;
     let directory = world.directory.path().to_owned();
     let published =

@@ -10,7 +10,7 @@ use ropewalk_schemas::ProjectName;
 use ropewalk_tests::namespaces;
 
 use crate::server::ConfiguredServer;
-use crate::support::{ELECTION, Running, World, finish_each_once, status, stream};
+use crate::support::{ELECTION, RunningBus, World, finish_each_once, status, stream};
 
 /// Three servers that know each other, on ports that are theirs in a network of their own.
 fn cluster() -> Result<Vec<ConfiguredServer>> {
@@ -50,7 +50,7 @@ async fn the_leader_of_three_is_killed_and_every_event_arrives_once() -> Result<
         ..JetStreamOptions::new(urls(&servers).join(","), ProjectName::parse("contract")?)
     };
     let transport = TransportOptions::JetStream(options);
-    let running = Running::start(world.store().await?, transport, world.options.clone()).await?;
+    let running = RunningBus::start(world.store().await?, transport, world.options.clone()).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let mut wanted = BTreeSet::new();
     for _ in 0..30 {

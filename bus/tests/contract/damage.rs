@@ -13,7 +13,7 @@ use ropewalk_tests::namespaces;
 use ropewalk_tests::servers::NatsServer;
 
 use crate::support::{
-    Running, World, finish_each_once, jetstream_options, status, stream, subscription,
+    RunningBus, World, finish_each_once, jetstream_options, status, stream, subscription,
 };
 
 /// Returns the files below `directory` that end in `.blk`.
@@ -93,7 +93,7 @@ async fn a_full_disk_of_the_broker_is_told_and_a_restart_with_room_brings_everyt
     world.options.sweep_every = Duration::from_millis(200);
     let mut nats = NatsServer::start_in(place.path())?;
     let transport = TransportOptions::JetStream(jetstream_options(&nats)?);
-    let running = Running::start(world.store().await?, transport, world.options.clone()).await?;
+    let running = RunningBus::start(world.store().await?, transport, world.options.clone()).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     let first = world.emit(&running.store, "a", "before").await?;
     finish_each_once(&mut inbox, &BTreeSet::from([first])).await?;

@@ -15,7 +15,7 @@ use ropewalk_tests::soak::count;
 
 use crate::server::ConfiguredServer;
 use crate::support::{
-    ELECTION, Running, World, commit, finish_all, finish_each_once, retry, status,
+    ELECTION, RunningBus, World, commit, finish_all, finish_each_once, retry, status,
 };
 
 /// How long the loss of a leader may hold events up.
@@ -117,7 +117,7 @@ impl Cluster {
     }
 
     /// Starts a bus that knows these servers, by position.
-    async fn bus(&self, world: &World, project: &str, known: &[usize]) -> Result<Running> {
+    async fn bus(&self, world: &World, project: &str, known: &[usize]) -> Result<RunningBus> {
         let urls: Vec<String> = known.iter().map(|each| self.servers[*each].url()).collect();
         let options = JetStreamOptions {
             first_connection: FirstConnection::Retried,
@@ -129,7 +129,7 @@ impl Cluster {
         };
         let transport = TransportOptions::JetStream(options);
         let running =
-            Running::start(world.store().await?, transport, world.options.clone()).await?;
+            RunningBus::start(world.store().await?, transport, world.options.clone()).await?;
         status(&running, |status| *status == TransportStatus::Up).await?;
         Ok(running)
     }
@@ -156,7 +156,7 @@ impl Cluster {
 }
 
 /// Commits so many events at once, so that they go to the broker at once.
-async fn emit(world: &World, running: &Running, count: usize) -> Result<BTreeSet<i64>> {
+async fn emit(world: &World, running: &RunningBus, count: usize) -> Result<BTreeSet<i64>> {
     let events: Vec<_> = (0..count)
         .map(|number| world.event(&format!("e{}", number % 5), retry("x")?))
         .collect::<Result<_>>()?;

@@ -13,7 +13,7 @@ use ropewalk_schemas::ProjectName;
 use ropewalk_store::ChangeSet;
 use ropewalk_tests::servers::nats_server_program;
 
-use crate::support::{PATIENCE, Running, World, finish_all, next};
+use crate::support::{PATIENCE, RunningBus, World, finish_all, next};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_poke_brings_what_another_process_committed() -> Result<()> {
@@ -53,7 +53,7 @@ async fn our_own_broker_is_started_again_and_ends_with_us() -> Result<()> {
     let server = SupervisedServer::start_program(&program, state, &supervisor).await?;
     let options = JetStreamOptions::new(server.url(), ProjectName::parse("contract")?);
     let transport = TransportOptions::JetStream(options);
-    let running = Running::start(world.store().await?, transport, world.options.clone()).await?;
+    let running = RunningBus::start(world.store().await?, transport, world.options.clone()).await?;
     let mut inbox = running.consume("build", &["task.*"]).await?;
     world.emit(&running.store, "a", "1").await?;
     finish_all(&mut inbox, 1).await?;

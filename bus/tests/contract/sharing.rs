@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
-use ropewalk_bus::{BusOptions, Failure, Inbox, Sharing};
+use ropewalk_bus::{BusOptions, Failure, Inbox, SharingOptions};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{ChangeSet, CommitError, Location, Store};
 use ropewalk_tests::servers::PostgresServer;
 use tokio::task::JoinSet;
 
-use crate::support::{PATIENCE, Running, World, finish_all, next, nothing_more};
+use crate::support::{PATIENCE, RunningBus, World, finish_all, next, nothing_more};
 
 /// Longer than a test.
 const LONG: Duration = Duration::from_mins(10);
@@ -39,16 +39,16 @@ impl Team {
     }
 
     /// Starts a bus as the process `name` would.
-    async fn process(&self, name: &str, claim_lasts: Duration) -> Result<Running> {
-        let sharing = Sharing {
+    async fn process(&self, name: &str, claim_lasts: Duration) -> Result<RunningBus> {
+        let sharing = SharingOptions {
             claim_lasts,
-            ..Sharing::new(name)
+            ..SharingOptions::new(name)
         };
         let options = BusOptions {
             sharing: Some(sharing),
             ..self.world.options.clone()
         };
-        Running::start(self.store().await?, self.world.transport()?, options).await
+        RunningBus::start(self.store().await?, self.world.transport()?, options).await
     }
 }
 
@@ -107,7 +107,7 @@ async fn two_processes_handle_each_delivery_once_and_each_entity_in_order() -> R
         anyhow::Ok(())
     };
     tokio::time::timeout(PATIENCE, done).await??;
-    try_join_all(processes.map(Running::stop)).await?;
+    try_join_all(processes.map(RunningBus::stop)).await?;
     while let Some(ended) = workers.join_next().await {
         ended??;
     }
@@ -206,6 +206,6 @@ async fn what_one_process_failed_at_another_may_try() -> Result<()> {
     let mut again = next(&mut second).await?;
     assert_eq!(again.attempt, 2);
     again.finish(ChangeSet::new()).await?;
-    try_join_all(processes.map(Running::stop)).await?;
+    try_join_all(processes.map(RunningBus::stop)).await?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use ropewalk_schemas::payload::{AlertCleared, BuildRequest, ComponentDown, TaskR
 use ropewalk_schemas::{
     BuildId, ComponentName, Event, Payload, Priority, ProjectName, Subject, TaskId,
 };
-use ropewalk_store::{ChangeSet, Committed, Location, Store, Subscription};
+use ropewalk_store::{ChangeSet, CommitOutcome, Location, Store, Subscription};
 use ropewalk_tests::servers::NatsServer;
 use tempfile::TempDir;
 
@@ -76,9 +76,9 @@ impl World {
     }
 
     /// Starts a bus as a process would.
-    pub(crate) async fn start(&self) -> Result<Running> {
+    pub(crate) async fn start(&self) -> Result<RunningBus> {
         let store = self.store().await?;
-        Running::start(store, self.transport()?, self.options.clone()).await
+        RunningBus::start(store, self.transport()?, self.options.clone()).await
     }
 
     /// Returns an event about `subject`.
@@ -113,13 +113,13 @@ pub(crate) fn jetstream_options(nats: &NatsServer) -> Result<JetStreamOptions> {
 }
 
 /// A bus with what it runs on.
-pub(crate) struct Running {
+pub(crate) struct RunningBus {
     pub(crate) bus: Bus,
     pub(crate) store: Store,
     pub(crate) supervisor: Supervisor,
 }
 
-impl Running {
+impl RunningBus {
     pub(crate) async fn start(
         store: Store,
         transport: TransportOptions,
@@ -217,7 +217,7 @@ pub(crate) async fn finish_each_once(inbox: &mut Inbox, wanted: &BTreeSet<i64>) 
 
 /// Waits until the status of the bus is as wanted.
 pub(crate) async fn status(
-    running: &Running,
+    running: &RunningBus,
     wanted: impl Fn(&TransportStatus) -> bool,
 ) -> Result<()> {
     let reached = async {
@@ -241,7 +241,7 @@ pub(crate) async fn stream(servers: impl ToServerAddrs) -> Result<Stream> {
 pub(crate) async fn commit(
     store: &Store,
     events: impl IntoIterator<Item = Event>,
-) -> Result<Committed> {
+) -> Result<CommitOutcome> {
     let mut changes = ChangeSet::new();
     for event in events {
         changes.emit(event);
@@ -249,7 +249,7 @@ pub(crate) async fn commit(
     Ok(store.commit(changes).await?)
 }
 
-pub(crate) fn sequence(committed: &Committed) -> Result<i64> {
+pub(crate) fn sequence(committed: &CommitOutcome) -> Result<i64> {
     let first = committed.events.first().context("no event was committed")?;
     Ok(first.sequence)
 }

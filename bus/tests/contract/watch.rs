@@ -7,19 +7,19 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures::StreamExt;
 use ropewalk_bus::{JetStreamOptions, NoticeKind, StreamOptions, TransportOptions};
 
-use crate::support::{PATIENCE, Running, World, finish_all, jetstream_options, stream};
+use crate::support::{PATIENCE, RunningBus, World, finish_all, jetstream_options, stream};
 
 const SWEEP: Duration = Duration::from_millis(50);
 
 /// Starts a bus that looks at its broker all the time, on a stream like this.
-async fn watchful(world: &mut World, stream: StreamOptions) -> Result<Running> {
+async fn watchful(world: &mut World, stream: StreamOptions) -> Result<RunningBus> {
     world.options.sweep_every = SWEEP;
     let options = JetStreamOptions {
         stream,
         ..jetstream_options(world.nats.as_ref().context("a broker")?)?
     };
     let transport = TransportOptions::JetStream(options);
-    Running::start(world.store().await?, transport, world.options.clone()).await
+    RunningBus::start(world.store().await?, transport, world.options.clone()).await
 }
 
 fn url(world: &World) -> Result<String> {
@@ -27,7 +27,7 @@ fn url(world: &World) -> Result<String> {
 }
 
 /// Waits until the bus has noticed something of `kind`, and returns what.
-async fn noticed(running: &Running, kind: NoticeKind) -> Result<String> {
+async fn noticed(running: &RunningBus, kind: NoticeKind) -> Result<String> {
     let found = async {
         loop {
             let notices = running.bus.notices();

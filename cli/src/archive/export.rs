@@ -24,7 +24,7 @@ pub struct Export {
 }
 
 #[derive(Debug, Serialize)]
-struct Exported {
+struct Report {
     file: PathBuf,
     size_bytes: u64,
     /// Keys of the configuration that held a secret.
@@ -53,7 +53,7 @@ impl Export {
             _ => CliError::file(&path, &error.error),
         })?;
         let size_bytes = file.metadata().map_or(0, |file| file.len());
-        let exported = Exported {
+        let exported = Report {
             file: path,
             size_bytes,
             left_out,
@@ -144,7 +144,7 @@ fn exists(path: &Path) -> CliError {
     CliError::refused("exists", (message, "name another file"))
 }
 
-fn human(exported: &Exported) -> String {
+fn human(exported: &Report) -> String {
     let secrets = match exported.left_out.join("`, `") {
         keys if keys.is_empty() => String::new(),
         keys => format!("\nleft out, since they held secrets: `{keys}`"),

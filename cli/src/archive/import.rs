@@ -16,7 +16,7 @@ use ropewalk_workspace::{
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::place::{Found, Place};
+use super::place::{Occupancy, Place};
 use super::{BUNDLE, Manifest, SETTINGS, STATE, refusal, unpack};
 use crate::app::App;
 use crate::error::CliError;
@@ -40,7 +40,7 @@ pub struct Import {
 }
 
 #[derive(Debug, Serialize)]
-struct Imported {
+struct Report {
     project: ProjectName,
     repository: PathBuf,
     state: PathBuf,
@@ -61,14 +61,14 @@ impl Import {
         let (place, project) = Place::of(app, &directory, name)?;
         project.person()?.demand(Right::Stop)?;
         let git = wiring::git(&app.environment).await?;
-        let staged = Staged::of(&place, &manifest)?;
+        let staged = StagingArea::of(&place, &manifest)?;
         let (path, folder) = (file.clone(), staged.folder.path().to_owned());
         let unpacking = tokio::task::spawn_blocking(move || unpack::unpack(&path, &folder));
         unpacking.await.map_err(CliError::failed)??;
         let builds = Box::pin(staged.build(&git, &manifest, project)).await?;
         staged.settle()?;
         let locations = place.locations;
-        let imported = Imported {
+        let imported = Report {
             project: locations.name,
             repository: locations.repository,
             state: locations.state,
@@ -100,7 +100,7 @@ fn real(path: &Path) -> Result<PathBuf, CliError> {
 
 /// Folders beside the places of what comes to stand, so that all of it comes there by renaming; they go away again
 /// unless it does.
-struct Staged<'a> {
+struct StagingArea<'a> {
     place: &'a Place,
     /// What is unpacked, on the disk of the state.
     folder: TempDir,
@@ -108,16 +108,16 @@ struct Staged<'a> {
     repository: Option<TempDir>,
 }
 
-impl<'a> Staged<'a> {
+impl<'a> StagingArea<'a> {
     fn of(place: &'a Place, manifest: &Manifest) -> Result<Self, CliError> {
         let above = place.directory.parent().unwrap_or(Path::new("/"));
         let repository = match (place.found, &manifest.branch) {
-            (Found::Folder | Found::Project, _) => None,
-            (Found::Nothing, Some(_)) => {
+            (Occupancy::Folder | Occupancy::Project, _) => None,
+            (Occupancy::Nothing, Some(_)) => {
                 let made = TempDir::with_prefix_in(".importing-", above);
                 Some(made.map_err(|error| CliError::file(above, &error))?)
             }
-            (Found::Nothing, None) => {
+            (Occupancy::Nothing, None) => {
                 let message = "no branch was checked out where the archive was written";
                 return Err(refusal(message, "import it into a clone of the repository"));
             }
@@ -179,7 +179,7 @@ impl<'a> Staged<'a> {
         }
         rename(&folder.join(STATE), state)?;
         let settled = match (place.found, made) {
-            (Found::Project, _) => Ok(()),
+            (Occupancy::Project, _) => Ok(()),
             (_, Some(made)) => {
                 open_to_others(made.path()).and_then(|()| rename(made.path(), &place.directory))
             }

@@ -16,14 +16,14 @@ pub(super) struct Place {
     /// The folder that was named.
     pub(super) directory: PathBuf,
     /// What is there.
-    pub(super) found: Found,
+    pub(super) found: Occupancy,
     /// Where the project lies that comes of it.
     pub(super) locations: Locations,
 }
 
 /// What is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Occupancy {
     /// Nothing, and a repository is made.
     Nothing,
     /// A repository, or what should be one.
@@ -41,24 +41,24 @@ impl Place {
     ) -> Result<(Self, Project), CliError> {
         let directory = directory.to_owned();
         let found = match directory.symlink_metadata() {
-            Err(_) => Found::Nothing,
-            Ok(_) if directory.join(PROJECT_FILE).symlink_metadata().is_ok() => Found::Project,
-            Ok(_) => Found::Folder,
+            Err(_) => Occupancy::Nothing,
+            Ok(_) if directory.join(PROJECT_FILE).symlink_metadata().is_ok() => Occupancy::Project,
+            Ok(_) => Occupancy::Folder,
         };
         let (below, mut settings) = match found {
-            Found::Nothing => (directory.parent(), vec!["project.repo=.".to_owned()]),
-            Found::Folder => (Some(&*directory), vec!["project.repo=.".to_owned()]),
-            Found::Project => (Some(&*directory), Vec::new()),
+            Occupancy::Nothing => (directory.parent(), vec!["project.repo=.".to_owned()]),
+            Occupancy::Folder => (Some(&*directory), vec!["project.repo=.".to_owned()]),
+            Occupancy::Project => (Some(&*directory), Vec::new()),
         };
         let below = below.unwrap_or(Path::new("/"));
-        if found != Found::Project {
+        if found != Occupancy::Project {
             settings.push(format!("project.name={name}"));
         }
         settings.extend(app.global.set.iter().cloned());
         // Nobody has trusted it yet; what is read of it is where the project lies.
         let loaded = Config::load_whoever_wrote_it(below, &app.environment, &settings)?;
         let mut project = Project::of(loaded, &app.environment)?;
-        if found != Found::Project {
+        if found != Occupancy::Project {
             project.locations.repository.clone_from(&directory);
         }
         let state = project.state();

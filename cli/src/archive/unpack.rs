@@ -21,7 +21,7 @@ const MOST_FILES: usize = 4_000_000;
 /// The deepest folder in an archive.
 const DEEPEST: usize = 16;
 
-type Unpacked = GzDecoder<BufReader<File>>;
+type ArchiveReader = GzDecoder<BufReader<File>>;
 
 /// Reads what the archive at `path` is, and refuses what this program cannot read.
 pub(super) fn manifest(path: &Path) -> Result<Manifest, CliError> {
@@ -42,7 +42,7 @@ pub(super) fn unpack(path: &Path, folder: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-fn open(path: &Path) -> Result<Archive<Unpacked>, CliError> {
+fn open(path: &Path) -> Result<Archive<ArchiveReader>, CliError> {
     let file = File::open(path).map_err(|error| CliError::file(path, &error))?;
     Ok(Archive::new(GzDecoder::new(BufReader::new(file))))
 }
@@ -50,7 +50,7 @@ fn open(path: &Path) -> Result<Archive<Unpacked>, CliError> {
 /// Places every file up to the last entry, `left` bytes at most.
 fn files(
     path: &Path,
-    entries: &mut Entries<'_, Unpacked>,
+    entries: &mut Entries<'_, ArchiveReader>,
     folder: &Path,
     mut left: u64,
 ) -> Result<(), CliError> {
@@ -77,7 +77,7 @@ fn files(
     Err(forged(path, "too many files"))
 }
 
-fn first(path: &Path, entries: &mut Entries<'_, Unpacked>) -> Result<Manifest, CliError> {
+fn first(path: &Path, entries: &mut Entries<'_, ArchiveReader>) -> Result<Manifest, CliError> {
     let first = entries.next().ok_or_else(|| foreign(path))?;
     let first = first.map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => broken(path, &error),
@@ -108,7 +108,7 @@ fn first(path: &Path, entries: &mut Entries<'_, Unpacked>) -> Result<Manifest, C
 }
 
 /// Returns the place of an entry; refused is all that is no plain file at a place that archives have.
-fn name(path: &Path, entry: &Entry<'_, Unpacked>) -> Result<PathBuf, CliError> {
+fn name(path: &Path, entry: &Entry<'_, ArchiveReader>) -> Result<PathBuf, CliError> {
     let name = entry.path().map_err(|error| broken(path, &error))?;
     let shown = || format!("`{}`", name.display());
     if entry.header().entry_type() != EntryType::Regular {
@@ -137,7 +137,7 @@ fn name(path: &Path, entry: &Entry<'_, Unpacked>) -> Result<PathBuf, CliError> {
 }
 
 /// Writes one file, which is not there yet.
-fn place(path: &Path, entry: &mut Entry<'_, Unpacked>, to: &Path) -> Result<(), CliError> {
+fn place(path: &Path, entry: &mut Entry<'_, ArchiveReader>, to: &Path) -> Result<(), CliError> {
     let place = |error: io::Error| CliError::file(to, &error);
     if let Some(folder) = to.parent() {
         let mut folders = DirBuilder::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_config::Loaded;
+use ropewalk_config::LoadedConfig;
 use ropewalk_desk::views::{agent, alert};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{Health, Store};
@@ -110,7 +110,7 @@ impl Doctor {
     }
 }
 
-fn source(loaded: &Loaded) -> String {
+fn source(loaded: &LoadedConfig) -> String {
     loaded.project_file.as_ref().map_or_else(
         || "no project file".to_owned(),
         |file| file.display().to_string(),

@@ -12,7 +12,7 @@ use ropewalk_runtime::Clock;
 use ropewalk_schemas::{ProjectName, Slug};
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
 use serde::Serialize;
-use survey::{Survey, Tried};
+use survey::{CheckTrial, Survey};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -30,7 +30,7 @@ pub struct Init {
 }
 
 #[derive(Debug, Serialize)]
-struct Initialised {
+struct Report {
     file: PathBuf,
     name: ProjectName,
     repository: PathBuf,
@@ -68,7 +68,7 @@ impl Init {
                 return Err(error);
             }
         };
-        let initialised = Initialised {
+        let initialised = Report {
             file,
             name: locations.name,
             repository: locations.repository,
@@ -230,7 +230,7 @@ repo = "."
 
 /// Writes the gate: what passes on the repository as it is; what does not would refuse every change, and stands as a
 /// comment.
-fn gate(checks: &[Tried]) -> String {
+fn gate(checks: &[CheckTrial]) -> String {
     if checks.is_empty() {
         return "# [[gate.commands]]\n# name = \"tests\"\n# command = \"cargo test\"\n".to_owned();
     }

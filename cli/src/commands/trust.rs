@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use ropewalk_config::{TrustRequest, Trusted};
+use ropewalk_config::{TrustRecord, TrustRequest};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ContentHash;
 use serde::Serialize;
@@ -20,11 +20,11 @@ pub struct Trust {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct Report {
     #[serde(flatten)]
     request: Box<TrustRequest>,
     /// What was trusted last, perhaps something else.
-    word: Option<Trusted>,
+    word: Option<TrustRecord>,
     trusted: bool,
 }
 
@@ -38,7 +38,7 @@ impl Trust {
                 None => "there is nothing to trust: no `ropewalk.toml` here or above",
             });
         };
-        let shown = Shown::of(request, app)?;
+        let shown = Report::of(request, app)?;
         let agreed = match &self.hash {
             Some(hash) => agrees(hash, &shown.request)?,
             None if shown.trusted => false,
@@ -56,11 +56,11 @@ impl Trust {
         }
         let now = Clock::system().now().to_rfc3339();
         shown.request.trust(&app.environment, &now)?;
-        app.output.show(&Shown::of(shown.request, app)?, human)
+        app.output.show(&Report::of(shown.request, app)?, human)
     }
 }
 
-impl Shown {
+impl Report {
     fn of(request: Box<TrustRequest>, app: &App) -> Result<Self, CliError> {
         let word = request.last_word(&app.environment)?;
         let trusted = word.as_ref().is_some_and(|word| word.hash == request.hash);
@@ -112,7 +112,7 @@ fn ask() -> Result<bool, CliError> {
 }
 
 /// Shows each value whole, since it is what the person answers for, and what it was when they last did.
-fn human(shown: &Shown) -> String {
+fn human(shown: &Report) -> String {
     let request = &shown.request;
     let mut text = match (&shown.word, shown.trusted) {
         (Some(word), true) => format!(

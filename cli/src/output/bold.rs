@@ -6,14 +6,14 @@ const OFF: &str = "\x1b[22m";
 
 /// Where between the marks a text is.
 #[derive(Debug, Default)]
-pub struct Bold {
+pub struct BoldState {
     styled: bool,
     is_on: bool,
     /// Whether the last letter was a mark whose second one may still come.
     is_half: bool,
 }
 
-impl Bold {
+impl BoldState {
     /// Begins a text; one that is not `styled` is shown as it is.
     pub const fn new(styled: bool) -> Self {
         Self {
@@ -79,12 +79,12 @@ mod tests {
             (vec!["**open"], "\u{1b}[1mopen\u{1b}[22m"),
         ];
         for (pieces, expected) in rows {
-            let mut bold = Bold::new(true);
+            let mut bold = BoldState::new(true);
             let mut shown: String = pieces.iter().map(|piece| bold.show(piece)).collect();
             shown.push_str(&bold.end());
             assert_eq!(shown, expected, "{pieces:?}");
         }
-        let mut plain = Bold::new(false);
+        let mut plain = BoldState::new(false);
         assert_eq!(plain.show("**a**") + &plain.end(), "**a**");
     }
 }

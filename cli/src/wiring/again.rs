@@ -42,7 +42,7 @@ impl Again {
     pub(super) fn models(&self, project: &Project) -> Result<Models, CliError> {
         models::of_roles(project, |choice| {
             Ok(ModelEntry {
-                model: Arc::new(Unanswered {
+                model: Arc::new(SilentModel {
                     provider: choice.provider.clone(),
                     first: self.asked.clone(),
                 }),
@@ -55,13 +55,13 @@ impl Again {
 }
 
 /// Answers nothing: who asks it has left what is known.
-struct Unanswered {
+struct SilentModel {
     provider: String,
     first: Arc<OnceLock<String>>,
 }
 
 #[async_trait]
-impl Model for Unanswered {
+impl Model for SilentModel {
     fn name(&self) -> &str {
         &self.provider
     }

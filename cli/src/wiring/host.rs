@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_bus::{Overheard, Poker, Services as BusServices, Sharing};
+use ropewalk_bus::{LiveRelay, Poker, Services as BusServices, SharingOptions};
 use ropewalk_config::Environment;
 use ropewalk_engine::{Engine, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
@@ -172,8 +172,8 @@ async fn begin(
         supervisor: supervisor.clone(),
     };
     let place = right.place.as_ref();
-    let sharing =
-        place.map(|place| Sharing::new(processes::name(project.state(), Some(place.number))));
+    let sharing = place
+        .map(|place| SharingOptions::new(processes::name(project.state(), Some(place.number))));
     let bus = transport::bus(project, environment, &store, bus_services, sharing).await?;
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
@@ -217,7 +217,7 @@ async fn begin(
     }
     if !crew.shares() {
         Poker::listen(&services.bus, project.state(), supervisor)?;
-        Overheard::serve(&services.bus, project.state(), supervisor)?;
+        LiveRelay::serve(&services.bus, project.state(), supervisor)?;
     }
     keep_house(project, &services, supervisor);
     Ok((services, right, git))

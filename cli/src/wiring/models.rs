@@ -10,7 +10,7 @@ use ropewalk_config::settings::{
 use ropewalk_config::{ConfigError, Environment, Prompts};
 use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_llm::{
-    Bounded, BuildError, Cassette, CassetteError, Effort, Model, PriceTable, ProviderConfig,
+    BoundedModel, BuildError, Cassette, CassetteError, Effort, Model, PriceTable, ProviderConfig,
     ProviderKind, Recorder, Script,
 };
 use ropewalk_runtime::Clock;
@@ -169,11 +169,11 @@ fn price_told(choice: &ModelChoice, project: &Project) -> Option<String> {
     config.price_told(&choice.model)
 }
 
-type Built = (Arc<dyn Model>, PriceTable, Option<u64>);
+type BuiltModel = (Arc<dyn Model>, PriceTable, Option<u64>);
 
 fn entry(
     choice: &ModelChoice,
-    built: &mut BTreeMap<String, Built>,
+    built: &mut BTreeMap<String, BuiltModel>,
     (project, tape): (&Project, &Tape),
     environment: &Environment,
     clock: &Clock,
@@ -198,7 +198,7 @@ fn build(
     (project, tape): (&Project, &Tape),
     environment: &Environment,
     clock: &Clock,
-) -> Result<Built, CliError> {
+) -> Result<BuiltModel, CliError> {
     let Provider { config, script } = provider(name, project)?;
     let (prices, window_tokens) = (config.prices.clone(), config.window_tokens);
     if let Tape::Plays(cassette) = tape {
@@ -216,7 +216,7 @@ fn build(
         other => CliError::from(other),
     })?;
     let longest = project.config().models.max_output_tokens;
-    let model = Bounded::new(model, longest);
+    let model = BoundedModel::new(model, longest);
     let model: Arc<dyn Model> = match tape {
         Tape::Records(recorder) => Arc::new(recorder.around(model, clock.clone())),
         _ => Arc::new(model),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ropewalk_config::Environment;
 use ropewalk_orchestrator::notices::{
-    Listener, Notifier, Parts, Port, Rules, SendError, Telling, Webhook,
+    Listener, Notification, Notifier, Parts, Port, Rules, SendError, Webhook,
 };
 use ropewalk_orchestrator::{Agent, Services};
 use ropewalk_runtime::Supervisor;
@@ -156,7 +156,7 @@ impl Port for Bell {
     async fn send(
         &self,
         _receiver: &str,
-        telling: &Telling,
+        telling: &Notification,
         _store: &Store,
     ) -> Result<Option<String>, SendError> {
         let mut line = telling.text.title.clone();
@@ -170,7 +170,7 @@ impl Port for Bell {
         Ok(None)
     }
 
-    async fn edit(&self, _message: &str, _telling: &Telling) -> Result<(), SendError> {
+    async fn edit(&self, _message: &str, _telling: &Notification) -> Result<(), SendError> {
         Ok(())
     }
 }

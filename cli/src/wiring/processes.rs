@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ropewalk_orchestrator::Suspects;
-use ropewalk_orchestrator::notices::{Held, Turn};
+use ropewalk_orchestrator::notices::{DutyGuard, Turn};
 use ropewalk_runtime::InHand;
 use ropewalk_workspace::FileLock;
 use tracing::warn;
@@ -57,7 +57,7 @@ pub(super) fn turn(state: &Path, name: &str) -> Turn {
     Arc::new(move || {
         fs::create_dir_all(&directory).ok()?;
         match FileLock::take(&file) {
-            Ok(lock) => lock.map(|lock| -> Held { Box::new(lock) }),
+            Ok(lock) => lock.map(|lock| -> DutyGuard { Box::new(lock) }),
             Err(error) => {
                 warn!("nobody can take `{}`: {error}", file.display());
                 None

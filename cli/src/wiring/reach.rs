@@ -1,7 +1,7 @@
 //! Reaches agents: runs them in this process, or goes beside the process that does.
 
 use chrono::TimeDelta;
-use ropewalk_bus::{LiveEvents, Overheard};
+use ropewalk_bus::{LiveEvents, LiveRelay};
 use ropewalk_desk::people::Person;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::Clock;
@@ -110,7 +110,7 @@ impl Reach {
     pub async fn live(&self) -> Option<LiveEvents> {
         match self {
             Self::Hosted(host) => Some(host.services.bus.live().subscribe()),
-            Self::Beside(desk, _) => Overheard::listen(desk.project.state()).await,
+            Self::Beside(desk, _) => LiveRelay::listen(desk.project.state()).await,
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ropewalk_bus::supervise::SupervisedServer;
 use ropewalk_bus::{
-    Auth, Bus, BusOptions, FirstConnection, JetStreamOptions, Services, Sharing, StreamOptions,
-    TransportOptions,
+    Auth, Bus, BusOptions, FirstConnection, JetStreamOptions, Services, SharingOptions,
+    StreamOptions, TransportOptions,
 };
 use ropewalk_config::settings::{BusSettings, StoreLocation, Transport};
 use ropewalk_config::{Environment, Origin};
@@ -25,7 +25,7 @@ pub(super) async fn bus(
     environment: &Environment,
     store: &Store,
     services: Services,
-    sharing: Option<Sharing>,
+    sharing: Option<SharingOptions>,
 ) -> Result<Bus, CliError> {
     let transport = match &project.config().bus.transport {
         Transport::Embedded => TransportOptions::Embedded,

@@ -26,7 +26,7 @@ pub struct Vigil {
 
 /// How it stands with an event that is not handled yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Standing {
+enum DeliveryStatus {
     /// Nothing keeps it now: it is being handled, or about to be.
     Well,
     /// It failed, and is tried again.
@@ -70,16 +70,16 @@ impl Vigil {
         let rows = reach.store().deliveries(&self.filter).await?;
         let standing = rows.into_iter().find_map(|row| standing(row, now));
         let stopped = halt::standing(reach.store()).await?;
-        let stopped = stopped.map(|halt| Standing::PutOff {
+        let stopped = stopped.map(|halt| DeliveryStatus::PutOff {
             reason: super::halt::told(&halt),
         });
-        match standing.or(stopped).unwrap_or(Standing::Well) {
-            Standing::Failed { tries, error } if tries > self.tries => {
+        match standing.or(stopped).unwrap_or(DeliveryStatus::Well) {
+            DeliveryStatus::Failed { tries, error } if tries > self.tries => {
                 self.tries = tries;
                 Ok(Some(format!("try {tries} failed, trying again: {error}")))
             }
-            Standing::Failed { .. } | Standing::Well => Ok(None),
-            Standing::PutOff { reason } => match self.put_off {
+            DeliveryStatus::Failed { .. } | DeliveryStatus::Well => Ok(None),
+            DeliveryStatus::PutOff { reason } => match self.put_off {
                 None => {
                     self.put_off = Some(now);
                     Ok(Some(format!("waiting: {reason}")))
@@ -93,7 +93,7 @@ impl Vigil {
                     ),
                 )),
             },
-            Standing::Dead { key, error } => Err(CliError::refused(
+            DeliveryStatus::Dead { key, error } => Err(CliError::refused(
                 UNHANDLED,
                 (
                     format!("{outcome}: {error}"),
@@ -124,16 +124,16 @@ impl Vigil {
     }
 }
 
-fn standing(row: DeliveryRow, now: DateTime<Utc>) -> Option<Standing> {
+fn standing(row: DeliveryRow, now: DateTime<Utc>) -> Option<DeliveryStatus> {
     let error = row.error?;
     Some(match row.state {
-        DeliveryState::Open if row.attempts > 0 => Standing::Failed {
+        DeliveryState::Open if row.attempts > 0 => DeliveryStatus::Failed {
             tries: row.attempts,
             error,
         },
-        DeliveryState::Open if row.due > now => Standing::PutOff { reason: error },
-        DeliveryState::Open => Standing::Well,
-        _ => Standing::Dead {
+        DeliveryState::Open if row.due > now => DeliveryStatus::PutOff { reason: error },
+        DeliveryState::Open => DeliveryStatus::Well,
+        _ => DeliveryStatus::Dead {
             key: row.key.to_string(),
             error,
         },

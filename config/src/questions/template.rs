@@ -7,14 +7,14 @@ use ropewalk_schemas::idea::Phase;
 use ropewalk_schemas::question::{Choice, QuestionKind};
 use serde::Deserialize;
 
-use super::writing::Writing;
+use super::writing::TemplateLanguage;
 use super::{QuestionDraft, RenderError, Trigger, Values};
 use crate::yaml;
 
 /// A template as a file holds it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenTemplate {
     trigger: Trigger,
     #[serde(default)]
     phase: Option<Phase>,
@@ -64,8 +64,8 @@ pub(super) struct Template {
 }
 
 /// Reads the templates of one file; the error names the trigger and what is wrong with it.
-pub(super) fn read(text: &str, writing: &Writing) -> Result<Vec<Template>, String> {
-    let written: Vec<Written> = yaml::read(text)?;
+pub(super) fn read(text: &str, writing: &TemplateLanguage) -> Result<Vec<Template>, String> {
+    let written: Vec<WrittenTemplate> = yaml::read(text)?;
     written
         .into_iter()
         .map(|written| {
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str, writing: &Writing) -> Result<Vec<Template>, Strin
         .collect()
 }
 
-fn check(written: Written, writing: &Writing) -> Result<Template, String> {
+fn check(written: WrittenTemplate, writing: &TemplateLanguage) -> Result<Template, String> {
     let template = Template {
         trigger: written.trigger,
         phase: written.phase,
@@ -110,7 +110,7 @@ impl Template {
     /// Fills in the values, which the caller has checked to be complete.
     pub(super) fn fill(
         &self,
-        writing: &Writing,
+        writing: &TemplateLanguage,
         values: &Values<'_>,
     ) -> Result<QuestionDraft, RenderError> {
         let with = |text: &String| {
@@ -181,7 +181,7 @@ impl Template {
     }
 
     /// Checks that the default fits the kind: only a clarifying question names one, and none with consequences has any.
-    fn check_default(&self, writing: &Writing) -> Result<(), String> {
+    fn check_default(&self, writing: &TemplateLanguage) -> Result<(), String> {
         let recommended = self.choices.iter().filter(|choice| choice.recommended);
         match (self.kind, &self.default) {
             (QuestionKind::Clarifying, None) => Err("a clarifying question needs a default".into()),
@@ -223,7 +223,7 @@ impl Template {
     }
 
     /// Checks that the texts can be filled in, and speak of all values that the trigger declares and of no other.
-    fn check_texts(&self, writing: &Writing) -> Result<(), String> {
+    fn check_texts(&self, writing: &TemplateLanguage) -> Result<(), String> {
         let mut used = BTreeSet::new();
         for (key, text) in self.texts() {
             let names = writing.placeholders(text);
@@ -246,7 +246,7 @@ impl Template {
     }
 
     /// Checks that the condition is one, and speaks of all numbers that the trigger declares and of no other.
-    fn check_condition(&self, writing: &Writing) -> Result<(), String> {
+    fn check_condition(&self, writing: &TemplateLanguage) -> Result<(), String> {
         let in_condition = |reason| format!("condition: {reason}");
         let condition = self.condition.as_ref();
         let used = condition.map(|condition| writing.facts(condition));
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_template_that_does_not_fit_its_trigger_is_refused() {
-        let writing = Writing::new().unwrap();
+        let writing = TemplateLanguage::new().unwrap();
         let head = "- {trigger: gotcha_candidate, context: c, kind: blocking, choices: \
                     [{id: add, label: a}, {id: project-only, label: b}, {id: reword, label: c}], text: ";
         let text = |text: &str| format!("{head}'{text}'}}");

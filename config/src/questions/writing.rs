@@ -15,12 +15,12 @@ const ONE_BRACE: &str = r"(?:^|[^{])\{([a-z0-9_]+)\}";
 
 /// The language of question files; every error is one line.
 #[derive(Debug, Clone)]
-pub(super) struct Writing {
+pub(super) struct TemplateLanguage {
     environment: Environment<'static>,
     one_brace: Regex,
 }
 
-impl Writing {
+impl TemplateLanguage {
     pub(super) fn new() -> Result<Self, String> {
         Ok(Self {
             environment: environment().map_err(|error| in_one_line(&error))?,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_condition_holds_from_its_boundary_on() {
-        let writing = Writing::new().unwrap();
+        let writing = TemplateLanguage::new().unwrap();
         let cases = [
             ("attempts >= 3", vec![("attempts", 2.0)], false),
             ("attempts >= 3", vec![("attempts", 3.0)], true),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_is_no_condition_is_refused() {
-        let writing = Writing::new().unwrap();
+        let writing = TemplateLanguage::new().unwrap();
         let facts = BTreeMap::from([("a", 1.0), ("b", 1.0)]);
         for bad in [
             "",
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_placeholder_in_one_brace_is_refused_and_said_how_to_write() {
-        let writing = Writing::new().unwrap();
+        let writing = TemplateLanguage::new().unwrap();
         for text in ["{name}", "so {name}!", "{{ name }} and {name}"] {
             let error = writing.placeholders(text).unwrap_err();
             assert_eq!(

@@ -40,13 +40,13 @@ pub struct StackCheck {
     pub files: Vec<GlobPattern>,
     /// What one of the manifests must say; none for no condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub says: Option<Says>,
+    pub says: Option<ManifestCondition>,
 }
 
 /// What a manifest says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Says {
+pub struct ManifestCondition {
     /// The manifests, relative to the directory of the stack.
     pub files: Vec<RepoPath>,
     /// The text that one of them must hold.
@@ -231,7 +231,7 @@ fn holds_one(globs: &[GlobPattern], paths: &[&str]) -> bool {
         .any(|glob| paths.iter().any(|path| glob.matches(path)))
 }
 
-fn is_said(says: &Says, directory: &str, texts: &BTreeMap<String, String>) -> bool {
+fn is_said(says: &ManifestCondition, directory: &str, texts: &BTreeMap<String, String>) -> bool {
     let mut manifests = says
         .files
         .iter()

@@ -23,13 +23,13 @@ const WORKERS: u128 = 64;
 #[derive(Debug, Clone, PartialEq)]
 struct Operation {
     file: usize,
-    did: Did,
+    did: LockOutcome,
     from: u64,
     to: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Did {
+enum LockOutcome {
     /// Got the lock.
     Took { token: i64 },
     /// Was refused, because somebody held it.
@@ -56,9 +56,9 @@ fn check_file(history: &[&Operation]) -> Result<(), String> {
     for each in history {
         let span = (each.from, each.to);
         let known = match each.did {
-            Did::Took { token } => grants.insert(token, span),
-            Did::GaveBack { token } => ends.insert(token, span),
-            Did::Refused | Did::TooLate { .. } => None,
+            LockOutcome::Took { token } => grants.insert(token, span),
+            LockOutcome::GaveBack { token } => ends.insert(token, span),
+            LockOutcome::Refused | LockOutcome::TooLate { .. } => None,
         };
         if known.is_some() {
             return Err(format!("the same token twice: {each:?}"));
@@ -67,12 +67,12 @@ fn check_file(history: &[&Operation]) -> Result<(), String> {
     let holds = order(&grants, &ends)?;
     for each in history {
         let explained = match each.did {
-            Did::Refused => holds
+            LockOutcome::Refused => holds
                 .values()
                 .any(|hold| meets(*hold, (each.from, each.to))),
             // Whoever is too late has given it back before.
-            Did::TooLate { token } => ends.get(&token).is_some_and(|end| end.0 < each.to),
-            Did::Took { .. } | Did::GaveBack { .. } => true,
+            LockOutcome::TooLate { token } => ends.get(&token).is_some_and(|end| end.0 < each.to),
+            LockOutcome::Took { .. } | LockOutcome::GaveBack { .. } => true,
         };
         if !explained {
             return Err(format!("nothing explains {each:?}"));
@@ -127,7 +127,7 @@ impl Notes {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn add(&self, file: usize, did: Did, from: u64) {
+    fn add(&self, file: usize, did: LockOutcome, from: u64) {
         let to = self.tick();
         if let Ok(mut operations) = self.operations.lock() {
             operations.push(Operation {
@@ -146,7 +146,7 @@ impl Notes {
 
 /// How the workers take locks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Taking {
+enum TakeMode {
     Checked,
     /// Writes the lease whatever is there: the planted bug.
     Unchecked,
@@ -154,7 +154,7 @@ enum Taking {
 
 async fn take(
     world: &World,
-    taking: Taking,
+    taking: TakeMode,
     attempt: u128,
     file: &str,
     notes: &Notes,
@@ -164,7 +164,7 @@ async fn take(
     locks::acquire(&mut changes, &request, at(0));
     match world.store.commit(changes).await {
         Ok(committed) => Ok(committed.token),
-        Err(CommitError::Held { .. }) if taking == Taking::Unchecked => {
+        Err(CommitError::Held { .. }) if taking == TakeMode::Unchecked => {
             let token = 1_000_000 + i64::try_from(notes.tick())?;
             let mut changes = ChangeSet::new();
             changes.put(&Lease {
@@ -185,12 +185,12 @@ async fn take(
     }
 }
 
-async fn give_back(world: &World, path: &RepoPath, token: i64) -> Result<Did> {
+async fn give_back(world: &World, path: &RepoPath, token: i64) -> Result<LockOutcome> {
     let mut changes = ChangeSet::new();
     changes.release(path, token);
     match world.store.commit(changes).await {
-        Ok(_) => Ok(Did::GaveBack { token }),
-        Err(CommitError::Fenced { .. }) => Ok(Did::TooLate { token }),
+        Ok(_) => Ok(LockOutcome::GaveBack { token }),
+        Err(CommitError::Fenced { .. }) => Ok(LockOutcome::TooLate { token }),
         Err(error) => Err(error.into()),
     }
 }
@@ -198,7 +198,7 @@ async fn give_back(world: &World, path: &RepoPath, token: i64) -> Result<Did> {
 /// Takes and gives back in turn; every fourth time it gives back twice.
 async fn worker(
     world: &World,
-    taking: Taking,
+    taking: TakeMode,
     number: u128,
     operations: usize,
     notes: &Notes,
@@ -214,10 +214,10 @@ async fn worker(
         let token = take(world, taking, attempt, FILES[file], notes).await?;
         done += 1;
         let Some(token) = token else {
-            notes.add(file, Did::Refused, from);
+            notes.add(file, LockOutcome::Refused, from);
             continue;
         };
-        notes.add(file, Did::Took { token }, from);
+        notes.add(file, LockOutcome::Took { token }, from);
         for _ in 0..=usize::from(turn.is_multiple_of(4)) {
             let from = notes.tick();
             let did = give_back(world, &path, token).await?;
@@ -228,7 +228,7 @@ async fn worker(
     Ok(())
 }
 
-async fn history(taking: Taking, operations: usize) -> Result<Vec<Operation>> {
+async fn history(taking: TakeMode, operations: usize) -> Result<Vec<Operation>> {
     let world = World::new().await?;
     let notes = Notes::default();
     let each = operations / usize::try_from(WORKERS)?;
@@ -239,12 +239,13 @@ async fn history(taking: Taking, operations: usize) -> Result<Vec<Operation>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_operations_on_locks_have_an_order_that_explains_them() -> Result<()> {
-    let history = history(Taking::Checked, 10_048).await?;
+    let history = history(TakeMode::Checked, 10_048).await?;
     ensure!(history.len() >= 10_000, "{}", history.len());
-    let count = |wanted: fn(&Did) -> bool| history.iter().filter(|each| wanted(&each.did)).count();
-    let taken = count(|did| matches!(did, Did::Took { .. }));
-    let refused = count(|did| matches!(did, Did::Refused));
-    let late = count(|did| matches!(did, Did::TooLate { .. }));
+    let count =
+        |wanted: fn(&LockOutcome) -> bool| history.iter().filter(|each| wanted(&each.did)).count();
+    let taken = count(|did| matches!(did, LockOutcome::Took { .. }));
+    let refused = count(|did| matches!(did, LockOutcome::Refused));
+    let late = count(|did| matches!(did, LockOutcome::TooLate { .. }));
     ensure!(
         taken > 500 && refused > 500 && late > 50,
         "{taken} {refused} {late}"
@@ -254,7 +255,7 @@ async fn ten_thousand_operations_on_locks_have_an_order_that_explains_them() -> 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_checker_finds_locks_that_do_not_lock() -> Result<()> {
-    let history = history(Taking::Unchecked, 1_024).await?;
+    let history = history(TakeMode::Unchecked, 1_024).await?;
     let fault = check(&history)
         .err()
         .context("two held one file, and nobody noticed")?;
@@ -271,9 +272,9 @@ fn the_checker_knows_good_histories_from_bad_ones() {
         to,
     };
     let (one, two) = (1, 2);
-    let took = |token, from, to| operation(Did::Took { token }, from, to);
-    let gave = |token, from, to| operation(Did::GaveBack { token }, from, to);
-    let refused = |from, to| operation(Did::Refused, from, to);
+    let took = |token, from, to| operation(LockOutcome::Took { token }, from, to);
+    let gave = |token, from, to| operation(LockOutcome::GaveBack { token }, from, to);
+    let refused = |from, to| operation(LockOutcome::Refused, from, to);
     let good = [
         vec![took(one, 0, 1), gave(one, 2, 3), took(two, 4, 5)],
         // The second may have come in when the first was given back, although it was asked for earlier.
@@ -300,7 +301,7 @@ fn the_checker_knows_good_histories_from_bad_ones() {
         vec![took(one, 0, 1), gave(one, 2, 3), gave(one, 4, 5)],
         vec![
             took(one, 0, 1),
-            operation(Did::TooLate { token: one }, 2, 3),
+            operation(LockOutcome::TooLate { token: one }, 2, 3),
         ],
     ];
     for history in bad {

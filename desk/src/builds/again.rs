@@ -1,7 +1,7 @@
 //! What it takes to do a build again that ran: its plan as it was before anything happened, and what people answered.
 
 use ropewalk_orchestrator::Context;
-use ropewalk_orchestrator::questions::{self, AnswerError, Given};
+use ropewalk_orchestrator::questions::{self, AnswerError, AnswerInput};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::knowledge::KnowledgeItem;
@@ -141,8 +141,8 @@ impl Again {
                 return Ok(Some(question.clone()));
             };
             let given = match &answer.choice {
-                Some(choice) => Given::Picked(choice, Some(answer.text.as_str())),
-                None => Given::Typed(&answer.text),
+                Some(choice) => AnswerInput::Picked(choice, Some(answer.text.as_str())),
+                None => AnswerInput::Typed(&answer.text),
             };
             questions::answer(context, question.id, given, &answer.by, CHANNEL).await?;
         }

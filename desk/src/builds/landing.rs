@@ -10,7 +10,7 @@ use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
 
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 use crate::views::records;
 
 /// How many tasks are named that a landing would bring.
@@ -21,7 +21,7 @@ const NAMED: usize = 12;
 pub enum LandingError {
     /// The person may not do this.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// It was landed before.
     #[error("build `{build}` was landed already, as `{commit}`")]
     Already {

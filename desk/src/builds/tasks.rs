@@ -2,7 +2,7 @@
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
-use ropewalk_schemas::illegal::{self, Illegal};
+use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildTell, TaskRetry};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::{BuildId, Payload, Priority, Subject, TaskId};
@@ -26,7 +26,7 @@ pub enum TaskError {
     },
     /// The task or its build has no use for it.
     #[error("{}", .0.what())]
-    State(#[from] Illegal),
+    State(#[from] IllegalRequest),
     /// Nobody would hear it.
     #[error("no task of build {0} is open")]
     NoneOpen(BuildId),

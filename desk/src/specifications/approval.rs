@@ -9,7 +9,7 @@ use ropewalk_store::{ChangeSet, CommitError, ReadError, Versioned};
 
 use super::close_questions;
 use crate::ideas::is_abandoned;
-use crate::people::{Forbidden, Person};
+use crate::people::{PermissionError, Person};
 
 /// Says why an approval was refused.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum ApproveError {
     },
     /// The person may not do this.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PermissionError),
     /// The idea was given up.
     #[error("the idea `{0}` was abandoned, and nothing of it is built any more")]
     Abandoned(Slug),
@@ -63,7 +63,7 @@ pub enum ApproveError {
 
 /// What was approved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Approved {
+pub struct ApprovedRevision {
     /// The specification.
     pub spec: SpecId,
     /// The revision.
@@ -81,7 +81,7 @@ pub async fn approve(
     hash: &ContentHash,
     by: &Person,
     priority: Priority,
-) -> Result<Approved, ApproveError> {
+) -> Result<ApprovedRevision, ApproveError> {
     by.demand(Right::Approve)?;
     loop {
         let found = context
@@ -119,7 +119,7 @@ pub async fn add_approval(
     spec: &Versioned<Specification>,
     hash: &ContentHash,
     (by, priority): (&UserSlug, Priority),
-) -> Result<Approved, ApproveError> {
+) -> Result<ApprovedRevision, ApproveError> {
     if is_abandoned(&context.store, &spec.idea).await? {
         return Err(ApproveError::Abandoned(spec.idea.clone()));
     }
@@ -177,7 +177,7 @@ pub async fn add_approval(
             price: spec.price.clone(),
         }),
     ));
-    Ok(Approved {
+    Ok(ApprovedRevision {
         spec: spec.id,
         revision: spec.revision,
         hash: hash.clone(),

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::records;
-use super::trace::{Trace, Traced};
+use super::trace::{RequirementView, Trace};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -38,11 +38,11 @@ pub struct BuildView {
     /// Its tasks.
     pub tasks: Vec<Task>,
     /// When which loop tried which task, the earliest first.
-    pub timeline: Vec<Tried>,
+    pub timeline: Vec<AttemptView>,
     /// What it has used so far.
     pub spending: Spending,
     /// What it has to show for each requirement.
-    pub requirements: Vec<Traced>,
+    pub requirements: Vec<RequirementView>,
     /// The outage that it stands still for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
@@ -66,7 +66,7 @@ impl BuildView {
 
 /// An attempt on the time line of a build.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Tried {
+pub struct AttemptView {
     /// The task.
     pub task: TaskId,
     /// The first try that it held, from 1.
@@ -128,10 +128,10 @@ pub async fn show(
     })
 }
 
-async fn timeline(store: &Store, build: &Build) -> Result<Vec<Tried>, ReadError> {
+async fn timeline(store: &Store, build: &Build) -> Result<Vec<AttemptView>, ReadError> {
     let of_build = Query::new().equal("build", build.id.to_string());
     let attempts: Vec<Attempt> = records(store.list(of_build).await?);
-    let tried = attempts.into_iter().map(|attempt| Tried {
+    let tried = attempts.into_iter().map(|attempt| AttemptView {
         task: attempt.task,
         number: attempt.number,
         loop_name: attempt.loop_name,
@@ -140,7 +140,7 @@ async fn timeline(store: &Store, build: &Build) -> Result<Vec<Tried>, ReadError>
         started_at: attempt.started_at,
         ended_at: attempt.ended_at,
     });
-    let mut timeline: Vec<Tried> = tried.collect();
+    let mut timeline: Vec<AttemptView> = tried.collect();
     timeline.sort_by_key(|tried| tried.started_at);
     Ok(timeline)
 }

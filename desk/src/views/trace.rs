@@ -18,7 +18,7 @@ const FEWEST_DIGITS: usize = 6;
 
 /// What a build has to show for one requirement.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Traced {
+pub struct RequirementView {
     /// The requirement.
     pub requirement: RequirementId,
     /// What it says.
@@ -43,12 +43,12 @@ pub struct Link {
     /// What landed of it.
     pub commit: Option<CommitId>,
     /// What the gate saw.
-    pub evidence: Vec<Seen>,
+    pub evidence: Vec<EvidenceView>,
 }
 
 /// What the gate saw of one commit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Seen {
+pub struct EvidenceView {
     /// The commit.
     pub commit: CommitId,
     /// What the gate said.
@@ -60,7 +60,7 @@ pub struct Seen {
     /// What it found.
     pub findings: Vec<String>,
     /// What ran.
-    pub checks: Vec<Ran>,
+    pub checks: Vec<CheckView>,
     /// What did not run.
     pub not_run: Vec<String>,
     /// What a pass proves.
@@ -69,7 +69,7 @@ pub struct Seen {
 
 /// A check that ran.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Ran {
+pub struct CheckView {
     /// Its name.
     pub name: String,
     /// Its command.
@@ -96,7 +96,7 @@ pub struct Origin {
     /// The requirements that it is for.
     pub requirements: Vec<Requirement>,
     /// What the gate saw.
-    pub evidence: Vec<Seen>,
+    pub evidence: Vec<EvidenceView>,
 }
 
 /// Says why a commit was not found.
@@ -145,7 +145,7 @@ impl Trace {
     }
 
     /// Lists every requirement that the specification or a task names, with what is there for it.
-    pub fn all(&self) -> Vec<Traced> {
+    pub fn all(&self) -> Vec<RequirementView> {
         let mut ids: Vec<RequirementId> = Vec::new();
         let specified = self.requirements.iter().map(|known| &known.id);
         for id in specified.cloned().chain(self.tasks.iter().flat_map(named)) {
@@ -157,7 +157,7 @@ impl Trace {
     }
 
     /// Returns what is there for one requirement; none when nothing names it.
-    pub fn requirement(&self, text: &str) -> Option<Traced> {
+    pub fn requirement(&self, text: &str) -> Option<RequirementView> {
         let wanted = text.trim();
         self.all()
             .into_iter()
@@ -216,14 +216,14 @@ impl Trace {
         let evidence = self.evidence.iter().filter(|seen| seen.commit == commit);
         Origin {
             requirements,
-            evidence: evidence.map(Seen::from).collect(),
+            evidence: evidence.map(EvidenceView::from).collect(),
             landed: landed.is_some(),
             task,
             commit,
         }
     }
 
-    fn of_requirement(&self, id: &RequirementId) -> Traced {
+    fn of_requirement(&self, id: &RequirementId) -> RequirementView {
         let tasks: Vec<Link> = self
             .tasks
             .iter()
@@ -231,7 +231,7 @@ impl Trace {
             .map(|task| self.link(task))
             .collect();
         let fulfilment = Fulfilment::of(id, &self.tasks, &self.evidence);
-        Traced {
+        RequirementView {
             requirement: id.clone(),
             text: self.specified(id).text,
             met: fulfilment == Fulfilment::Met,
@@ -251,7 +251,7 @@ impl Trace {
                 .evidence
                 .iter()
                 .filter(of_task)
-                .map(Seen::from)
+                .map(EvidenceView::from)
                 .collect(),
         }
     }
@@ -274,10 +274,10 @@ impl Trace {
     }
 }
 
-impl From<&Evidence> for Seen {
+impl From<&Evidence> for EvidenceView {
     fn from(evidence: &Evidence) -> Self {
         let runs = evidence.installs.iter().chain(&evidence.checks);
-        let checks = runs.map(|run| Ran {
+        let checks = runs.map(|run| CheckView {
             name: run.name.clone(),
             command: run.command.clone(),
             exit_code: run.exit_code,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_coordination::graph::{Cycle, WaitGraph};
-use ropewalk_coordination::waits::{self, Asking, Waits};
+use ropewalk_coordination::waits::{self, QuestionWait, Waits};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_store::{ReadError, Record, Store};
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ pub enum WaitRow {
     /// A task or a build.
     Party(Wait),
     /// Anything else that asks a person.
-    Other(Asking),
+    Other(QuestionWait),
 }
 
 impl WaitRow {
@@ -42,7 +42,7 @@ pub struct WaitsView {
     /// Tasks and builds.
     pub waits: Vec<Wait>,
     /// Whatever else asks a person.
-    pub others: Vec<Asking>,
+    pub others: Vec<QuestionWait>,
     /// Those that wait for each other, by name.
     pub cycles: Vec<Vec<String>>,
 }

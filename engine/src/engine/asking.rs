@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use ropewalk_llm::{Delta, ModelError, ModelRequest, Reply, Usage};
 use ropewalk_runtime::Brake;
-use ropewalk_runtime::secrets::Spoken;
+use ropewalk_runtime::secrets::SecretFilter;
 use tokio_util::sync::CancellationToken;
 
 use super::secrets::strike_reply;
@@ -16,7 +16,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// Is a call that came to no whole reply.
 #[derive(Debug)]
-pub(super) struct Broken {
+pub(super) struct CallFailure {
     /// Why.
     pub(super) error: EngineError,
     /// What it used all the same; none when nothing was heard.
@@ -29,9 +29,9 @@ pub(super) async fn ask(
     request: &ModelRequest,
     cancel: &CancellationToken,
     (item, observer): (&str, &dyn Observer),
-) -> Result<Reply, Broken> {
-    let mut heard = Heard::default();
-    let told = Told { item, observer };
+) -> Result<Reply, CallFailure> {
+    let mut heard = PartialReply::default();
+    let told = MessageObserver { item, observer };
     // Dropping the stream ends the request, so that a provider that hangs cannot hold the job.
     let answered = tokio::select! {
         biased;
@@ -44,7 +44,7 @@ pub(super) async fn ask(
             ModelError::Cancelled => EngineError::Cancelled,
             other => other.into(),
         };
-        Broken { error, usage }
+        CallFailure { error, usage }
     })
 }
 
@@ -52,8 +52,8 @@ async fn listen(
     (entry, brake): (&ModelEntry, &Brake),
     request: &ModelRequest,
     cancel: &CancellationToken,
-    told: &Told<'_>,
-    heard: &mut Heard,
+    told: &MessageObserver<'_>,
+    heard: &mut PartialReply,
 ) -> Result<Reply, ModelError> {
     // Where nothing answers it asks again and again: that ends while everything is stopped, and begins anew then.
     let mut stream = loop {
@@ -64,7 +64,7 @@ async fn listen(
             stream = entry.model.stream(request, cancel) => break stream?,
         }
     };
-    let mut spoken = Spoken::default();
+    let mut spoken = SecretFilter::default();
     while let Some(delta) = stream.next().await {
         match delta? {
             Delta::Text(text) => {
@@ -88,12 +88,12 @@ async fn listen(
 }
 
 /// Who is told the words of a message.
-struct Told<'a> {
+struct MessageObserver<'a> {
     item: &'a str,
     observer: &'a dyn Observer,
 }
 
-impl Told<'_> {
+impl MessageObserver<'_> {
     /// Shows words; what is held back, since a secret may begin there, is shown later.
     fn words(&self, words: &str) {
         if !words.is_empty() {
@@ -107,13 +107,13 @@ impl Told<'_> {
 
 /// Is what was heard of a reply so far.
 #[derive(Debug, Default)]
-struct Heard {
+struct PartialReply {
     began: bool,
     bytes: u64,
     counted: Usage,
 }
 
-impl Heard {
+impl PartialReply {
     fn hear(&mut self, bytes: usize) {
         self.began = true;
         self.bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -175,7 +175,7 @@ mod tests {
             (true, 80, counted, too_long, Some((7, 1_000))),
         ];
         for (began, bytes, counted, error, expected) in rows {
-            let heard = Heard {
+            let heard = PartialReply {
                 began,
                 bytes,
                 counted,

@@ -10,7 +10,7 @@ use super::memory::{Memory, newest};
 use super::progress::Progress;
 use super::repair::repair;
 use super::repetition::Repetition;
-use super::tool_calls::{self, Ran};
+use super::tool_calls::{self, ToolResults};
 use super::{SAYS, is_whole};
 use crate::compaction::{message_tokens, request_tokens};
 use crate::error::EngineError;
@@ -323,7 +323,7 @@ impl<'a> Conversation<'a> {
         intake: &Intake<'_>,
         call: &ToolUse,
         submitted: &[ToolUse],
-        ran: Ran,
+        ran: ToolResults,
         stop: StopReason,
     ) -> Result<Next, EngineError> {
         let verdict = if ran.failed {

@@ -29,12 +29,12 @@ pub(super) struct Memory {
     /// The list of what is to be done.
     todos: Vec<Todo>,
     /// The files that a result tells of, by its call.
-    told: BTreeMap<String, Vec<Told>>,
+    told: BTreeMap<String, Vec<MentionedFile>>,
 }
 
 /// A file of which a result tells.
 #[derive(Debug, Clone)]
-struct Told {
+struct MentionedFile {
     path: String,
     /// Whether its text is shown there.
     shown: bool,
@@ -46,7 +46,7 @@ impl Memory {
         let mut told = Vec::new();
         if let Effect::Showed { path, .. } = &output.effect {
             self.read.insert(path.clone());
-            told.push(Told {
+            told.push(MentionedFile {
                 path: path.clone(),
                 shown: true,
             });
@@ -57,7 +57,7 @@ impl Memory {
         for change in &output.changes {
             let path = change.path.to_string();
             self.changed.insert(path.clone());
-            told.push(Told { path, shown: false });
+            told.push(MentionedFile { path, shown: false });
         }
         if !told.is_empty() {
             self.told.insert(call.to_owned(), told);
@@ -125,7 +125,7 @@ impl Memory {
 
     /// Forgets the results of `calls`; returns the files whose text no other result shows.
     fn lose(&mut self, calls: &[String]) -> Vec<String> {
-        let lost: Vec<Told> = calls
+        let lost: Vec<MentionedFile> = calls
             .iter()
             .filter_map(|call| self.told.remove(call))
             .flatten()

@@ -8,12 +8,12 @@ use super::Engine;
 use super::conversation::{Conversation, Next};
 use super::session::open_intake;
 use crate::error::EngineError;
-use crate::event::Silent;
+use crate::event::SilentObserver;
 use crate::job::Job;
 use crate::journal::Journal;
 
 /// A job that came to its result.
-pub struct Recalled<'a> {
+pub struct RecalledJob<'a> {
     conversation: Conversation<'a>,
     /// How many messages it began with.
     first: usize,
@@ -21,7 +21,7 @@ pub struct Recalled<'a> {
     pub result: Value,
 }
 
-impl Recalled<'_> {
+impl RecalledJob<'_> {
     /// Returns the turns of the job, the call that handed in its result answered with `told`.
     pub fn answered(mut self, told: &str) -> Vec<Message> {
         self.conversation.accept(told);
@@ -33,7 +33,7 @@ impl Recalled<'_> {
 pub(super) async fn recall<'a>(
     engine: &'a Engine,
     job: &'a Job,
-) -> Result<Option<Recalled<'a>>, EngineError> {
+) -> Result<Option<RecalledJob<'a>>, EngineError> {
     if !job.tools.only_look() {
         return Ok(None);
     }
@@ -45,10 +45,13 @@ pub(super) async fn recall<'a>(
         let Some(known) = journal.replay(turn).await? else {
             return Ok(None);
         };
-        match conversation.hear(known.reply, &cancel, &Silent).await {
+        match conversation
+            .hear(known.reply, &cancel, &SilentObserver)
+            .await
+        {
             Ok(Next::Ask) => {}
             Ok(Next::End(outcome)) => {
-                return Ok(outcome.submission.map(|result| Recalled {
+                return Ok(outcome.submission.map(|result| RecalledJob {
                     conversation,
                     first,
                     result,

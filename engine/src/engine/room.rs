@@ -19,9 +19,9 @@ use super::conversation::KEPT;
 use super::secrets::strike_request;
 use crate::compaction::CompactionPolicy;
 use crate::error::EngineError;
-use crate::event::{JobEvent, Observer, Silent};
+use crate::event::{JobEvent, Observer, SilentObserver};
 use crate::job::{ModelEntry, ModelRole};
-use crate::journal::Asked;
+use crate::journal::CallDetails;
 
 /// So many of the newest messages stay where nobody sums up the others.
 const KEPT_ALONE: usize = 20;
@@ -179,7 +179,12 @@ impl<'a> Session<'a> {
         let began = self.engine.clock.now();
         let stop = cancel.child_token();
         let item = format!("summary-{}", self.turn);
-        let mut answer = std::pin::pin!(ask((entry, brake), &request, &stop, (&item, &Silent)));
+        let mut answer = std::pin::pin!(ask(
+            (entry, brake),
+            &request,
+            &stop,
+            (&item, &SilentObserver)
+        ));
         let answered = tokio::select! {
             biased;
             answered = in_hand::aside(&mut answer) => answered,
@@ -208,7 +213,7 @@ impl<'a> Session<'a> {
                 return Err(broken.error);
             }
         };
-        let asked = Asked {
+        let asked = CallDetails {
             entry,
             took: self.engine.clock.now() - began,
             compaction: None,

@@ -18,8 +18,8 @@ use super::secrets::strike_request;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Outcome};
-use crate::journal::{Asked, Journal, Known};
-use crate::steering::{Steering, Unsteered};
+use crate::journal::{CallDetails, Journal, JournalEntry};
+use crate::steering::{NoSteering, Steering};
 use crate::submission::{Intake, Submission};
 use crate::traced;
 
@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
             job,
             journal: Journal::new((&engine.store, engine.past.as_ref()), &engine.clock, job),
             conversation: Conversation::new(job, intake),
-            steering: Arc::new(Unsteered),
+            steering: Arc::new(NoSteering),
             rung: 0,
             turn: 0,
             heard_at: None,
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
     /// Comes to where the conversation stood when this was answered; also says what had been asked otherwise.
     async fn know(
         &mut self,
-        known: Known,
+        known: JournalEntry,
         observer: &dyn Observer,
     ) -> Result<(Reply, Option<String>), EngineError> {
         self.goes_on_with(known.provider.as_deref(), &known.reply.model);
@@ -265,7 +265,7 @@ impl<'a> Session<'a> {
         match in_hand::aside(answer).await {
             Ok(reply) => {
                 let took = self.engine.clock.now() - began;
-                let asked = Asked {
+                let asked = CallDetails {
                     entry,
                     took,
                     compaction,

@@ -17,7 +17,7 @@ const SIDE_BY_SIDE: usize = 8;
 
 /// Is what the calls of one reply came to.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct ToolResults {
     /// A result for every call, in their order.
     pub(super) blocks: Vec<Block>,
     /// What each call that ran came to.
@@ -35,14 +35,14 @@ pub(super) async fn run(
     moves: &mut Moves,
     cancel: &CancellationToken,
     observer: &dyn Observer,
-) -> Result<Ran, EngineError> {
+) -> Result<ToolResults, EngineError> {
     let context = ToolContext {
         work: job.journal_key.clone(),
         cancel: cancel.child_token(),
         progress: Progress::default(),
     };
     let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
-    let mut ran = Ran::default();
+    let mut ran = ToolResults::default();
     for batch in batches(job, taken) {
         // Boxed one by one and not in a closure of the stream: through that the compiler cannot see that they are `Send`.
         let mut running = Vec::with_capacity(batch.len());
@@ -75,7 +75,7 @@ pub(super) async fn run(
     Ok(ran)
 }
 
-impl Ran {
+impl ToolResults {
     fn push(&mut self, id: &str, content: String, is_error: bool) {
         self.failed |= is_error;
         self.blocks.push(Block::ToolResult {

@@ -45,7 +45,7 @@ pub struct ShellCommand {
 
 /// Says why a line cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unjudged {
+pub enum ShellLineError {
     /// It is too long, or took too long.
     #[error("it is too long to be read; write it into a script file and run that")]
     TooLong,
@@ -58,7 +58,7 @@ pub enum Unjudged {
 }
 
 /// Reads a line.
-pub fn read(line: &str) -> Result<ShellLine, Unjudged> {
+pub fn read(line: &str) -> Result<ShellLine, ShellLineError> {
     let mut found = ShellLine::default();
     let mut texts = vec![(line.to_owned(), 0)];
     while let Some((text, depth)) = texts.pop() {
@@ -70,22 +70,22 @@ pub fn read(line: &str) -> Result<ShellLine, Unjudged> {
         reading.over(&parse(&text)?)?;
         let inner = reading.inner;
         if let (Some(first), true) = (inner.first(), depth == DEEPEST) {
-            return Err(Unjudged::Hidden(shortened(first)));
+            return Err(ShellLineError::Hidden(shortened(first)));
         }
         texts.extend(inner.into_iter().map(|text| (text, depth + 1)));
     }
     Ok(found)
 }
 
-fn parse(line: &str) -> Result<Tree, Unjudged> {
+fn parse(line: &str) -> Result<Tree, ShellLineError> {
     if line.len() > LONGEST_BYTES {
-        return Err(Unjudged::TooLong);
+        return Err(ShellLineError::TooLong);
     }
     let mut parser = Parser::new();
     let grammar = tree_sitter_bash::LANGUAGE.into();
     parser
         .set_language(&grammar)
-        .map_err(|_| Unjudged::Unparsed(shortened(line)))?;
+        .map_err(|_| ShellLineError::Unparsed(shortened(line)))?;
     let until = Instant::now() + PATIENCE;
     let mut watch = |_: &_| {
         if Instant::now() < until {
@@ -100,7 +100,7 @@ fn parse(line: &str) -> Result<Tree, Unjudged> {
         None,
         Some(ParseOptions::new().progress_callback(&mut watch)),
     );
-    tree.ok_or(Unjudged::TooLong)
+    tree.ok_or(ShellLineError::TooLong)
 }
 
 /// Goes through the tree of one text.
@@ -113,7 +113,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Goes through a tree without calling itself: how deep a line nests is up to whoever wrote it.
-    fn over(&mut self, tree: &Tree) -> Result<(), Unjudged> {
+    fn over(&mut self, tree: &Tree) -> Result<(), ShellLineError> {
         let is_whole = !tree.root_node().has_error();
         let mut cursor = tree.walk();
         loop {
@@ -124,7 +124,7 @@ impl Reading<'_> {
                 return Err(self.unparsed(node));
             }
             if self.found.commands.len() > MOST {
-                return Err(Unjudged::TooLong);
+                return Err(ShellLineError::TooLong);
             }
             if cursor.goto_first_child() {
                 continue;
@@ -138,7 +138,7 @@ impl Reading<'_> {
         }
     }
 
-    fn node(&mut self, node: Node<'_>) -> Result<(), Unjudged> {
+    fn node(&mut self, node: Node<'_>) -> Result<(), ShellLineError> {
         match node.kind() {
             "command" => self.command(node),
             "declaration_command" | "unset_command" | "test_command" => {
@@ -155,13 +155,13 @@ impl Reading<'_> {
         }
     }
 
-    fn unparsed(&self, node: Node<'_>) -> Unjudged {
+    fn unparsed(&self, node: Node<'_>) -> ShellLineError {
         let near = self.source.get(node.start_byte()..);
         let near = near.map(str::trim).filter(|rest| !rest.is_empty());
-        Unjudged::Unparsed(shortened(near.unwrap_or(self.source)))
+        ShellLineError::Unparsed(shortened(near.unwrap_or(self.source)))
     }
 
-    fn command(&mut self, node: Node<'_>) -> Result<(), Unjudged> {
+    fn command(&mut self, node: Node<'_>) -> Result<(), ShellLineError> {
         let mut cursor = node.walk();
         let mut words = Vec::new();
         if let Some(name) = node.child_by_field_name("name") {
@@ -174,7 +174,7 @@ impl Reading<'_> {
             return Ok(());
         };
         let Some(base) = name.base() else {
-            return Err(Unjudged::Hidden(shortened(self.text(node))));
+            return Err(ShellLineError::Hidden(shortened(self.text(node))));
         };
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let mut also = vec![joined(base, &texts[1..])];
@@ -191,8 +191,12 @@ impl Reading<'_> {
     }
 
     /// Takes in the text that a shell is told to run; one that reads what it runs from elsewhere hides it.
-    fn shell(&mut self, node: Node<'_>, (base, words): (&str, &[Word])) -> Result<(), Unjudged> {
-        let hidden = || Unjudged::Hidden(shortened(self.text(node)));
+    fn shell(
+        &mut self,
+        node: Node<'_>,
+        (base, words): (&str, &[Word]),
+    ) -> Result<(), ShellLineError> {
+        let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
         if base == "eval" {
             let whole = words.iter().all(|word| word.is_fixed);
             let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();

@@ -211,13 +211,13 @@ fn only_what_is_never_done_is_forbidden_as_a_whole() {
 }
 
 /// Answers the same to everybody, and remembers who asked.
-struct Same {
+struct ConstantApprover {
     answer: Approval,
     asked: Mutex<Vec<ApprovalRequest>>,
 }
 
 #[async_trait]
-impl Approver for Same {
+impl Approver for ConstantApprover {
     async fn decide(&self, request: &ApprovalRequest) -> Approval {
         self.asked.lock().unwrap().push(request.clone());
         self.answer.clone()
@@ -233,7 +233,7 @@ async fn what_is_left_to_a_person_waits_for_the_answer() {
             Err("not on a friday"),
         ),
     ] {
-        let approver = Arc::new(Same {
+        let approver = Arc::new(ConstantApprover {
             answer,
             asked: Mutex::default(),
         });

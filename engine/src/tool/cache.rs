@@ -68,10 +68,10 @@ impl fmt::Display for CacheStats {
 
 /// Keeps results. Cheap to clone, and shared by its clones.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cache(Arc<Mutex<Kept>>);
+pub(super) struct Cache(Arc<Mutex<CacheState>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CacheState {
     results: HashMap<ContentHash, Entry>,
     /// The one used last at the end.
     order: VecDeque<ContentHash>,
@@ -152,7 +152,7 @@ impl Cache {
         let mut kept = self.kept();
         let before = kept.results.len();
         kept.results.retain(|_, entry| !is_gone(entry));
-        let Kept {
+        let CacheState {
             results,
             order,
             stats,
@@ -161,7 +161,7 @@ impl Cache {
         stats.invalidations += u64::try_from(before - results.len()).unwrap_or(u64::MAX);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
-use ropewalk_runtime::secrets::Spoken;
+use ropewalk_runtime::secrets::SecretFilter;
 use ropewalk_workspace::{CommandError, CommandOutput, CommandSpec, CommandStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,7 +68,7 @@ impl Bash {
         let take = || std::mem::take(&mut *written.lock().unwrap_or_else(PoisonError::into_inner));
         let runner = &self.workbench.options().runner;
         let mut running = pin!(runner.run_heard(spec, &context.cancel, Some(&hear)));
-        let mut spoken = Spoken::default();
+        let mut spoken = SecretFilter::default();
         let mut pulse = tokio::time::interval(PULSE);
         loop {
             tokio::select! {

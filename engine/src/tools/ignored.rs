@@ -14,9 +14,9 @@ use ropewalk_schemas::GlobPattern;
 const MOST_BYTES: u64 = 256 * 1024;
 
 /// Knows the `.gitignore` files of the directories that a walk has come through, each before what lies in it.
-pub(super) struct Ignored(Mutex<BTreeMap<PathBuf, Gitignore>>);
+pub(super) struct IgnoreRules(Mutex<BTreeMap<PathBuf, Gitignore>>);
 
-impl Ignored {
+impl IgnoreRules {
     /// Begins a walk in `directory`; what lies above it has no say.
     pub(super) fn below(directory: &Path) -> Self {
         let own = rules_in(directory).map(|rules| (directory.to_owned(), rules));
@@ -81,7 +81,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let ignored = Ignored::below(root);
+        let ignored = IgnoreRules::below(root);
         assert!(!ignored.takes(&root.join("src"), true));
         let rows = [
             ("a.log", false, true),

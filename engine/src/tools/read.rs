@@ -181,14 +181,14 @@ fn page(text: &str, offset: Option<usize>, limit: Option<usize>) -> Page {
 }
 
 /// Is a run of numbered lines.
-struct Numbered {
+struct NumberedLines {
     text: String,
     first: usize,
     last: usize,
 }
 
 /// Numbers lines until `bytes` are used up, but one at least.
-fn numbered(lines: &[&str], first: usize, bytes: usize) -> Numbered {
+fn numbered(lines: &[&str], first: usize, bytes: usize) -> NumberedLines {
     let mut text = String::new();
     let mut last = first - 1;
     for line in lines {
@@ -199,11 +199,11 @@ fn numbered(lines: &[&str], first: usize, bytes: usize) -> Numbered {
         text.push_str(&line);
         last += 1;
     }
-    Numbered { text, first, last }
+    NumberedLines { text, first, last }
 }
 
 /// Numbers the last lines, as many as fit into `bytes`.
-fn ending(lines: &[&str], first: usize, bytes: usize) -> Numbered {
+fn ending(lines: &[&str], first: usize, bytes: usize) -> NumberedLines {
     let last = first + lines.len() - 1;
     let mut begin = last + 1;
     let mut used = 0;
@@ -218,7 +218,7 @@ fn ending(lines: &[&str], first: usize, bytes: usize) -> Numbered {
         shown.push(line);
     }
     shown.reverse();
-    Numbered {
+    NumberedLines {
         text: shown.concat(),
         first: begin,
         last,

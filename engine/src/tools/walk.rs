@@ -6,13 +6,13 @@ use ignore::WalkBuilder;
 use ropewalk_schemas::RepoPath;
 use ropewalk_workspace::path::EntryKind;
 
-use super::ignored::Ignored;
+use super::ignored::IgnoreRules;
 use super::workbench::{Workbench, refused};
 use crate::policy::Policy;
 use crate::tool::ToolFailure;
 
 /// Is a regular file of the slot.
-pub(super) struct Found {
+pub(super) struct WalkEntry {
     /// Where it lies.
     pub(super) file: PathBuf,
     /// Its path in the repository.
@@ -55,8 +55,8 @@ impl Area {
     }
 
     /// Lists its files, without those that rules keep from being shown.
-    pub(super) fn files(&self) -> impl Iterator<Item = Found> {
-        let ignored = Ignored::below(&self.start);
+    pub(super) fn files(&self) -> impl Iterator<Item = WalkEntry> {
+        let ignored = IgnoreRules::below(&self.start);
         WalkBuilder::new(&self.start)
             .standard_filters(false)
             .follow_links(false)
@@ -71,7 +71,7 @@ impl Area {
             .filter_map(|entry| {
                 let path = entry.path().strip_prefix(&self.root).ok()?;
                 let path = path.to_str()?.to_owned();
-                self.policy.shows(&path).then(|| Found {
+                self.policy.shows(&path).then(|| WalkEntry {
                     file: entry.into_path(),
                     path,
                 })

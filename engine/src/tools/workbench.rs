@@ -14,7 +14,7 @@ use super::asker::Asker;
 use super::file_grants::FileGrants;
 use crate::policy::Policy;
 use crate::tool::ToolFailure;
-use known::{Known, Stand};
+use known::{FileKnowledge, FileState};
 use turns::Turn;
 
 /// The longest file that a tool reads or changes.
@@ -58,7 +58,7 @@ struct Inner {
 struct State {
     writable: Vec<RepoPath>,
     granted: Vec<RepoPath>,
-    known: Known,
+    known: FileKnowledge,
     asked: u32,
 }
 
@@ -122,7 +122,7 @@ impl Workbench {
 
     /// Takes nothing for read any more.
     pub(super) fn forget(&self) {
-        self.state().known = Known::default();
+        self.state().known = FileKnowledge::default();
     }
 
     /// Takes these files for read no more.
@@ -200,7 +200,7 @@ impl Workbench {
         };
         let content = self.read(path).ok().flatten();
         let is_still =
-            content.is_some_and(|content| known.is_still(&Stand::of(modified, &content)));
+            content.is_some_and(|content| known.is_still(&FileState::of(modified, &content)));
         if is_still {
             Ok(())
         } else {
@@ -213,7 +213,7 @@ impl Workbench {
     /// Remembers that the model knows that a file holds `content`.
     pub(super) fn saw(&self, path: &RepoPath, content: &[u8]) {
         if let Some(modified) = self.modified(path) {
-            let stand = Stand::of(modified, content);
+            let stand = FileState::of(modified, content);
             self.state().known.remember(path.as_str(), stand);
         }
     }

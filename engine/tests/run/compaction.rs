@@ -25,9 +25,9 @@ const DONE: &str = "- { agent: build, reply: { text: All is done. } }\n";
 
 /// Notes how room was made, and whether with a warning.
 #[derive(Default)]
-struct Made(Mutex<Vec<(Compaction, bool)>>);
+struct CompactionLog(Mutex<Vec<(Compaction, bool)>>);
 
-impl Observer for Made {
+impl Observer for CompactionLog {
     fn see(&self, event: JobEvent) {
         if let JobEvent::Compacted { how, warning, .. } = event {
             let made = self.0.lock();
@@ -37,7 +37,7 @@ impl Observer for Made {
     }
 }
 
-impl Made {
+impl CompactionLog {
     fn all(&self) -> Vec<(Compaction, bool)> {
         let made = self.0.lock();
         made.unwrap_or_else(PoisonError::into_inner).clone()
@@ -61,7 +61,7 @@ fn long_talk(turns: usize) -> String {
 }
 
 /// Runs a job that makes room above 6,000 tokens: a talk of eleven turns does so twice.
-async fn run(house: &House, job: &Job, made: &Made) -> Result<Outcome, EngineError> {
+async fn run(house: &House, job: &Job, made: &CompactionLog) -> Result<Outcome, EngineError> {
     let engine = house
         .compacting(6_000)
         .map_err(|error| EngineError::Job(error.to_string()))?;
@@ -113,7 +113,7 @@ fn last_text(requests: &[ModelRequest]) -> String {
 async fn a_second_summary_takes_the_first_one_in_and_the_task_stays_whole_and_once()
 -> anyhow::Result<()> {
     let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
-    let (job, made) = (job(counting()?.0), Made::default());
+    let (job, made) = (job(counting()?.0), CompactionLog::default());
     let outcome = run(&house, &job, &made).await?;
     assert_eq!((outcome.text.as_str(), outcome.turns), ("All is done.", 12));
     assert_eq!(made.all(), [(Compaction::Summarised, false); 2]);
@@ -155,7 +155,7 @@ async fn a_replay_makes_room_at_the_same_turns_and_asks_nobody_again() -> anyhow
     let mut house = House::new(&script).await?;
     let (tools, counter) = counting()?;
     let job = job(tools);
-    let whole = run(&house, &job, &Made::default()).await?;
+    let whole = run(&house, &job, &CompactionLog::default()).await?;
     let told = house.requests();
     let rows = house.store.list::<ModelCall>(Query::new()).await?;
     let calls: Vec<ModelCall> = rows.into_iter().map(|row| row.record).collect();
@@ -165,7 +165,7 @@ async fn a_replay_makes_room_at_the_same_turns_and_asks_nobody_again() -> anyhow
     assert_eq!(roles, ["small", "small"]);
 
     house.restart("[]")?;
-    let made = Made::default();
+    let made = CompactionLog::default();
     assert_eq!(run(&house, &job, &made).await?, whole);
     assert_eq!(made.all(), [(Compaction::Summarised, false); 2]);
     let ran = counter.runs.load(Ordering::SeqCst);
@@ -187,7 +187,7 @@ async fn a_replay_makes_room_at_the_same_turns_and_asks_nobody_again() -> anyhow
                 });
             other.store.commit(changes).await?;
         }
-        let again = run(&other, &job, &Made::default()).await?;
+        let again = run(&other, &job, &CompactionLog::default()).await?;
         assert_eq!(again, whole, "after {number} calls");
         assert_eq!(other.requests(), after, "after {number} calls");
     }
@@ -220,7 +220,7 @@ async fn of_five_long_results_the_newest_three_stay_and_nobody_sums_up() -> anyh
         let file = house.directory.path().join(format!("slot/{number}.txt"));
         std::fs::write(file, format!("{}\n", "y".repeat(99)).repeat(112))?;
     }
-    let (job, made) = (job(build_tools(&bench)?), Made::default());
+    let (job, made) = (job(build_tools(&bench)?), CompactionLog::default());
     let engine = house.compacting(15_500)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(made.all(), [(Compaction::Trimmed, false)]);
@@ -266,7 +266,7 @@ async fn a_file_whose_text_is_gone_has_to_be_read_again_and_what_was_done_with_f
     let file = house.directory.path().join("slot/src/lib.rs");
     std::fs::create_dir_all(house.directory.path().join("slot/src"))?;
     std::fs::write(&file, "one\n")?;
-    let (job, made) = (job(build_tools(&bench)?), Made::default());
+    let (job, made) = (job(build_tools(&bench)?), CompactionLog::default());
     let engine = house.compacting(23_900)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(made.all().first(), Some(&(Compaction::Summarised, false)));
@@ -305,7 +305,7 @@ async fn what_was_done_with_files_is_told_over_two_summaries() -> anyhow::Result
     for name in ["a.txt", "c.txt"] {
         std::fs::write(house.directory.path().join("slot").join(name), "text\n")?;
     }
-    let (job, made) = (job(build_tools(&bench)?), Made::default());
+    let (job, made) = (job(build_tools(&bench)?), CompactionLog::default());
     let engine = house.compacting(24_000)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert!(made.all().len() >= 2, "{:?}", made.all());
@@ -338,7 +338,10 @@ async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() 
         .collect();
     let script = SUMMARIES.to_owned() + &rules + DONE;
     let house = House::new(&script).await?;
-    let (first, made) = (job(build_tools(&workbench(&house)?)?), Made::default());
+    let (first, made) = (
+        job(build_tools(&workbench(&house)?)?),
+        CompactionLog::default(),
+    );
     let engine = house.compacting(24_000)?;
     engine.run(&first, &CancellationToken::new(), &made).await?;
     let all = made.all();
@@ -379,7 +382,7 @@ async fn where_nobody_can_sum_up_the_newest_twenty_messages_stay_with_a_warning(
 -> anyhow::Result<()> {
     let fails = "- { agent: compaction, reply: { error: { kind: overloaded } } }\n";
     let house = House::new(&(fails.to_owned() + &long_talk(25))).await?;
-    let (job, made) = (job(counting()?.0), Made::default());
+    let (job, made) = (job(counting()?.0), CompactionLog::default());
     let engine = house.compacting(20_000)?;
     let outcome = engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(outcome.turns, 26);
@@ -401,7 +404,7 @@ async fn a_request_that_the_provider_finds_too_long_is_summed_up_and_sent_once_m
             "- {{ agent: build, turn: 5, {condition} reply: {{ error: {{ kind: context_overflow }} }} }}\n"
         );
         let house = House::new(&(SUMMARIES.to_owned() + &refuses + &long_talk(5))).await?;
-        let made = Made::default();
+        let made = CompactionLog::default();
         let engine = house.compacting(100_000)?;
         let ended = engine
             .run(&job(counting()?.0), &CancellationToken::new(), &made)
@@ -424,10 +427,10 @@ async fn a_request_that_the_provider_finds_too_long_is_summed_up_and_sent_once_m
 }
 
 /// Says what is left, the last first.
-struct Says(Mutex<Vec<Vec<String>>>);
+struct ScriptedSteering(Mutex<Vec<Vec<String>>>);
 
 #[async_trait]
-impl Steering for Says {
+impl Steering for ScriptedSteering {
     async fn heard(&self) -> Vec<String> {
         let words = self.0.lock();
         let mut words = words.unwrap_or_else(PoisonError::into_inner);
@@ -438,9 +441,9 @@ impl Steering for Says {
 #[tokio::test]
 async fn what_a_person_said_is_told_word_for_word_after_two_summaries() -> anyhow::Result<()> {
     let house = House::new(&(SUMMARIES.to_owned() + &long_talk(11))).await?;
-    let (job, made) = (job(counting()?.0), Made::default());
+    let (job, made) = (job(counting()?.0), CompactionLog::default());
     let said = "use </document> tabs, never spaces".to_owned();
-    let says = Says(Mutex::new(vec![vec![said], Vec::new()]));
+    let says = ScriptedSteering(Mutex::new(vec![vec![said], Vec::new()]));
     let engine = house.compacting(6_000)?;
     let mut session = engine.open(&job)?.steered_by(Arc::new(says));
     session.run(&CancellationToken::new(), &made).await?;

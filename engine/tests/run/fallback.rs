@@ -83,7 +83,7 @@ fn streams(body: String) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
 }
 
-struct Ran {
+struct RunRecord {
     outcome: Result<Outcome, EngineError>,
     changes: Vec<(String, String)>,
     asked: [usize; 2],
@@ -91,12 +91,16 @@ struct Ran {
     last: [String; 2],
 }
 
-async fn run(house: &House, first: Vec<ResponseTemplate>) -> anyhow::Result<Ran> {
+async fn run(house: &House, first: Vec<ResponseTemplate>) -> anyhow::Result<RunRecord> {
     run_job(house, &job(counting()?.0), first).await
 }
 
 /// Runs a job whose first provider answers so, beside one that always answers.
-async fn run_job(house: &House, job: &Job, first: Vec<ResponseTemplate>) -> anyhow::Result<Ran> {
+async fn run_job(
+    house: &House,
+    job: &Job,
+    first: Vec<ResponseTemplate>,
+) -> anyhow::Result<RunRecord> {
     let servers = [server(first).await, server(vec![streams(ends())]).await];
     let mut models = Vec::new();
     for (name, server) in ["anthropic", "openai-responses"].iter().zip(&servers) {
@@ -117,7 +121,7 @@ async fn run_job(house: &House, job: &Job, first: Vec<ResponseTemplate>) -> anyh
         let body = requests.last().map(|request| request.body.clone());
         last[index] = String::from_utf8(body.unwrap_or_default())?;
     }
-    Ok(Ran {
+    Ok(RunRecord {
         outcome,
         changes: changes
             .0

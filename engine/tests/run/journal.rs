@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
-use ropewalk_engine::{Allowance, Budgets, EngineError, Job, Silent, Tool, Toolbox, UsageScope};
+use ropewalk_engine::{
+    Allowance, Budgets, EngineError, Job, SilentObserver, Tool, Toolbox, UsageScope,
+};
 use ropewalk_llm::Block;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::{BuildId, CorrelationId, Slug, TaskId, trace};
@@ -162,7 +164,10 @@ async fn a_reply_that_cannot_be_kept_is_paid_all_the_same_and_the_budget_knows_i
     let cancel = CancellationToken::new();
     for attempt in 1..=3 {
         job.journal_key = format!("attempt/{attempt}");
-        let ended = engine.run(&job, &cancel, &Silent).await.unwrap_err();
+        let ended = engine
+            .run(&job, &cancel, &SilentObserver)
+            .await
+            .unwrap_err();
         let told = ended.to_string();
         let expected = if attempt == 1 {
             "1048576 bytes"

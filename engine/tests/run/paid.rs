@@ -1,6 +1,6 @@
 //! What a reply costs that comes over HTTP and is not kept.
 
-use ropewalk_engine::{Allowance, Budgets, EngineError, Silent, UsageScope};
+use ropewalk_engine::{Allowance, Budgets, EngineError, SilentObserver, UsageScope};
 use ropewalk_llm::{ModelError, ProviderConfig, build};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::ModelCall;
@@ -58,7 +58,7 @@ async fn three_attempts(body: String) -> anyhow::Result<(EngineError, usize, Vec
     let mut ends = Vec::new();
     for attempt in 1..=3 {
         job.journal_key = format!("attempt/{attempt}");
-        match engine.run(&job, &cancel, &Silent).await {
+        match engine.run(&job, &cancel, &SilentObserver).await {
             Ok(outcome) => anyhow::bail!("{outcome:?}"),
             Err(error) => ends.push(error),
         }

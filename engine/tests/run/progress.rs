@@ -76,9 +76,9 @@ async fn a_changed_file_a_new_result_and_a_part_read_first_are_progress() -> any
 
 /// Notes what was heard of calls, in order.
 #[derive(Default)]
-struct Heard(Mutex<Vec<&'static str>>);
+struct CallLog(Mutex<Vec<&'static str>>);
 
-impl Observer for Heard {
+impl Observer for CallLog {
     fn see(&self, event: JobEvent) {
         let what = match event {
             JobEvent::ToolStarted { .. } => "started",
@@ -99,7 +99,7 @@ async fn a_tool_is_heard_before_it_has_ended() -> anyhow::Result<()> {
 "#;
     let house = House::new(script).await?;
     let job = job(build_tools(&workbench(&house)?)?);
-    let heard = Heard::default();
+    let heard = CallLog::default();
     let cancel = CancellationToken::new();
     house.engine().run(&job, &cancel, &heard).await?;
     let heard = heard.0.into_inner().unwrap_or_else(PoisonError::into_inner);

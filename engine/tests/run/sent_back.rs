@@ -1,6 +1,6 @@
 //! Results that do not hold go back into the conversation that made them.
 
-use ropewalk_engine::{EngineError, Silent, Toolbox};
+use ropewalk_engine::{EngineError, SilentObserver, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -25,11 +25,11 @@ async fn a_result_that_does_not_hold_is_answered_and_the_same_conversation_goes_
     for run in 1..=2 {
         let engine = house.engine();
         let mut session = engine.open(&job)?;
-        let first = session.run(&cancel, &Silent).await?;
+        let first = session.run(&cancel, &SilentObserver).await?;
         assert_eq!(first.submission, Some(json!({ "number": 1 })));
         assert_eq!(session.turn(), 1);
         session.send_back("line 3 is wrong");
-        let second = session.run(&cancel, &Silent).await?;
+        let second = session.run(&cancel, &SilentObserver).await?;
         assert_eq!(second.submission, Some(json!({ "number": 2 })));
         assert_eq!((session.turn(), second.turns), (3, 3));
         let requests = house.requests();
@@ -59,13 +59,13 @@ async fn every_try_has_turns_of_its_own() -> anyhow::Result<()> {
     let mut session = engine.open(&job)?;
     let cancel = CancellationToken::new();
     for _ in 0..3 {
-        session.run(&cancel, &Silent).await?;
+        session.run(&cancel, &SilentObserver).await?;
         session.send_back("not yet");
     }
     let talks = House::new("- reply: { tools: [{ name: count, input: {} }] }").await?;
     job.tools = counting()?.0;
     let engine = talks.engine();
-    let ended = engine.open(&job)?.run(&cancel, &Silent).await;
+    let ended = engine.open(&job)?.run(&cancel, &SilentObserver).await;
     assert!(
         matches!(ended, Err(EngineError::TurnLimit { turns: 1 })),
         "{ended:?}"

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use ropewalk_config::Prompts;
 use ropewalk_engine::{
     CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome,
-    Policy, Silent, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope,
-    Workbench, WorkbenchOptions,
+    Policy, SilentObserver, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox,
+    UsageScope, Workbench, WorkbenchOptions,
 };
 use ropewalk_llm::{
     Block, Message, Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey,
-    Scripted,
+    ScriptedModel,
 };
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::RepoPath;
@@ -23,13 +23,13 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// Plays a script and remembers every request.
-pub(crate) struct Recorded {
-    script: Scripted,
+pub(crate) struct RecordingModel {
+    script: ScriptedModel,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
 #[async_trait]
-impl Model for Recorded {
+impl Model for RecordingModel {
     fn name(&self) -> &str {
         self.script.name()
     }
@@ -52,7 +52,7 @@ pub(crate) struct House {
     pub(crate) store: Store,
     pub(crate) directory: TempDir,
     clock: Clock,
-    model: Arc<Recorded>,
+    model: Arc<RecordingModel>,
 }
 
 impl House {
@@ -107,7 +107,7 @@ impl House {
     /// Runs a job to its end.
     pub(crate) async fn run(&self, job: &Job) -> Result<Outcome, EngineError> {
         self.engine()
-            .run(job, &CancellationToken::new(), &Silent)
+            .run(job, &CancellationToken::new(), &SilentObserver)
             .await
     }
 
@@ -138,9 +138,9 @@ pub(crate) fn entry(model: Arc<dyn Model>, name: &str) -> ModelEntry {
     }
 }
 
-fn recorded(script: &str, clock: &Clock) -> anyhow::Result<Arc<Recorded>> {
-    Ok(Arc::new(Recorded {
-        script: Scripted::new(Script::parse(script)?, clock.clone()),
+fn recorded(script: &str, clock: &Clock) -> anyhow::Result<Arc<RecordingModel>> {
+    Ok(Arc::new(RecordingModel {
+        script: ScriptedModel::new(Script::parse(script)?, clock.clone()),
         requests: Mutex::new(Vec::new()),
     }))
 }

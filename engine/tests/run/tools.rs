@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ropewalk_engine::{EngineError, Silent, Tool, Toolbox, build_tools};
+use ropewalk_engine::{EngineError, SilentObserver, Tool, Toolbox, build_tools};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Counter, House, job, workbench};
@@ -136,7 +136,7 @@ async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Res
     let job = job(build_tools(&workbench(&house)?)?);
     let cancel = CancellationToken::new();
     let engine = house.engine();
-    let run = engine.run(&job, &cancel, &Silent);
+    let run = engine.run(&job, &cancel, &SilentObserver);
     let child = house.directory.path().join("slot/child");
     // Only the file system says that the command is under way.
     let stop = async {
@@ -163,7 +163,7 @@ async fn cancelling_a_job_ends_a_call_of_the_model() -> anyhow::Result<()> {
     let cancel = CancellationToken::new();
     let engine = house.engine();
     let job = job(Toolbox::default());
-    let run = engine.run(&job, &cancel, &Silent);
+    let run = engine.run(&job, &cancel, &SilentObserver);
     let stop = async {
         while house.requests().is_empty() {
             tokio::task::yield_now().await;

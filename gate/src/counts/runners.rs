@@ -1,6 +1,6 @@
 //! Knows which commands can report tests at all.
 
-use crate::line::{self, Simple};
+use crate::line::{self, SimpleCommand};
 
 /// Programs that report no tests, whatever they are asked to do.
 const SILENT: &[&str] = &[
@@ -109,7 +109,7 @@ pub fn can_count(command: &str) -> bool {
         .any(|simple| !is_silent(simple))
 }
 
-fn is_silent(simple: &Simple) -> bool {
+fn is_silent(simple: &SimpleCommand) -> bool {
     let Some((program, arguments)) = simple.program() else {
         return true;
     };

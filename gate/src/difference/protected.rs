@@ -69,7 +69,7 @@ const JUDGING: &[&str] = &[
 
 /// A change that a person has to accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Protected {
+pub struct ProtectedChange {
     /// The file, as git names it.
     pub path: String,
     /// The hash of what it held; none where there was no file.
@@ -80,7 +80,7 @@ pub struct Protected {
     pub why: String,
 }
 
-impl Protected {
+impl ProtectedChange {
     /// Returns the change as a question names it, to which a yes is bound.
     pub fn change(&self) -> FileChange {
         FileChange {

@@ -18,7 +18,7 @@ const CALL: &str = "; ropewalk_pipe $? \"${PIPESTATUS[@]}\"";
 
 /// A line for bash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rewritten {
+pub enum BashLine {
     /// It has no pipeline, or looks after them itself.
     AsIs,
     /// The line with a look at every pipeline.
@@ -43,15 +43,15 @@ fn is_pipe(token: &Token) -> bool {
 }
 
 /// Rewrites a line so that it fails where a member of a pipeline failed.
-pub fn rewritten(line: &str) -> Rewritten {
+pub fn rewritten(line: &str) -> BashLine {
     let Some(tokens) = tokens(line) else {
-        return Rewritten::Strict;
+        return BashLine::Strict;
     };
     if !tokens.iter().any(is_pipe) || line.contains("pipefail") {
-        return Rewritten::AsIs;
+        return BashLine::AsIs;
     }
     let Some(places) = Walk::default().places(&tokens) else {
-        return Rewritten::Strict;
+        return BashLine::Strict;
     };
     let mut text = FUNCTION.to_owned();
     let mut at = 0;
@@ -61,7 +61,7 @@ pub fn rewritten(line: &str) -> Rewritten {
         at = place;
     }
     text.push_str(&line[at..]);
-    Rewritten::Line(text)
+    BashLine::Line(text)
 }
 
 /// Goes through a line and remembers which of the open groups are in a pipeline.
@@ -173,9 +173,9 @@ mod tests {
     fn code(line: &str) -> Option<i32> {
         let mut bash = Command::new("bash");
         let bash = match rewritten(line) {
-            Rewritten::AsIs => bash.args(["-c", line]),
-            Rewritten::Line(text) => bash.args(["-c", &text]),
-            Rewritten::Strict => bash.args(["-o", "pipefail", "-c", line]),
+            BashLine::AsIs => bash.args(["-c", line]),
+            BashLine::Line(text) => bash.args(["-c", &text]),
+            BashLine::Strict => bash.args(["-o", "pipefail", "-c", line]),
         };
         bash.output().unwrap().status.code()
     }
@@ -243,7 +243,7 @@ mod tests {
             "test \"$(a | b)\" = c",
             "a >| b",
         ] {
-            assert_eq!(rewritten(line), Rewritten::AsIs, "{line}");
+            assert_eq!(rewritten(line), BashLine::AsIs, "{line}");
             assert!(!has_pipeline(line), "{line}");
         }
         assert!(has_pipeline("a | b") && has_pipeline("a |& b"));

@@ -10,7 +10,7 @@ use crate::line;
 /// A program that only stands for another, as rustup's, is told by itself alone.
 pub(crate) fn fingerprint(command: &str, locate: impl Fn(&str) -> Option<PathBuf>) -> String {
     let commands = line::simple_commands(command);
-    let programs = commands.iter().filter_map(line::Simple::program);
+    let programs = commands.iter().filter_map(line::SimpleCommand::program);
     let told: Vec<String> = programs
         .filter_map(|(program, _)| locate(program))
         .map(|path| version(&path))

@@ -54,7 +54,7 @@ pub fn after_effect(confidence: f64, effect: Effect) -> f64 {
 
 /// How a task fared that carried an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fared<'a> {
+pub struct TaskOutcome<'a> {
     /// Whether it was complete at its first try.
     pub passed_first: bool,
     /// What its failed tries showed.
@@ -64,7 +64,7 @@ pub struct Fared<'a> {
 /// Returns what an item did for a task that carried it; `learned_of` is what the failures showed that taught it.
 ///
 /// A mere pass proves nothing where no failure taught the item, and neither does a failure of another kind (design §12).
-pub fn effect(learned_of: &[&str], fared: Fared<'_>) -> Option<Effect> {
+pub fn effect(learned_of: &[&str], fared: TaskOutcome<'_>) -> Option<Effect> {
     let came_back = |failure: &&str| {
         let failure = telling_line(failure);
         let mut before = learned_of.iter().map(|error| telling_line(error));
@@ -111,7 +111,7 @@ mod tests {
             (&[taught], false, &[], None),
         ];
         for (learned_of, passed_first, failures, expected) in rows {
-            let fared = Fared {
+            let fared = TaskOutcome {
                 passed_first,
                 failures,
             };

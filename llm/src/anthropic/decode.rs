@@ -17,13 +17,13 @@ pub(super) struct Messages {
     provider: String,
     usage: Usage,
     stop: Option<StopReason>,
-    open: BTreeMap<u32, Open>,
+    open: BTreeMap<u32, OpenBlock>,
     closed: BTreeMap<u32, Block>,
     content_bytes: u64,
 }
 
 /// Is a block that is still being written.
-enum Open {
+enum OpenBlock {
     Text(String),
     Tool {
         id: String,
@@ -168,7 +168,7 @@ impl Messages {
             BlockStart::Text { text } => {
                 self.content_bytes += size(&text);
                 let delta = (!text.is_empty()).then(|| Delta::Text(text.clone()));
-                (Open::Text(text), delta)
+                (OpenBlock::Text(text), delta)
             }
             BlockStart::ToolUse { id, name, input } => {
                 let delta = Delta::ToolUseStarted {
@@ -176,7 +176,7 @@ impl Messages {
                     name: name.clone(),
                 };
                 let json = String::new();
-                let open = Open::Tool {
+                let open = OpenBlock::Tool {
                     id,
                     name,
                     input,
@@ -189,7 +189,7 @@ impl Messages {
                 signature,
             } => {
                 self.content_bytes += size(&thinking) + size(&signature);
-                let open = Open::Thought {
+                let open = OpenBlock::Thought {
                     thinking,
                     signature,
                 };
@@ -197,9 +197,9 @@ impl Messages {
             }
             BlockStart::RedactedThinking { data } => {
                 self.content_bytes += size(&data);
-                (Open::Redacted { data }, None)
+                (OpenBlock::Redacted { data }, None)
             }
-            BlockStart::Other => (Open::Skipped, None),
+            BlockStart::Other => (OpenBlock::Skipped, None),
         };
         self.open.insert(index, open);
         delta
@@ -208,22 +208,25 @@ impl Messages {
     fn extend(&mut self, index: u32, part: Part) -> Result<Option<Delta>, ModelError> {
         match (self.open.get_mut(&index), part) {
             (None, _) => Err(ModelError::malformed(format!("block {index} is not open"))),
-            (Some(Open::Text(text)), Part::TextDelta { text: more }) => {
+            (Some(OpenBlock::Text(text)), Part::TextDelta { text: more }) => {
                 self.content_bytes += size(&more);
                 text.push_str(&more);
                 Ok((!more.is_empty()).then_some(Delta::Text(more)))
             }
-            (Some(Open::Tool { json, .. }), Part::InputJsonDelta { partial_json }) => {
+            (Some(OpenBlock::Tool { json, .. }), Part::InputJsonDelta { partial_json }) => {
                 self.content_bytes += size(&partial_json);
                 json.push_str(&partial_json);
                 Ok(None)
             }
-            (Some(Open::Thought { thinking, .. }), Part::ThinkingDelta { thinking: more }) => {
+            (Some(OpenBlock::Thought { thinking, .. }), Part::ThinkingDelta { thinking: more }) => {
                 self.content_bytes += size(&more);
                 thinking.push_str(&more);
                 Ok(None)
             }
-            (Some(Open::Thought { signature, .. }), Part::SignatureDelta { signature: more }) => {
+            (
+                Some(OpenBlock::Thought { signature, .. }),
+                Part::SignatureDelta { signature: more },
+            ) => {
                 self.content_bytes += size(&more);
                 signature.push_str(&more);
                 Ok(None)
@@ -240,10 +243,10 @@ impl Messages {
     fn end(&mut self, index: u32) -> Result<Option<Delta>, ModelError> {
         match self.open.remove(&index) {
             None => Err(ModelError::malformed(format!("block {index} is not open"))),
-            Some(Open::Skipped) => Ok(None),
+            Some(OpenBlock::Skipped) => Ok(None),
             // Unsigned, it would be refused when it is given back.
-            Some(Open::Thought { signature, .. }) if signature.is_empty() => Ok(None),
-            Some(Open::Thought {
+            Some(OpenBlock::Thought { signature, .. }) if signature.is_empty() => Ok(None),
+            Some(OpenBlock::Thought {
                 thinking,
                 signature,
             }) => {
@@ -252,17 +255,17 @@ impl Messages {
                 self.keep_opaque(index, data);
                 Ok(None)
             }
-            Some(Open::Redacted { data }) => {
+            Some(OpenBlock::Redacted { data }) => {
                 self.keep_opaque(index, json!({ "type": "redacted_thinking", "data": data }));
                 Ok(None)
             }
-            Some(Open::Text(text)) => {
+            Some(OpenBlock::Text(text)) => {
                 if !text.is_empty() {
                     self.closed.insert(index, Block::Text(text));
                 }
                 Ok(None)
             }
-            Some(Open::Tool {
+            Some(OpenBlock::Tool {
                 id,
                 name,
                 input,

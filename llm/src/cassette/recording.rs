@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use ropewalk_runtime::Clock;
-use ropewalk_runtime::secrets::{self, Spoken};
+use ropewalk_runtime::secrets::{self, SecretFilter};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{CassetteError, Exchange, Heard, Item};
+use super::{CassetteError, Exchange, Item, TimedItem};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::print;
@@ -45,8 +45,8 @@ impl Recorder {
     }
 
     /// Lets whatever `model` is asked and answers be written down.
-    pub fn around<M: Model>(&self, model: M, clock: Clock) -> Recording<M> {
-        Recording {
+    pub fn around<M: Model>(&self, model: M, clock: Clock) -> RecordingModel<M> {
+        RecordingModel {
             model,
             recorder: self.clone(),
             clock,
@@ -64,14 +64,14 @@ impl Recorder {
 }
 
 /// Wraps a model whose exchanges are written down.
-pub struct Recording<M> {
+pub struct RecordingModel<M> {
     model: M,
     recorder: Recorder,
     clock: Clock,
 }
 
 #[async_trait]
-impl<M: Model> Model for Recording<M> {
+impl<M: Model> Model for RecordingModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -85,7 +85,7 @@ impl<M: Model> Model for Recording<M> {
             recorder: self.recorder.clone(),
             clock: self.clock.clone(),
             began: self.clock.now(),
-            spoken: Spoken::default(),
+            spoken: SecretFilter::default(),
             exchange: Exchange {
                 provider: self.model.name().to_owned(),
                 model: request.model.clone(),
@@ -114,7 +114,7 @@ struct Tape {
     recorder: Recorder,
     clock: Clock,
     began: DateTime<Utc>,
-    spoken: Spoken,
+    spoken: SecretFilter,
     exchange: Exchange,
 }
 
@@ -151,7 +151,7 @@ impl Tape {
 
     fn keep(&mut self, what: Item) {
         let ms = (self.clock.now() - self.began).num_milliseconds();
-        self.exchange.heard.push(Heard {
+        self.exchange.heard.push(TimedItem {
             ms: u64::try_from(ms).unwrap_or_default(),
             what,
         });

@@ -58,12 +58,12 @@ enum Item {
 struct Ending {
     model: Option<String>,
     status: Option<String>,
-    incomplete_details: Option<Incomplete>,
+    incomplete_details: Option<IncompleteDetails>,
     usage: Option<Counts>,
 }
 
 #[derive(Deserialize)]
-struct Incomplete {
+struct IncompleteDetails {
     reason: Option<String>,
 }
 

@@ -47,7 +47,7 @@ fn request(agent: &str, attempt: u32, system: &str) -> ModelRequest {
 
 async fn ask(request: &ModelRequest) -> Result<Reply, ModelError> {
     let clock = Clock::manual(DateTime::UNIX_EPOCH);
-    let model = Scripted::new(Script::parse(SCRIPT).unwrap(), clock.clone());
+    let model = ScriptedModel::new(Script::parse(SCRIPT).unwrap(), clock.clone());
     let cancel = CancellationToken::new();
     let (reply, ()) = tokio::join!(model.ask(request, &cancel), async {
         tokio::task::yield_now().await;

@@ -36,10 +36,10 @@ pub(super) fn of_status(
 ) -> ModelError {
     let said = serde_json::from_str(page)
         .ok()
-        .and_then(|page| Said::read(&page))
-        .unwrap_or_else(|| Said {
+        .and_then(|page| ErrorDetails::read(&page))
+        .unwrap_or_else(|| ErrorDetails {
             message: page.trim().to_owned(),
-            ..Said::default()
+            ..ErrorDetails::default()
         });
     sort(status, retry_after, &said, secret)
 }
@@ -53,14 +53,14 @@ pub(crate) fn in_stream(data: &Value) -> Option<ModelError> {
     if !is_error {
         return None;
     }
-    let said = Said::read(data).unwrap_or_default();
+    let said = ErrorDetails::read(data).unwrap_or_default();
     Some(sort(said.status(), None, &said, None))
 }
 
 fn sort(
     status: u16,
     retry_after: Option<Duration>,
-    said: &Said,
+    said: &ErrorDetails,
     secret: Option<&Secret>,
 ) -> ModelError {
     let message = said.shown(secret);
@@ -89,7 +89,7 @@ fn sort(
 
 /// Is what a provider said about an error, in any of the usual shapes.
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorDetails {
     kind: String,
     code: String,
     message: String,
@@ -97,7 +97,7 @@ struct Said {
     wait: Option<Duration>,
 }
 
-impl Said {
+impl ErrorDetails {
     fn read(page: &Value) -> Option<Self> {
         let inner = page.get("error").filter(|error| !error.is_null());
         let error = inner.unwrap_or(page);

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use ropewalk_runtime::in_hand::Held;
+use ropewalk_runtime::in_hand::WorkItem;
 use ropewalk_schemas::deaths::Deaths;
 
 /// From so many deaths on a suspect runs alone.
@@ -55,14 +55,14 @@ pub struct Judgement {
 }
 
 /// Judges what was in `hand` when the program died, by the deaths `before`.
-pub fn judge(before: &[Deaths], hand: &[Held], now: DateTime<Utc>) -> Judgement {
+pub fn judge(before: &[Deaths], hand: &[WorkItem], now: DateTime<Utc>) -> Judgement {
     if hand.iter().any(|held| held.entity == NOTHING) {
         return Judgement {
             charged: Vec::new(),
             acquitted: before.iter().map(|deaths| deaths.entity.clone()).collect(),
         };
     }
-    let charge = |held: &Held| {
+    let charge = |held: &WorkItem| {
         let before = before.iter().find(|deaths| deaths.entity == held.entity);
         charged(before, held, now)
     };
@@ -75,7 +75,7 @@ pub fn judge(before: &[Deaths], hand: &[Held], now: DateTime<Utc>) -> Judgement 
 /// Counts one more death; who died further on than ever has made progress, and this is its first.
 ///
 /// Who died earlier than before has not: a new run of the same work comes by what it has passed already.
-fn charged(before: Option<&Deaths>, held: &Held, now: DateTime<Utc>) -> Deaths {
+fn charged(before: Option<&Deaths>, held: &WorkItem, now: DateTime<Utc>) -> Deaths {
     let (step, count) = match before {
         Some(before) if held.step <= before.step => (before.step, before.count + 1),
         _ => (held.step, 1),
@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    fn held(entity: &str, step: u32) -> Held {
-        Held {
+    fn held(entity: &str, step: u32) -> WorkItem {
+        WorkItem {
             entity: entity.to_owned(),
             step,
         }
@@ -175,7 +175,10 @@ mod tests {
     }
 
     /// Plays starts of a program against the rule; `hand` says what start number n died with.
-    fn play(starts: u32, mut hand: impl FnMut(u32, Option<&Deaths>) -> Vec<Held>) -> Vec<Deaths> {
+    fn play(
+        starts: u32,
+        mut hand: impl FnMut(u32, Option<&Deaths>) -> Vec<WorkItem>,
+    ) -> Vec<Deaths> {
         let mut standing: Vec<Deaths> = Vec::new();
         for start in 0..starts {
             let suspect = standing.iter().max_by_key(|deaths| deaths.count);

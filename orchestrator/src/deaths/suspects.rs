@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ropewalk_runtime::in_hand::{Held, InHand, Mark};
+use ropewalk_runtime::in_hand::{InHand, Mark, WorkItem};
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, DeliveryKey, Store};
@@ -20,13 +20,13 @@ const TRY_STEPS: u32 = 1_000;
 pub struct Suspects {
     pub(super) in_hand: InHand,
     /// What the process before had in hand when it died, until that is charged.
-    pub(super) left: Arc<Mutex<Vec<Held>>>,
+    pub(super) left: Arc<Mutex<Vec<WorkItem>>>,
     standing: Arc<Mutex<BTreeMap<String, Deaths>>>,
 }
 
 impl Suspects {
     /// Returns the suspects of a process that keeps its notes in `in_hand`, after one that died with `left` in hand.
-    pub fn new(in_hand: InHand, left: Vec<Held>) -> Self {
+    pub fn new(in_hand: InHand, left: Vec<WorkItem>) -> Self {
         Self {
             in_hand,
             left: Arc::new(Mutex::new(left)),

@@ -93,10 +93,10 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
 }
 
 /// A title, a paragraph, and what is best done.
-type Told = (String, String, Option<&'static str>);
+type NoticeWords = (String, String, Option<&'static str>);
 
 /// What somebody should look at.
-fn alert(payload: &Payload) -> Option<(Role, Told)> {
+fn alert(payload: &Payload) -> Option<(Role, NoticeWords)> {
     let told = match payload {
         Payload::StuckTask(stuck) => (
             Role::Technical,
@@ -163,7 +163,7 @@ fn alert(payload: &Payload) -> Option<(Role, Told)> {
 }
 
 /// What goes its way.
-fn step(payload: &Payload) -> Option<(Role, Told)> {
+fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
     let told = match payload {
         Payload::IdeationCompleted(done) => (
             Role::Product,

@@ -10,7 +10,7 @@ use ropewalk_store::{ReadError, Store};
 
 /// What is told now.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Telling {
+pub struct Notification {
     /// Names it in what is sent back; nobody guesses it.
     pub nonce: String,
     /// The type of the event.
@@ -20,14 +20,14 @@ pub struct Telling {
     /// The words.
     pub text: NoticeText,
     /// The question that it puts, while that is open.
-    pub question: Option<Put>,
+    pub question: Option<PosedQuestion>,
     /// Whether nobody should be woken by it.
     pub silent: bool,
 }
 
 /// A question as it is put to somebody.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Put {
+pub struct PosedQuestion {
     /// The question.
     pub id: QuestionId,
     /// What can be chosen.
@@ -66,10 +66,10 @@ pub trait Port: Send + Sync + 'static {
     async fn send(
         &self,
         receiver: &str,
-        telling: &Telling,
+        telling: &Notification,
         store: &Store,
     ) -> Result<Option<String>, SendError>;
 
     /// Puts `telling` in the place of what a message said.
-    async fn edit(&self, message: &str, telling: &Telling) -> Result<(), SendError>;
+    async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError>;
 }

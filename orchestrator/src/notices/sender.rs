@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::decide;
-use super::port::{Port, Put, SendError, Telling};
+use super::port::{Notification, Port, PosedQuestion, SendError};
 use super::{Turn, compose, text};
 use crate::context::Context;
 
@@ -238,7 +238,7 @@ impl Sender {
         context: &Context,
     ) -> Result<Option<Duration>, RoundError> {
         let words = question.map(text::closed).unwrap_or_default();
-        let telling = Telling {
+        let telling = Notification {
             nonce: notice.nonce.clone(),
             event_type: notice.event_type.clone(),
             subject: notice.subject.clone(),
@@ -383,17 +383,17 @@ async fn telling(
     together: &[&Versioned<Notice>],
     question: Option<&Question>,
     context: &Context,
-) -> Result<Telling, ReadError> {
+) -> Result<Notification, ReadError> {
     let words = match question {
         Some(question) => compose::question(question, &context.store).await?,
         None => joined(together),
     };
-    let put = question.map(|question| Put {
+    let put = question.map(|question| PosedQuestion {
         id: question.id,
         choices: question.choices.clone(),
         free_text: question.free_text && !question.consequential,
     });
-    Ok(Telling {
+    Ok(Notification {
         nonce: first.nonce.clone(),
         event_type: first.event_type.clone(),
         subject: first.subject.clone(),

@@ -11,7 +11,7 @@ use ropewalk_store::{ReadError, Store};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::port::{Port, SendError, Telling};
+use super::port::{Notification, Port, SendError};
 
 /// How long one POST may take.
 const TIME: Duration = Duration::from_secs(20);
@@ -86,7 +86,7 @@ impl Port for Webhook {
     async fn send(
         &self,
         _receiver: &str,
-        telling: &Telling,
+        telling: &Notification,
         _store: &Store,
     ) -> Result<Option<String>, SendError> {
         // What it says of a message again bears the same id.
@@ -95,12 +95,12 @@ impl Port for Webhook {
         Ok(Some(id))
     }
 
-    async fn edit(&self, message: &str, telling: &Telling) -> Result<(), SendError> {
+    async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError> {
         self.post(&body(message, telling)).await
     }
 }
 
-fn body(id: &str, telling: &Telling) -> Value {
+fn body(id: &str, telling: &Notification) -> Value {
     let question = telling.question.as_ref();
     json!({
         "id": id,

@@ -7,7 +7,7 @@ use ropewalk_schemas::{ChoiceId, Payload, QuestionId, Subject};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Versioned};
 
 use super::decide;
-use super::reply::{self, Given, Refusal, Reply};
+use super::reply::{self, AnswerInput, Refusal, Reply};
 use crate::context::Context;
 
 /// Says why an answer was not accepted.
@@ -58,7 +58,7 @@ pub enum AnswerError {
 
 /// What was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct AcceptedAnswer {
     /// The question.
     pub id: QuestionId,
     /// What was chosen; none where words alone are the answer.
@@ -71,10 +71,10 @@ pub struct Answered {
 pub async fn answer<'a>(
     context: &Context,
     id: QuestionId,
-    given: impl Into<Given<'a>>,
+    given: impl Into<AnswerInput<'a>>,
     by: &str,
     channel: &str,
-) -> Result<Answered, AnswerError> {
+) -> Result<AcceptedAnswer, AnswerError> {
     let given = given.into();
     let context = context
         .because_of_newest(Subject::question(id), "question.asked")
@@ -97,7 +97,7 @@ pub async fn answer<'a>(
                 by,
                 channel,
             );
-            Ok(Answered {
+            Ok(AcceptedAnswer {
                 id,
                 choice: reply.choice,
                 answer: reply.text,
@@ -122,7 +122,7 @@ pub async fn answer<'a>(
 }
 
 /// Returns the choice that `given` would be for `question`, if it is one.
-pub fn chosen(question: &Question, given: Given<'_>) -> Option<ChoiceId> {
+pub fn chosen(question: &Question, given: AnswerInput<'_>) -> Option<ChoiceId> {
     reply::accept(question, given).ok()?.choice
 }
 
@@ -131,7 +131,7 @@ pub async fn answer_defaults(
     context: &Context,
     by: &str,
     channel: &str,
-) -> Result<Vec<Answered>, AnswerError> {
+) -> Result<Vec<AcceptedAnswer>, AnswerError> {
     let open = context
         .store
         .list::<Question>(Query::new().equal("state", QuestionState::Pending.as_str()))
@@ -147,7 +147,7 @@ pub async fn answer_defaults(
         match answer(
             context,
             question.id,
-            Given::Picked(&default, None),
+            AnswerInput::Picked(&default, None),
             by,
             channel,
         )
@@ -217,7 +217,7 @@ fn keep_late(
     changes: &mut ChangeSet,
     context: &Context,
     question: &Versioned<Question>,
-    given: Given<'_>,
+    given: AnswerInput<'_>,
     by: &str,
     channel: &str,
 ) {
@@ -254,7 +254,7 @@ fn closed(question: &Question) -> AnswerError {
     }
 }
 
-fn refused(question: &Question, given: Given<'_>, refusal: Refusal) -> AnswerError {
+fn refused(question: &Question, given: AnswerInput<'_>, refusal: Refusal) -> AnswerError {
     match refusal {
         Refusal::Empty => AnswerError::Empty {
             choices: choices_told(question),

@@ -17,7 +17,7 @@ use crate::timers;
 
 /// What an agent wants to ask.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asking {
+pub struct QuestionRequest {
     /// How the question behaves.
     pub kind: QuestionKind,
     /// What made the agent ask, for example `task_failed_repeatedly`.
@@ -44,7 +44,7 @@ pub struct Asking {
     pub idea: Option<Slug>,
 }
 
-impl Asking {
+impl QuestionRequest {
     /// Asks what a filled-in template says, about `about`.
     pub fn of(draft: QuestionDraft, about: About, idea: Option<&Slug>) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Asking {
 
 /// What came of asking.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum AskOutcome {
     /// The question is open, newly asked or asked before and still open.
     Open(QuestionId),
     /// The same question was answered, or took its default, a short while ago; that answer holds.
@@ -78,11 +78,11 @@ pub async fn ask(
     changes: &mut ChangeSet,
     context: &Context,
     deadlines: &Deadlines,
-    asking: Asking,
-) -> Result<Asked, AgentError> {
+    asking: QuestionRequest,
+) -> Result<AskOutcome, AgentError> {
     if let Some(earlier) = earlier(context, deadlines, &asking).await? {
         let Some(answer) = earlier.answer.clone() else {
-            return Ok(Asked::Open(earlier.id));
+            return Ok(AskOutcome::Open(earlier.id));
         };
         // It stands closed beside the first one, so that everybody sees whose answer was taken.
         changes.insert(&Question {
@@ -92,7 +92,7 @@ pub async fn ask(
             due_at: None,
             ..question(context, deadlines, asking)
         });
-        return Ok(Asked::Reused(answer));
+        return Ok(AskOutcome::Reused(answer));
     }
     let question = question(context, deadlines, asking);
     let subject = Subject::question(question.id);
@@ -114,7 +114,7 @@ pub async fn ask(
         timers::set(changes, context, REMIND, &target, question.asked_at + after);
     }
     changes.insert(&question);
-    Ok(Asked::Open(question.id))
+    Ok(AskOutcome::Open(question.id))
 }
 
 /// Returns the same question, if it is open or has been answered a short while ago.
@@ -123,7 +123,7 @@ pub async fn ask(
 async fn earlier(
     context: &Context,
     deadlines: &Deadlines,
-    asking: &Asking,
+    asking: &QuestionRequest,
 ) -> Result<Option<Question>, ReadError> {
     let since = context.now() - TimeDelta::from_std(deadlines.repeat).unwrap_or(TimeDelta::MAX);
     let same = context
@@ -149,7 +149,7 @@ async fn earlier(
         .max_by_key(|question| question.asked_at))
 }
 
-fn question(context: &Context, deadlines: &Deadlines, asking: Asking) -> Question {
+fn question(context: &Context, deadlines: &Deadlines, asking: QuestionRequest) -> Question {
     let asked_at = context.now();
     let ends = deadlines
         .of(asking.kind)

@@ -5,26 +5,26 @@ use ropewalk_schemas::question::{Choice, Question};
 
 /// What a person gave for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Given<'a> {
+pub enum AnswerInput<'a> {
     /// Typed text: a choice by its id, its number or its whole label, or words.
     Typed(&'a str),
     /// A choice that was picked, as by a button, with its words where it takes some.
     Picked(&'a ChoiceId, Option<&'a str>),
 }
 
-impl<'a> From<&'a str> for Given<'a> {
+impl<'a> From<&'a str> for AnswerInput<'a> {
     fn from(text: &'a str) -> Self {
         Self::Typed(text)
     }
 }
 
-impl<'a> From<&'a String> for Given<'a> {
+impl<'a> From<&'a String> for AnswerInput<'a> {
     fn from(text: &'a String) -> Self {
         Self::Typed(text)
     }
 }
 
-impl Given<'_> {
+impl AnswerInput<'_> {
     /// Returns the text for people, as it was given.
     pub(super) fn text(self) -> String {
         match self {
@@ -56,10 +56,10 @@ pub(super) enum Refusal {
 }
 
 /// Reads what was given as an answer to `question`. Words alone never decide what has consequences.
-pub(super) fn accept(question: &Question, given: Given<'_>) -> Result<Reply, Refusal> {
+pub(super) fn accept(question: &Question, given: AnswerInput<'_>) -> Result<Reply, Refusal> {
     match given {
-        Given::Typed(text) => typed(question, text.trim()),
-        Given::Picked(id, words) => {
+        AnswerInput::Typed(text) => typed(question, text.trim()),
+        AnswerInput::Picked(id, words) => {
             let picked = question.choices.iter().find(|choice| choice.id == *id);
             chosen(
                 picked.ok_or(Refusal::NotAChoice)?,
@@ -187,11 +187,11 @@ mod tests {
             assert_eq!(accept(question, text.into()), expected, "{text}");
         }
         assert_eq!(
-            accept(&plain, Given::Picked(&id("other"), Some("a boat"))),
+            accept(&plain, AnswerInput::Picked(&id("other"), Some("a boat"))),
             Ok(reply(Some("other"), "a boat"))
         );
         assert_eq!(
-            accept(&plain, Given::Picked(&id("gone"), None)),
+            accept(&plain, AnswerInput::Picked(&id("gone"), None)),
             Err(Refusal::NotAChoice)
         );
     }

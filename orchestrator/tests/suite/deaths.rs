@@ -17,7 +17,7 @@ use ropewalk_store::{ChangeSet, DeliveryState, Query};
 
 use crate::house::{House, noon};
 
-/// What a [`Patient`] does and has done.
+/// What a [`PatientAgent`] does and has done.
 #[derive(Debug, Default)]
 struct Record {
     /// Who is in its hands.
@@ -27,7 +27,7 @@ struct Record {
 }
 
 /// An agent that never lets go of some of its events.
-struct Patient {
+struct PatientAgent {
     keeps: Vec<Subject>,
     record: Arc<Mutex<Record>>,
 }
@@ -37,7 +37,7 @@ fn look(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
 }
 
 #[async_trait]
-impl Agent for Patient {
+impl Agent for PatientAgent {
     fn profile(&self) -> Profile {
         Profile {
             role: ComponentName::parse("build").unwrap_or_else(|error| panic!("{error}")),
@@ -86,7 +86,7 @@ impl Program {
     /// Starts it with an agent that never lets go of `keeps`.
     async fn start(&self, keeps: &[Subject]) -> anyhow::Result<(House, Arc<Mutex<Record>>)> {
         let record = Arc::default();
-        let agent = Patient {
+        let agent = PatientAgent {
             keeps: keeps.to_vec(),
             record: Arc::clone(&record),
         };

@@ -19,7 +19,7 @@ use ropewalk_store::ChangeSet;
 
 use crate::house::{House, noon};
 use crate::questions::{asking, open};
-use paper::{Paper, Said, house, rows};
+use paper::{Paper, SentNotice, house, rows};
 
 /// Asks something about code that holds work up.
 async fn ask(house: &House) -> anyhow::Result<QuestionId> {
@@ -302,7 +302,7 @@ async fn what_holds_nothing_up_is_gathered_and_waits_for_the_end_of_quiet_hours(
     house.pass(Duration::from_hours(7)).await;
     assert_eq!(paper.count(), 1, "nobody is woken");
     house.pass(Duration::from_hours(2)).await;
-    let said: Vec<Said> = paper.said(&house, 2).await?;
+    let said: Vec<SentNotice> = paper.said(&house, 2).await?;
     assert_eq!(said[1].title, "4 things happened");
     for part in ["The build of `walks` began", "T-001", "T-002", "T-003"] {
         assert!(said[1].body.contains(part), "{part} in {}", said[1].body);

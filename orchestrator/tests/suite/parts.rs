@@ -16,13 +16,13 @@ use ropewalk_store::{ChangeSet, EventFilter, Query};
 use crate::house::{House, Recorder, noon};
 
 /// An agent whose one loop crashes at its first start.
-struct Shaky {
+struct ShakyAgent {
     name: ComponentName,
     starts: Arc<AtomicU32>,
 }
 
 #[async_trait]
-impl Agent for Shaky {
+impl Agent for ShakyAgent {
     fn profile(&self) -> Profile {
         Profile {
             role: ComponentName::parse("build").unwrap_or_else(|error| panic!("{error}")),
@@ -55,7 +55,7 @@ impl Agent for Shaky {
 async fn a_loop_that_crashes_is_shown_and_started_again() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let starts: Arc<AtomicU32> = Arc::default();
-    let agent = Shaky {
+    let agent = ShakyAgent {
         name: ComponentName::parse("loop-1")?,
         starts: Arc::clone(&starts),
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_orchestrator::questions::{
-    self, AnswerError, Asked, Asking, Deadlines, QuestionService,
+    self, AnswerError, AskOutcome, Deadlines, QuestionRequest, QuestionService,
 };
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind, QuestionState};
@@ -18,12 +18,12 @@ pub(crate) fn id(choice: &str) -> ChoiceId {
     ChoiceId::parse(choice).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> Asking {
+pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> QuestionRequest {
     let choice = |name: &str, label: &str| Choice {
         recommended: name == "yes",
         ..Choice::new(id(name), label)
     };
-    Asking {
+    QuestionRequest {
         kind,
         trigger: "before_research".to_owned(),
         text: format!("{kind:?} {consequential}"),
@@ -39,7 +39,7 @@ pub(crate) fn asking(kind: QuestionKind, consequential: bool) -> Asking {
     }
 }
 
-pub(crate) async fn open(house: &House, asking: Asking) -> anyhow::Result<QuestionId> {
+pub(crate) async fn open(house: &House, asking: QuestionRequest) -> anyhow::Result<QuestionId> {
     let context = house.context("ideation")?;
     let mut changes = ChangeSet::new();
     let asked = questions::ask(&mut changes, &context, &Deadlines::default(), asking).await?;
@@ -47,8 +47,8 @@ pub(crate) async fn open(house: &House, asking: Asking) -> anyhow::Result<Questi
         house.services.store.commit(changes).await?;
     }
     match asked {
-        Asked::Open(id) => Ok(id),
-        Asked::Reused(answer) => anyhow::bail!("reused `{}`", answer.text),
+        AskOutcome::Open(id) => Ok(id),
+        AskOutcome::Reused(answer) => anyhow::bail!("reused `{}`", answer.text),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_orchestrator::Agent;
-use ropewalk_orchestrator::questions::{self, Asked, Deadlines, QuestionService};
+use ropewalk_orchestrator::questions::{self, AskOutcome, Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::payload::ScheduleDue;
 use ropewalk_schemas::question::{Question, QuestionKind, QuestionState};
@@ -36,7 +36,7 @@ async fn ask(house: &House, kind: QuestionKind, consequential: bool) -> anyhow::
         &deadlines,
         asking(kind, consequential),
     );
-    let Asked::Open(id) = asked.await? else {
+    let AskOutcome::Open(id) = asked.await? else {
         anyhow::bail!("`{kind:?}` was answered before it was asked")
     };
     house.services.store.commit(changes).await?;

@@ -93,16 +93,16 @@ fn base64_inside(secret: &str, before: usize) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Known, STRUCK, finder, struck};
+    use super::super::{STRUCK, SecretSet, finder, struck};
     use super::*;
     use std::borrow::Cow;
 
     const SECRET: &str = "sk-ant/Canary+42\"x?";
 
-    fn known(secret: &str) -> Known {
+    fn known(secret: &str) -> SecretSet {
         let forms = of(secret);
         let finder = finder(&forms).unwrap();
-        Known { forms, finder }
+        SecretSet { forms, finder }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Strikes secrets out of words that come piece by piece.
 
-use super::{Known, known, strike};
+use super::{SecretSet, known, strike};
 
 /// Words as they are spoken; one that may be the beginning of a secret is held back until it is clear.
 #[derive(Debug, Default)]
-pub struct Spoken {
+pub struct SecretFilter {
     held: String,
 }
 
-impl Spoken {
+impl SecretFilter {
     /// Takes the next piece, and returns what can be shown by now.
     pub fn hear(&mut self, piece: &str) -> String {
         let Some(known) = known() else {
@@ -27,7 +27,7 @@ impl Spoken {
 }
 
 /// Returns how much of `text` no next piece can make a part of a secret.
-fn clear(text: &str, known: &Known) -> usize {
+fn clear(text: &str, known: &SecretSet) -> usize {
     let begins = |from: &usize| {
         let rest = &text[*from..];
         let mut forms = known.forms.iter();
@@ -59,7 +59,7 @@ mod tests {
             "ordinary words, spoken softly: spoken-canary-9! spoken-canary-9-and-longer spoken-";
         let expected = "ordinary words, spoken softly: [secret]! [secret] spoken-";
         for size in 1..30 {
-            let mut spoken = Spoken::default();
+            let mut spoken = SecretFilter::default();
             let letters: Vec<char> = text.chars().collect();
             let mut shown = String::new();
             for piece in letters.chunks(size) {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn what_begins_no_secret_is_shown_at_once() {
         keep(["spoken-canary-9"]);
-        let mut spoken = Spoken::default();
+        let mut spoken = SecretFilter::default();
         assert_eq!(spoken.hear("walks é"), "walks é");
         assert_eq!(spoken.hear("walks spok"), "walks ");
         assert_eq!(spoken.hear("es."), "spokes.");

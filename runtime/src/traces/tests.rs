@@ -23,7 +23,7 @@ fn span(name: &str) -> Span {
         name: name.to_owned(),
         began: now,
         ended: now,
-        attributes: vec![("said", Said::from("span-canary-123 and more"))],
+        attributes: vec![("said", AttributeValue::from("span-canary-123 and more"))],
         failure: None,
     }
 }

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Here;
-use super::builds::{Wished, found};
+use super::builds::{WishReceipt, found};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as Taking};
+use crate::take::{Asker, Json as JsonBody};
 
 /// What the next try is to do differently.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ pub(crate) struct Tell {
 
 /// Who hears it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Told {
+pub(crate) struct Recipients {
     build: BuildId,
     /// The tasks whose models hear it with their next turn.
     tasks: Vec<TaskId>,
@@ -64,14 +64,14 @@ pub(crate) struct Land {
     params(("id" = String, Path, description = "The id of the build."),
         ("task" = String, Path, description = "The name of the task.")),
     request_body(content = ref("#/components/schemas/Retry"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Wished"))
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn retry(
     State(shared): Here,
     Path((id, task)): Path<(String, String)>,
     Asker(person): Asker,
-    Taking(retry): Taking<Retry>,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+    JsonBody(retry): JsonBody<Retry>,
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     let build = found(&shared, &id).await?;
     let list = format!("/api/builds/{id}");
     let task = TaskId::parse(&task).map_err(|_| Problem::unknown("task", &task, &list))?;
@@ -83,18 +83,18 @@ pub(crate) async fn retry(
 #[utoipa::path(post, path = "/api/builds/{id}/tell", operation_id = "tell_build",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Tell"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Told"))
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Recipients"))
 ))]
 pub(crate) async fn tell(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(tell): Taking<Tell>,
-) -> Result<(StatusCode, Json<Told>), Problem> {
+    JsonBody(tell): JsonBody<Tell>,
+) -> Result<(StatusCode, Json<Recipients>), Problem> {
     let build = found(&shared, &id).await?;
     let (context, named) = (shared.context(), tell.task.as_deref());
     let tasks = tasks::tell(&context, &build, named, &person, &tell.text).await?;
-    let told = Told {
+    let told = Recipients {
         build: build.id,
         tasks,
     };
@@ -105,14 +105,14 @@ pub(crate) async fn tell(
 #[utoipa::path(post, path = "/api/builds/{id}/priority", operation_id = "rank_build",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Rank"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Wished"))
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn rank(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(rank): Taking<Rank>,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+    JsonBody(rank): JsonBody<Rank>,
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     let build = found(&shared, &id).await?;
     builds::rank(&shared.context(), &build, rank.priority, &person).await?;
     Ok(recorded(&build))
@@ -122,14 +122,14 @@ pub(crate) async fn rank(
 #[utoipa::path(post, path = "/api/builds/{id}/land", operation_id = "land_build",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Land"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded; `build.merged` or a question follows.", body = ref("#/components/schemas/Wished"))
+    (status = 202, description = "It is recorded; `build.merged` or a question follows.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn land(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(land): Taking<Land>,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+    JsonBody(land): JsonBody<Land>,
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     let build = found(&shared, &id).await?;
     let landing = if land.resolve {
         Landing::Resolve
@@ -140,6 +140,6 @@ pub(crate) async fn land(
     Ok(recorded(&build))
 }
 
-fn recorded(build: &Build) -> (StatusCode, Json<Wished>) {
-    (StatusCode::ACCEPTED, Json(Wished::of(build)))
+fn recorded(build: &Build) -> (StatusCode, Json<WishReceipt>) {
+    (StatusCode::ACCEPTED, Json(WishReceipt::of(build)))
 }

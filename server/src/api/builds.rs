@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::{Here, find, unreadable};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::shared::Shared;
-use crate::take::{Asker, Json as Taking, Parameters};
+use crate::shared::ServerState;
+use crate::take::{Asker, Json as JsonBody, Parameters};
 
 /// Where builds are listed.
 const LIST: &str = "/api/builds";
@@ -31,13 +31,13 @@ pub(crate) struct Why {
 
 /// A wish that was recorded.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Wished {
+pub(crate) struct WishReceipt {
     build: BuildId,
     /// The state when it was recorded; what comes of the wish are events.
     state: BuildState,
 }
 
-impl Wished {
+impl WishReceipt {
     /// Says that a wish about `build` was recorded.
     pub(super) fn of(build: &Build) -> Self {
         Self {
@@ -97,14 +97,14 @@ pub(crate) async fn show(
 #[utoipa::path(post, path = "/api/builds/{id}/pause", operation_id = "pause_build",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Why"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded; `build.paused` follows.", body = ref("#/components/schemas/Wished"))
+    (status = 202, description = "It is recorded; `build.paused` follows.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn pause(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(why): Taking<Why>,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+    JsonBody(why): JsonBody<Why>,
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     steer(&shared, &id, Wish::Pause, &person, why).await
 }
 
@@ -112,14 +112,14 @@ pub(crate) async fn pause(
 #[utoipa::path(post, path = "/api/builds/{id}/resume", operation_id = "resume_build",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Why"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/Wished"))
+    (status = 202, description = "It is recorded.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn resume(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(why): Taking<Why>,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+    JsonBody(why): JsonBody<Why>,
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     steer(&shared, &id, Wish::Resume, &person, why).await
 }
 
@@ -127,30 +127,30 @@ pub(crate) async fn resume(
 #[utoipa::path(post, path = "/api/builds/{id}/stop", operation_id = "stop_build",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Why"), content_type = "application/json"), responses(
-    (status = 202, description = "It is recorded; `build.completed` follows.", body = ref("#/components/schemas/Wished"))
+    (status = 202, description = "It is recorded; `build.completed` follows.", body = ref("#/components/schemas/WishReceipt"))
 ))]
 pub(crate) async fn stop(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(why): Taking<Why>,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+    JsonBody(why): JsonBody<Why>,
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     steer(&shared, &id, Wish::Stop, &person, why).await
 }
 
 async fn steer(
-    shared: &Shared,
+    shared: &ServerState,
     id: &str,
     wish: Wish,
     person: &Person,
     why: Why,
-) -> Result<(StatusCode, Json<Wished>), Problem> {
+) -> Result<(StatusCode, Json<WishReceipt>), Problem> {
     let build = found(shared, id).await?;
     builds::steer(&shared.context(), &build, wish, person, why.reason).await?;
-    Ok((StatusCode::ACCEPTED, Json(Wished::of(&build))))
+    Ok((StatusCode::ACCEPTED, Json(WishReceipt::of(&build))))
 }
 
 /// Finds the build that a path names.
-pub(super) async fn found(shared: &Shared, id: &str) -> Result<Versioned<Build>, Problem> {
+pub(super) async fn found(shared: &ServerState, id: &str) -> Result<Versioned<Build>, Problem> {
     find(&shared.services.store, id, "build", LIST).await
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{Here, unreadable};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::stream;
 use crate::take::Parameters;
 
@@ -99,7 +99,7 @@ pub(crate) async fn list(
         .map(|page| Json(page).into_response())
 }
 
-async fn page(shared: &Shared, which: &Which) -> Result<Page<TimelineEvent>, Problem> {
+async fn page(shared: &ServerState, which: &Which) -> Result<Page<TimelineEvent>, Problem> {
     let part = Part {
         limit: which.limit,
         cursor: None,

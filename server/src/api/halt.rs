@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Here;
 use crate::problem::Problem;
-use crate::take::{Asker, Json as Taking};
+use crate::take::{Asker, Json as JsonBody};
 
 /// Why everything is stopped.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,18 +21,18 @@ pub(crate) struct StopAll {
 
 /// Whether everything is stopped.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Halted {
+pub(crate) struct HaltState {
     /// Who stopped everything, and since when; none where nobody has.
     halt: Option<Halt>,
 }
 
 /// Shows whether everything is stopped.
 #[utoipa::path(get, path = "/api/halt", operation_id = "show_halt", responses(
-    (status = 200, description = "It.", body = ref("#/components/schemas/Halted"))
+    (status = 200, description = "It.", body = ref("#/components/schemas/HaltState"))
 ))]
-pub(crate) async fn show(State(shared): Here) -> Result<Json<Halted>, Problem> {
+pub(crate) async fn show(State(shared): Here) -> Result<Json<HaltState>, Problem> {
     let halt = halt::standing(&shared.services.store).await?;
-    Ok(Json(Halted { halt }))
+    Ok(Json(HaltState { halt }))
 }
 
 /// Stops everything: no model is asked and no command begins until it is lifted.
@@ -43,7 +43,7 @@ pub(crate) async fn show(State(shared): Here) -> Result<Json<Halted>, Problem> {
 pub(crate) async fn stop(
     State(shared): Here,
     Asker(person): Asker,
-    Taking(why): Taking<StopAll>,
+    JsonBody(why): JsonBody<StopAll>,
 ) -> Result<Json<Halt>, Problem> {
     let halt = halt::stop(&shared.context(), &person, why.reason).await?;
     Ok(Json(halt))

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use ropewalk_desk::ideas::{self, Opening, Said, Started};
+use ropewalk_desk::ideas::{self, AcceptedMessage, Opening, StartedIdea};
 use ropewalk_desk::views::idea::{self, IdeaRow, IdeaView};
 use ropewalk_schemas::idea::IdeaKind;
 use ropewalk_schemas::{MessageId, SessionId, Slug};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Here, unreadable};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as Taking, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters};
 
 /// Where ideas are listed.
 const LIST: &str = "/api/ideation/sessions";
@@ -37,7 +37,7 @@ pub(crate) struct NewIdea {
 
 /// An idea that has begun.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Begun {
+pub(crate) struct IdeaReceipt {
     slug: Slug,
     session: SessionId,
     message: MessageId,
@@ -53,7 +53,7 @@ pub(crate) struct Words {
 
 /// A message that was taken.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Taken {
+pub(crate) struct MessageReceipt {
     idea: Slug,
     message: MessageId,
 }
@@ -66,8 +66,8 @@ pub(crate) struct Reason {
     reason: Option<String>,
 }
 
-impl From<Said> for Taken {
-    fn from(said: Said) -> Self {
+impl From<AcceptedMessage> for MessageReceipt {
+    fn from(said: AcceptedMessage) -> Self {
         Self {
             idea: said.idea,
             message: said.message,
@@ -90,13 +90,13 @@ pub(crate) async fn list(
 /// Begins an idea with its first message.
 #[utoipa::path(post, path = "/api/ideation/sessions", operation_id = "begin_idea",
     request_body(content = ref("#/components/schemas/NewIdea"), content_type = "application/json"), responses(
-    (status = 201, description = "It has begun.", body = ref("#/components/schemas/Begun"))
+    (status = 201, description = "It has begun.", body = ref("#/components/schemas/IdeaReceipt"))
 ))]
 pub(crate) async fn begin(
     State(shared): Here,
     Asker(person): Asker,
-    Taking(new): Taking<NewIdea>,
-) -> Result<(StatusCode, Json<Begun>), Problem> {
+    JsonBody(new): JsonBody<NewIdea>,
+) -> Result<(StatusCode, Json<IdeaReceipt>), Problem> {
     let slug = new.slug.as_deref().map(Slug::parse);
     let opening = Opening {
         user: person.name,
@@ -106,13 +106,13 @@ pub(crate) async fn begin(
         kind: new.kind,
         whole: new.whole,
     };
-    let Started {
+    let StartedIdea {
         idea,
         session,
         message,
         ..
     } = ideas::start(&shared.context(), opening).await?;
-    let begun = Begun {
+    let begun = IdeaReceipt {
         slug: idea,
         session,
         message,
@@ -140,14 +140,14 @@ pub(crate) async fn show(
 #[utoipa::path(post, path = "/api/ideation/sessions/{slug}/messages", operation_id = "say",
     params(("slug" = String, Path, description = "The name of the idea.")),
     request_body(content = ref("#/components/schemas/Words"), content_type = "application/json"), responses(
-    (status = 201, description = "It was taken; what is answered comes as events.", body = ref("#/components/schemas/Taken"))
+    (status = 201, description = "It was taken; what is answered comes as events.", body = ref("#/components/schemas/MessageReceipt"))
 ))]
 pub(crate) async fn say(
     State(shared): Here,
     Path(slug): Path<String>,
     Asker(person): Asker,
-    Taking(words): Taking<Words>,
-) -> Result<(StatusCode, Json<Taken>), Problem> {
+    JsonBody(words): JsonBody<Words>,
+) -> Result<(StatusCode, Json<MessageReceipt>), Problem> {
     let session = session(&shared, &slug).await?;
     let said = ideas::say(&shared.context(), session, &person.name, &words.text).await?;
     Ok((StatusCode::CREATED, Json(said.into())))
@@ -156,13 +156,13 @@ pub(crate) async fn say(
 /// Ends the conversation about an idea: its brief is written of what is known.
 #[utoipa::path(post, path = "/api/ideation/sessions/{slug}/done", operation_id = "finish_idea",
     params(("slug" = String, Path, description = "The name of the idea.")), responses(
-    (status = 201, description = "It was taken; `ideation.completed` follows.", body = ref("#/components/schemas/Taken"))
+    (status = 201, description = "It was taken; `ideation.completed` follows.", body = ref("#/components/schemas/MessageReceipt"))
 ))]
 pub(crate) async fn finish(
     State(shared): Here,
     Path(slug): Path<String>,
     Asker(person): Asker,
-) -> Result<(StatusCode, Json<Taken>), Problem> {
+) -> Result<(StatusCode, Json<MessageReceipt>), Problem> {
     session(&shared, &slug).await?;
     let said = ideas::finish(&shared.context(), &named(&slug)?, &person.name).await?;
     Ok((StatusCode::CREATED, Json(said.into())))
@@ -178,7 +178,7 @@ pub(crate) async fn abandon(
     State(shared): Here,
     Path(slug): Path<String>,
     Asker(person): Asker,
-    Taking(why): Taking<Reason>,
+    JsonBody(why): JsonBody<Reason>,
 ) -> Result<StatusCode, Problem> {
     session(&shared, &slug).await?;
     ideas::abandon(&shared.context(), &named(&slug)?, &person, why.reason).await?;
@@ -190,7 +190,7 @@ fn named(slug: &str) -> Result<Slug, Problem> {
 }
 
 /// Finds the session of an idea, by the name of the idea.
-async fn session(shared: &crate::shared::Shared, slug: &str) -> Result<SessionId, Problem> {
+async fn session(shared: &crate::shared::ServerState, slug: &str) -> Result<SessionId, Problem> {
     let store = &shared.services.store;
     let found = store
         .get::<ropewalk_schemas::idea::Idea>(named(slug)?.as_str())

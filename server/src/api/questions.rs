@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use ropewalk_desk::questions;
 use ropewalk_desk::views::question;
-use ropewalk_orchestrator::questions::Given as Reply;
+use ropewalk_orchestrator::questions::AnswerInput as Reply;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::{ChoiceId, QuestionId, Slug};
 use ropewalk_store::Versioned;
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::{Here, find, unreadable};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::shared::Shared;
-use crate::take::{Asker, Json as Taking, Parameters};
+use crate::shared::ServerState;
+use crate::take::{Asker, Json as JsonBody, Parameters};
 
 /// Where questions are listed.
 const LIST: &str = "/api/questions";
@@ -40,7 +40,7 @@ pub(crate) struct Which {
 /// An answer: a choice by its id, or words where the question takes them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Given {
+pub(crate) struct AnswerRequest {
     /// The id of a choice.
     choice: Option<String>,
     /// The words: beside a choice that takes some, or alone.
@@ -49,7 +49,7 @@ pub(crate) struct Given {
 
 /// What was accepted.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Answered {
+pub(crate) struct AcceptedAnswer {
     id: QuestionId,
     /// What was chosen; none where words alone are the answer.
     choice: Option<ChoiceId>,
@@ -90,15 +90,15 @@ pub(crate) async fn show(
 /// Answers a question, once.
 #[utoipa::path(post, path = "/api/questions/{id}/answer", operation_id = "answer_question",
     params(("id" = String, Path, description = "Its id.")),
-    request_body(content = ref("#/components/schemas/Given"), content_type = "application/json"), responses(
-    (status = 200, description = "It was accepted.", body = ref("#/components/schemas/Answered"))
+    request_body(content = ref("#/components/schemas/AnswerRequest"), content_type = "application/json"), responses(
+    (status = 200, description = "It was accepted.", body = ref("#/components/schemas/AcceptedAnswer"))
 ))]
 pub(crate) async fn answer(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(given): Taking<Given>,
-) -> Result<Json<Answered>, Problem> {
+    JsonBody(given): JsonBody<AnswerRequest>,
+) -> Result<Json<AcceptedAnswer>, Problem> {
     let id = found(&shared, &id).await?.id;
     let choice = given.choice.as_deref().map(ChoiceId::parse);
     let choice = choice.transpose().map_err(unreadable("choice"))?;
@@ -107,13 +107,13 @@ pub(crate) async fn answer(
         (None, text) => Reply::Typed(text.unwrap_or_default()),
     };
     let done = questions::answer(&shared.context(), id, reply, &person, CHANNEL).await?;
-    Ok(Json(Answered {
+    Ok(Json(AcceptedAnswer {
         id: done.id,
         choice: done.choice,
         answer: done.answer,
     }))
 }
 
-async fn found(shared: &Shared, id: &str) -> Result<Versioned<Question>, Problem> {
+async fn found(shared: &ServerState, id: &str) -> Result<Versioned<Question>, Problem> {
     find(&shared.services.store, id, "question", LIST).await
 }

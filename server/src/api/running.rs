@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::{Asker, Json as Taking, Parameters};
+use crate::take::{Asker, Json as JsonBody, Parameters};
 
 /// Lists who waits for what, the longest first.
 #[utoipa::path(get, path = "/api/waits", operation_id = "list_waits", params(Part), responses(
@@ -81,7 +81,7 @@ pub(crate) struct SeenAlert {
 pub(crate) async fn acknowledge(
     State(shared): Here,
     Asker(person): Asker,
-    Taking(seen): Taking<SeenAlert>,
+    JsonBody(seen): JsonBody<SeenAlert>,
 ) -> Result<Json<Alert>, Problem> {
     let alert = alerts::acknowledge(&shared.context(), &seen.cause, &person).await?;
     Ok(Json(alert))

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::{Here, find, unreadable};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::shared::Shared;
-use crate::take::{Asker, Json as Taking, Parameters};
+use crate::shared::ServerState;
+use crate::take::{Asker, Json as JsonBody, Parameters};
 
 /// Where specifications are listed.
 const LIST: &str = "/api/specifications";
@@ -25,7 +25,7 @@ const LIST: &str = "/api/specifications";
 /// The specification that is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct SpecificationRequest {
     /// The name of the idea.
     idea: String,
     /// How large the plan may become; `medium` where nothing is said.
@@ -34,7 +34,7 @@ pub(crate) struct Wanted {
 
 /// A specification that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Asked {
+pub(crate) struct SpecificationReceipt {
     spec: SpecId,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Approval {
 
 /// What was approved.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Approved {
+pub(crate) struct ApprovedRevision {
     spec: SpecId,
     revision: u32,
     hash: ContentHash,
@@ -110,19 +110,19 @@ pub(crate) async fn list(
 
 /// Asks for the specification of an idea.
 #[utoipa::path(post, path = "/api/specifications/generate", operation_id = "generate_specification",
-    request_body(content = ref("#/components/schemas/Wanted"), content_type = "application/json"), responses(
-    (status = 202, description = "It is asked for; `spec.generated` follows.", body = ref("#/components/schemas/Asked"))
+    request_body(content = ref("#/components/schemas/SpecificationRequest"), content_type = "application/json"), responses(
+    (status = 202, description = "It is asked for; `spec.generated` follows.", body = ref("#/components/schemas/SpecificationReceipt"))
 ))]
 pub(crate) async fn generate(
     State(shared): Here,
     Asker(person): Asker,
-    Taking(wanted): Taking<Wanted>,
-) -> Result<(StatusCode, Json<Asked>), Problem> {
+    JsonBody(wanted): JsonBody<SpecificationRequest>,
+) -> Result<(StatusCode, Json<SpecificationReceipt>), Problem> {
     let idea = Slug::parse(&wanted.idea).map_err(unreadable("idea"))?;
     let (context, by) = (shared.context(), &person.name);
     let complexity = wanted.complexity.unwrap_or(Complexity::Medium);
     let spec = specifications::request(&context, &idea, by, complexity).await?;
-    Ok((StatusCode::ACCEPTED, Json(Asked { spec })))
+    Ok((StatusCode::ACCEPTED, Json(SpecificationReceipt { spec })))
 }
 
 /// Shows a specification with its newest revision.
@@ -159,14 +159,14 @@ pub(crate) async fn compare(
 #[utoipa::path(post, path = "/api/specifications/{id}/approve", operation_id = "approve_specification",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Approval"), content_type = "application/json"), responses(
-    (status = 200, description = "It is approved; `build.started` follows.", body = ref("#/components/schemas/Approved"))
+    (status = 200, description = "It is approved; `build.started` follows.", body = ref("#/components/schemas/ApprovedRevision"))
 ))]
 pub(crate) async fn approve(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(approval): Taking<Approval>,
-) -> Result<Json<Approved>, Problem> {
+    JsonBody(approval): JsonBody<Approval>,
+) -> Result<Json<ApprovedRevision>, Problem> {
     let found = found(&shared, &id).await?;
     let hash = ContentHash::parse(&approval.hash).map_err(unreadable("hash"))?;
     let priority = match approval.priority {
@@ -175,7 +175,7 @@ pub(crate) async fn approve(
     };
     let context = shared.context();
     let done = specifications::approve(&context, found.id, &hash, &person, priority).await?;
-    Ok(Json(Approved {
+    Ok(Json(ApprovedRevision {
         spec: done.spec,
         revision: done.revision,
         hash: done.hash,
@@ -187,36 +187,36 @@ pub(crate) async fn approve(
 #[utoipa::path(post, path = "/api/specifications/{id}/revise", operation_id = "revise_specification",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Feedback"), content_type = "application/json"), responses(
-    (status = 202, description = "It is asked for; `spec.generated` follows.", body = ref("#/components/schemas/Asked"))
+    (status = 202, description = "It is asked for; `spec.generated` follows.", body = ref("#/components/schemas/SpecificationReceipt"))
 ))]
 pub(crate) async fn revise(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(feedback): Taking<Feedback>,
-) -> Result<(StatusCode, Json<Asked>), Problem> {
+    JsonBody(feedback): JsonBody<Feedback>,
+) -> Result<(StatusCode, Json<SpecificationReceipt>), Problem> {
     let spec = found(&shared, &id).await?.id;
     specifications::revise(&shared.context(), spec, &person.name, &feedback.text).await?;
-    Ok((StatusCode::ACCEPTED, Json(Asked { spec })))
+    Ok((StatusCode::ACCEPTED, Json(SpecificationReceipt { spec })))
 }
 
 /// Puts a specification away.
 #[utoipa::path(post, path = "/api/specifications/{id}/reject", operation_id = "reject_specification",
     params(("id" = String, Path, description = "Its id.")),
     request_body(content = ref("#/components/schemas/Feedback"), content_type = "application/json"), responses(
-    (status = 200, description = "It is put away.", body = ref("#/components/schemas/Asked"))
+    (status = 200, description = "It is put away.", body = ref("#/components/schemas/SpecificationReceipt"))
 ))]
 pub(crate) async fn reject(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    Taking(feedback): Taking<Feedback>,
-) -> Result<Json<Asked>, Problem> {
+    JsonBody(feedback): JsonBody<Feedback>,
+) -> Result<Json<SpecificationReceipt>, Problem> {
     let spec = found(&shared, &id).await?.id;
     specifications::reject(&shared.context(), spec, &person, &feedback.text).await?;
-    Ok(Json(Asked { spec }))
+    Ok(Json(SpecificationReceipt { spec }))
 }
 
-async fn found(shared: &Shared, id: &str) -> Result<Versioned<Specification>, Problem> {
+async fn found(shared: &ServerState, id: &str) -> Result<Versioned<Specification>, Problem> {
     find(&shared.services.store, id, "specification", LIST).await
 }

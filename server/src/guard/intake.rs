@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::idempotency;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use ropewalk_runtime::Supervisor;
 
 /// The most bytes of a body.
@@ -24,7 +24,7 @@ const ANSWERS: Duration = Duration::from_secs(30);
 
 /// Reads the body, then lets the request be handled; a stream sets its own pace.
 pub(crate) async fn intake(
-    State((shared, tasks)): State<(Shared, Supervisor)>,
+    State((shared, tasks)): State<(ServerState, Supervisor)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -56,12 +56,13 @@ pub(crate) async fn intake(
     }
 }
 
-async fn handled(shared: &Shared, request: Request, bytes: Bytes, next: Next) -> Response {
+async fn handled(shared: &ServerState, request: Request, bytes: Bytes, next: Next) -> Response {
     let key = request.headers().get(idempotency::HEADER).cloned();
     let (Some(key), Some(person)) = (key, request.extensions().get::<Person>().cloned()) else {
         return next.run(request).await;
     };
-    let asked = idempotency::Asked::new(&person, &key, request.method(), request.uri(), &bytes);
+    let asked =
+        idempotency::IdempotencyKey::new(&person, &key, request.method(), request.uri(), &bytes);
     match asked {
         Ok(asked) => idempotency::once(shared, asked, next.run(request)).await,
         Err(problem) => problem.into_response(),

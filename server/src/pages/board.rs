@@ -14,7 +14,7 @@ use ropewalk_schemas::specification::{SpecState, Specification};
 use super::frame::{Frame, page};
 use super::shown;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// Where an idea stands on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,10 @@ struct New {
 }
 
 /// Shows the board.
-pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(shared): State<ServerState>,
+    frame: Frame,
+) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let specifications = specification::list(store, None).await?;
     let builds = build::list(store, None, &shared.builds_with).await?;
@@ -176,9 +179,9 @@ fn card(row: IdeaRow, spec: Option<&Specification>, built: Option<&BuildRow>) ->
     }
 }
 
-type Standing = (Stage, &'static str, String, String);
+type BoardStatus = (Stage, &'static str, String, String);
 
-fn specified(spec: &Specification, built: Option<&BuildRow>, idea: &str) -> Standing {
+fn specified(spec: &Specification, built: Option<&BuildRow>, idea: &str) -> BoardStatus {
     let href = format!("/specifications/{}", spec.id);
     let waits = match spec.state {
         SpecState::Draft => "its specification is being written",
@@ -201,7 +204,7 @@ fn specified(spec: &Specification, built: Option<&BuildRow>, idea: &str) -> Stan
     )
 }
 
-fn building(row: &BuildRow) -> Standing {
+fn building(row: &BuildRow) -> BoardStatus {
     let build = &row.build;
     let waits = why::build(build, row.outage.as_ref()).unwrap_or_else(|| {
         let told = match build.state {

@@ -7,7 +7,7 @@ use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{self, BuildRow, BuildView};
-use ropewalk_desk::views::trace::Seen;
+use ropewalk_desk::views::trace::EvidenceView;
 use ropewalk_desk::views::why;
 use ropewalk_schemas::attempt::Verdict;
 use ropewalk_schemas::build::{Build, StopCause};
@@ -22,7 +22,7 @@ use super::graph::{Graph, Node};
 use super::shown;
 use super::timeline::Timeline;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Asker;
 
 #[derive(Template)]
@@ -34,7 +34,7 @@ struct List {
 
 #[derive(Template)]
 #[template(path = "build.html")]
-struct Shown {
+struct BuildPage {
     frame: Frame,
     view: BuildView,
     why: Option<String>,
@@ -48,7 +48,7 @@ struct Shown {
     may_land: Option<String>,
 }
 
-impl Shown {
+impl BuildPage {
     /// Returns what can be wished now, with how the button is called.
     fn wishes(&self) -> Vec<(&'static str, &'static str)> {
         let build = &self.view.build;
@@ -88,7 +88,7 @@ impl Shown {
 }
 
 /// Says in a few words what the last pass of a gate saw.
-fn passed(evidence: &[Seen]) -> String {
+fn passed(evidence: &[EvidenceView]) -> String {
     let Some(seen) = evidence
         .iter()
         .rfind(|seen| seen.verdict == Verdict::Passed)
@@ -107,7 +107,10 @@ fn passed(evidence: &[Seen]) -> String {
 }
 
 /// Shows every build, the newest first.
-pub(super) async fn list(State(shared): State<Shared>, frame: Frame) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(shared): State<ServerState>,
+    frame: Frame,
+) -> Result<Response, Problem> {
     let mut rows = build::list(&shared.services.store, None, &shared.builds_with).await?;
     rows.reverse();
     page(&List { frame, rows })
@@ -115,7 +118,7 @@ pub(super) async fn list(State(shared): State<Shared>, frame: Frame) -> Result<R
 
 /// Shows a build.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -134,7 +137,7 @@ pub(super) async fn show(
             .collect(),
     });
     let complete = view.tasks.iter();
-    page(&Shown {
+    page(&BuildPage {
         graph: Graph::of(nodes.collect()),
         complete: complete
             .filter(|task| task.state == TaskState::Complete)
@@ -152,7 +155,7 @@ pub(super) async fn show(
 
 /// Lets running tasks end and begins no others.
 pub(super) async fn pause(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -162,7 +165,7 @@ pub(super) async fn pause(
 
 /// Goes on with a build.
 pub(super) async fn resume(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -172,7 +175,7 @@ pub(super) async fn resume(
 
 /// Stops a build.
 pub(super) async fn stop(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -181,7 +184,7 @@ pub(super) async fn stop(
 }
 
 async fn steer(
-    shared: &Shared,
+    shared: &ServerState,
     id: &str,
     wish: Wish,
     person: &Person,
@@ -195,7 +198,7 @@ async fn steer(
 
 /// Says something to the models that work on a build.
 pub(super) async fn tell(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -214,7 +217,7 @@ pub(super) async fn tell(
 
 /// Says how urgent a build is.
 pub(super) async fn rank(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -230,7 +233,7 @@ pub(super) async fn rank(
 
 /// Brings the branch of a build into the one that it began from.
 pub(super) async fn land(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -245,6 +248,6 @@ pub(super) async fn land(
 }
 
 /// Finds a build by its id.
-pub(super) async fn found(shared: &Shared, id: &str) -> Result<Build, Problem> {
+pub(super) async fn found(shared: &ServerState, id: &str) -> Result<Build, Problem> {
     shown::find::<Build>(shared, id, "build", "the list of builds shows them").await
 }

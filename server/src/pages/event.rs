@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::frame::{Frame, page};
 use super::shown;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Parameters;
 
 /// How many events a page has.
@@ -51,7 +51,7 @@ struct One {
 
 /// Shows what happened.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     frame: Frame,
     Parameters(which): Parameters<Which>,
 ) -> Result<Response, Problem> {
@@ -86,7 +86,7 @@ pub(super) async fn list(
 
 /// Shows an event with what became of it.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(sequence): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {

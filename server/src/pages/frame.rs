@@ -15,7 +15,7 @@ use ropewalk_store::Query;
 use super::shown;
 use crate::guard::Csrf;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// What a page may use: itself, its stylesheet and its scripts, and nothing of another machine.
 const POLICY: (HeaderName, HeaderValue) = (
@@ -52,10 +52,10 @@ impl Frame {
     pub(super) const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 }
 
-impl FromRequestParts<Shared> for Frame {
+impl FromRequestParts<ServerState> for Frame {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, shared: &ServerState) -> Result<Self, Problem> {
         let unknown = || Problem::failed(&"a page was asked for by nobody");
         let person = parts.extensions.get::<Person>().cloned();
         let csrf = parts.extensions.get::<Csrf>().cloned();

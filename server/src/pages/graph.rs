@@ -59,7 +59,7 @@ pub(super) struct Node {
 }
 
 /// A drawn task, by its upper left corner.
-pub(super) struct Placed {
+pub(super) struct PlacedNode {
     pub(super) node: Node,
     pub(super) x: usize,
     pub(super) y: usize,
@@ -70,7 +70,7 @@ pub(super) struct Graph {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) size: Size,
-    pub(super) placed: Vec<Placed>,
+    pub(super) placed: Vec<PlacedNode>,
     /// The paths of the lines between them.
     pub(super) lines: Vec<String>,
 }
@@ -113,7 +113,7 @@ impl Graph {
                 .enumerate()
                 .map(|(number, node)| {
                     let (x, y) = at(number);
-                    Placed { node, x, y }
+                    PlacedNode { node, x, y }
                 })
                 .collect(),
             lines,

@@ -15,20 +15,20 @@ use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::{markdown, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Asker;
 
 #[derive(Template)]
 #[template(path = "idea.html")]
-struct Shown {
+struct IdeaPage {
     frame: Frame,
     view: IdeaView,
-    said: Vec<Spoken>,
+    said: Vec<MessageView>,
     pieces: Vec<Piece>,
 }
 
 /// A message as it is shown.
-struct Spoken {
+struct MessageView {
     message: Message,
     html: String,
 }
@@ -41,7 +41,7 @@ struct Piece {
     confidence: f64,
 }
 
-impl Shown {
+impl IdeaPage {
     fn phase(&self) -> Option<Phase> {
         self.view.conversation.as_ref().map(|session| session.phase)
     }
@@ -84,7 +84,7 @@ fn percent(share: f64) -> u32 {
 
 /// Shows an idea.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(slug): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -92,13 +92,13 @@ pub(super) async fn show(
     let folder = |idea: &_| (shared.folder)(idea);
     let view = idea::show(&shared.services.store, &name, folder).await?;
     let view = view.ok_or_else(|| unknown(&slug))?;
-    let said = view.messages.iter().map(|message| Spoken {
+    let said = view.messages.iter().map(|message| MessageView {
         html: markdown::html(&message.text),
         message: message.clone(),
     });
     let session = view.conversation.as_ref();
     let pieces = session.map_or_else(Vec::new, pieces);
-    page(&Shown {
+    page(&IdeaPage {
         said: said.collect(),
         pieces,
         frame,
@@ -120,7 +120,7 @@ fn pieces(session: &Session) -> Vec<Piece> {
 
 /// Begins an idea.
 pub(super) async fn begin(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Asker(person): Asker,
     fields: Fields,
 ) -> Result<Response, Problem> {
@@ -145,7 +145,7 @@ pub(super) async fn begin(
 
 /// Says something to an idea.
 pub(super) async fn say(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(slug): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -160,7 +160,7 @@ pub(super) async fn say(
 
 /// Ends the conversation: the brief is written of what is known.
 pub(super) async fn finish(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(slug): Path<String>,
     Asker(person): Asker,
 ) -> Result<Response, Problem> {
@@ -170,7 +170,7 @@ pub(super) async fn finish(
 
 /// Gives an idea up.
 pub(super) async fn abandon(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(slug): Path<String>,
     Asker(person): Asker,
     fields: Fields,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::frame::{Frame, page};
 use super::{markdown, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Parameters;
 
 /// How many items are shown.
@@ -20,7 +20,7 @@ const MOST: u32 = 100;
 /// What is looked for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct SearchQuery {
     words: String,
 }
 
@@ -53,9 +53,9 @@ fn effect(usage: &Injection) -> &'static str {
 
 /// Shows what fits some words, or what changed last.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     frame: Frame,
-    Parameters(wanted): Parameters<Wanted>,
+    Parameters(wanted): Parameters<SearchQuery>,
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let items = if wanted.words.trim().is_empty() {
@@ -75,7 +75,7 @@ pub(super) async fn list(
 
 /// Shows an item.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {

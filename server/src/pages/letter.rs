@@ -10,11 +10,11 @@ use ropewalk_desk::views::dead_letter::{self, DeadLetterView};
 use super::frame::{Frame, go, page};
 use super::shown;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 #[derive(Template)]
 #[template(path = "letter.html")]
-struct Shown {
+struct LetterPage {
     frame: Frame,
     view: DeadLetterView,
     /// Its event as it is stored.
@@ -23,7 +23,7 @@ struct Shown {
 
 /// Shows a dead letter.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(parts): Path<(String, String)>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -31,7 +31,7 @@ pub(super) async fn show(
     let view = dead_letter::show(&shared.services.store, &name).await?;
     let view = view.ok_or_else(|| unknown(&parts))?;
     let content = serde_json::to_string_pretty(&view.content).unwrap_or_default();
-    page(&Shown {
+    page(&LetterPage {
         frame,
         view,
         content,
@@ -40,7 +40,7 @@ pub(super) async fn show(
 
 /// Has it handled again.
 pub(super) async fn replay(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(parts): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     dead_letters::replay(&shared.services.store, &named(&parts)?).await?;
@@ -50,7 +50,7 @@ pub(super) async fn replay(
 
 /// Gives it up for good.
 pub(super) async fn discard(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(parts): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     dead_letters::discard(&shared.services.store, &named(&parts)?).await?;

@@ -15,7 +15,7 @@ use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::{build, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Asker;
 
 /// The most lines on a page.
@@ -23,7 +23,7 @@ const MOST_LINES: usize = 6_000;
 
 #[derive(Template)]
 #[template(path = "lines.html")]
-struct Shown {
+struct LinesPage {
     frame: Frame,
     title: String,
     /// The pages above, each with how it is called.
@@ -37,7 +37,7 @@ struct Shown {
     refusal: Option<String>,
 }
 
-impl Shown {
+impl LinesPage {
     fn new(frame: Frame, mut files: Vec<FileLines>) -> Self {
         let mut left = MOST_LINES;
         for file in &mut files {
@@ -89,7 +89,7 @@ fn place(line: &Line) -> Option<(&'static str, u32)> {
 
 /// Shows the documents of the newest revision of a specification, line by line.
 pub(super) async fn specification(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -97,7 +97,7 @@ pub(super) async fn specification(
     let files = document_lines(&shared.services.store, &found).await?;
     let refusal = (found.state == SpecState::Draft)
         .then(|| "another revision is being written already".to_owned());
-    page(&Shown {
+    page(&LinesPage {
         title: format!("Revision {}, line by line", found.revision),
         above: vec![
             (format!("/ideas/{}", found.idea), found.idea.to_string()),
@@ -106,13 +106,13 @@ pub(super) async fn specification(
         action: format!("/specifications/{id}/comments"),
         of: found.hash.map(|hash| hash.to_string()).unwrap_or_default(),
         refusal,
-        ..Shown::new(frame, files)
+        ..LinesPage::new(frame, files)
     })
 }
 
 /// Shows what a build changed, line by line.
 pub(super) async fn difference(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -126,7 +126,7 @@ pub(super) async fn difference(
         Some(refusal) => Some(refusal.to_string()),
         None => is_draft.then(|| "another revision is being written already".to_owned()),
     };
-    page(&Shown {
+    page(&LinesPage {
         title: format!("What the build of {} changed", found.idea),
         above: vec![
             ("/builds".to_owned(), "Builds".to_owned()),
@@ -135,13 +135,13 @@ pub(super) async fn difference(
         action: format!("/builds/{id}/comments"),
         of: found.head.map(|head| head.to_string()).unwrap_or_default(),
         refusal,
-        ..Shown::new(frame, files)
+        ..LinesPage::new(frame, files)
     })
 }
 
 /// Asks for another revision by comments on the lines of a specification.
 pub(super) async fn on_specification(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -155,7 +155,7 @@ pub(super) async fn on_specification(
 
 /// Asks for another revision by comments on the lines of what a build changed.
 pub(super) async fn on_build(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -195,12 +195,12 @@ fn said(fields: &Fields) -> Result<Vec<Comment>, Problem> {
     Ok(found)
 }
 
-async fn specification_of(shared: &Shared, id: &str) -> Result<Specification, Problem> {
+async fn specification_of(shared: &ServerState, id: &str) -> Result<Specification, Problem> {
     let list = "the page of its idea shows them";
     shown::find::<Specification>(shared, id, "specification", list).await
 }
 
-async fn changed(shared: &Shared, build: &Build) -> Result<Vec<FileLines>, Problem> {
+async fn changed(shared: &ServerState, build: &Build) -> Result<Vec<FileLines>, Problem> {
     let changes = (shared.changes)(build.clone()).await;
     changes.map_err(|error| Problem::failed(&error))
 }

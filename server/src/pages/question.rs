@@ -6,7 +6,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::questions;
 use ropewalk_desk::views;
-use ropewalk_orchestrator::questions::{Given, role};
+use ropewalk_orchestrator::questions::{AnswerInput, role};
 use ropewalk_schemas::ChoiceId;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Choice, Content, Question, QuestionState};
@@ -16,7 +16,7 @@ use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::{idea, markdown, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::{Asker, Parameters};
 
 /// Where answers of pages come from.
@@ -38,24 +38,24 @@ struct Inbox {
     frame: Frame,
     idea: Option<String>,
     all: bool,
-    open: Vec<Asked>,
-    closed: Vec<Asked>,
+    open: Vec<QuestionView>,
+    closed: Vec<QuestionView>,
 }
 
 #[derive(Template)]
 #[template(path = "question.html")]
 struct One {
     frame: Frame,
-    asked: Asked,
+    asked: QuestionView,
 }
 
 /// A question as it is shown.
-struct Asked {
+struct QuestionView {
     question: Question,
     /// What is asked, and why.
     text: String,
     context: String,
-    choices: Vec<Offered>,
+    choices: Vec<OfferedChoice>,
     /// The page of what it is about, and how that is called.
     about: Option<(String, String)>,
     /// What a yes holds for.
@@ -66,14 +66,14 @@ struct Asked {
 }
 
 /// A choice, and why this person may not take it, if so.
-struct Offered {
+struct OfferedChoice {
     choice: Choice,
     refusal: Option<String>,
 }
 
-impl Asked {
+impl QuestionView {
     fn new(question: Question, frame: &Frame) -> Self {
-        let offered = question.choices.iter().map(|choice| Offered {
+        let offered = question.choices.iter().map(|choice| OfferedChoice {
             refusal: questions::needed(&question, &choice.id)
                 .and_then(|right| frame.refusal(right)),
             choice: choice.clone(),
@@ -105,16 +105,16 @@ impl Asked {
 
 /// Shows what waits for people: what this person is asked first, the most urgent of that before the rest.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     frame: Frame,
     Parameters(which): Parameters<Which>,
 ) -> Result<Response, Problem> {
     let name = which.idea.as_deref().map(idea::named).transpose()?;
     let found = views::question::list(&shared.services.store, name.as_ref(), which.all).await?;
-    let (mut open, mut closed): (Vec<Asked>, Vec<Asked>) = found
+    let (mut open, mut closed): (Vec<QuestionView>, Vec<QuestionView>) = found
         .into_iter()
-        .map(|question| Asked::new(question, &frame))
-        .partition(Asked::is_open);
+        .map(|question| QuestionView::new(question, &frame))
+        .partition(QuestionView::is_open);
     open.sort_by_key(|asked| !asked.is_mine);
     closed.sort_by_key(|asked| std::cmp::Reverse(asked.question.asked_at));
     page(&Inbox {
@@ -128,18 +128,18 @@ pub(super) async fn list(
 
 /// Shows a question.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
     let question = found(&shared, &id).await?;
-    let asked = Asked::new(question, &frame);
+    let asked = QuestionView::new(question, &frame);
     page(&One { frame, asked })
 }
 
 /// Answers a question.
 pub(super) async fn answer(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -150,14 +150,14 @@ pub(super) async fn answer(
     let choice = choice.as_deref().map(ChoiceId::parse).transpose();
     let choice = choice.map_err(|error| Problem::usage(error.to_string()))?;
     let given = match &choice {
-        Some(choice) => Given::Picked(choice, words.as_deref()),
-        None => Given::Typed(words.as_deref().unwrap_or_default()),
+        Some(choice) => AnswerInput::Picked(choice, words.as_deref()),
+        None => AnswerInput::Typed(words.as_deref().unwrap_or_default()),
     };
     questions::answer(&shared.context(), question.id, given, &person, CHANNEL).await?;
     Ok(go(&format!("/questions/{id}")))
 }
 
-async fn found(shared: &Shared, id: &str) -> Result<Question, Problem> {
+async fn found(shared: &ServerState, id: &str) -> Result<Question, Problem> {
     shown::find::<Question>(shared, id, "question", "the inbox shows what is open").await
 }
 

@@ -10,7 +10,7 @@ use ropewalk_desk::advice::Words;
 use super::frame::{is_wanted, page};
 use crate::guard::cookie;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// A page of a few words.
 #[derive(Template)]
@@ -125,7 +125,7 @@ fn left() -> Result<Response, Problem> {
 
 /// Logs out.
 pub(super) async fn leave(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if let Some(cookie) = cookie(&headers, &shared.cookie) {

@@ -18,7 +18,7 @@ use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::shown;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Asker;
 
 /// How many dead letters are shown.
@@ -26,10 +26,10 @@ const LETTERS: u32 = 50;
 
 #[derive(Template)]
 #[template(path = "running.html")]
-struct Shown {
+struct RunningPage {
     frame: Frame,
     alerts: Vec<Alert>,
-    waits: Vec<Waiting>,
+    waits: Vec<WaitView>,
     locks: Vec<Lease>,
     /// Every part, with its state in a word.
     parts: Vec<(Component, &'static str)>,
@@ -38,7 +38,7 @@ struct Shown {
 }
 
 /// Somebody who waits, with the pages of both sides.
-struct Waiting {
+struct WaitView {
     row: WaitRow,
     waiter: String,
     waiter_href: Option<String>,
@@ -48,7 +48,10 @@ struct Waiting {
 }
 
 /// Shows all of it.
-pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(shared): State<ServerState>,
+    frame: Frame,
+) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let now = shared.services.clock.now();
     let parts = agent::list(store, false).await?;
@@ -57,7 +60,7 @@ pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<R
         (part, state)
     };
     let waits = wait::list(store).await?;
-    page(&Shown {
+    page(&RunningPage {
         alerts: alert::list(store, false).await?,
         waits: waits.into_iter().map(waiting).collect(),
         locks: lock::list(store, false).await?,
@@ -70,7 +73,7 @@ pub(super) async fn show(State(shared): State<Shared>, frame: Frame) -> Result<R
 
 /// Stops everything.
 pub(super) async fn stop(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Asker(person): Asker,
     fields: Fields,
 ) -> Result<Response, Problem> {
@@ -80,14 +83,14 @@ pub(super) async fn stop(
 
 /// Lets everything go on.
 pub(super) async fn lift(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Asker(person): Asker,
 ) -> Result<Response, Problem> {
     halt::lift(&shared.context(), &person).await?;
     Ok(go("/running"))
 }
 
-fn waiting(row: WaitRow) -> Waiting {
+fn waiting(row: WaitRow) -> WaitView {
     let (waiter, waiter_href, resource, holder) = match &row {
         WaitRow::Party(Wait {
             waiter,
@@ -105,7 +108,7 @@ fn waiting(row: WaitRow) -> Waiting {
             None,
         ),
     };
-    Waiting {
+    WaitView {
         resource: resource.to_string(),
         resource_href: match resource {
             Resource::Person { question } => Some(format!("/questions/{question}")),

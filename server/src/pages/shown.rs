@@ -8,11 +8,11 @@ use ropewalk_store::Record;
 use serde::Serialize;
 
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// Finds the row that an id of a path names; `list` says where to look for one that names nothing.
 pub(super) async fn find<R: Record>(
-    shared: &Shared,
+    shared: &ServerState,
     id: &str,
     noun: &str,
     list: &str,

@@ -15,7 +15,7 @@ use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node};
 use super::{idea, markdown, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::{Asker, Parameters};
 
 /// Which revisions are compared.
@@ -28,7 +28,7 @@ pub(super) struct Between {
 
 #[derive(Template)]
 #[template(path = "specification.html")]
-struct Shown {
+struct SpecificationPage {
     frame: Frame,
     view: SpecificationView,
     /// What is to be reached, as markup.
@@ -38,7 +38,7 @@ struct Shown {
     may_approve: Option<String>,
 }
 
-impl Shown {
+impl SpecificationPage {
     fn title(&self) -> String {
         let content = self.view.content.as_ref();
         content.map_or_else(
@@ -63,7 +63,7 @@ impl Shown {
 
 #[derive(Template)]
 #[template(path = "difference.html")]
-struct Compared {
+struct ComparisonPage {
     frame: Frame,
     difference: RevisionDifference,
     lines: Vec<(&'static str, String)>,
@@ -71,7 +71,7 @@ struct Compared {
 
 /// Shows a specification with its newest revision.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -88,7 +88,7 @@ pub(super) async fn show(
             needs: task.depends_on.iter().map(ToString::to_string).collect(),
         })
         .collect();
-    page(&Shown {
+    page(&SpecificationPage {
         objective: objective.map_or_else(String::new, |content| {
             markdown::html(&content.document.objective)
         }),
@@ -102,7 +102,7 @@ pub(super) async fn show(
 
 /// Shows what differs between two revisions.
 pub(super) async fn compare(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
     Parameters(between): Parameters<Between>,
@@ -111,7 +111,7 @@ pub(super) async fn compare(
     let store = &shared.services.store;
     let difference = specification::compare(store, &found, between.from, between.to).await?;
     let lines = difference.difference.lines();
-    page(&Compared {
+    page(&ComparisonPage {
         lines: lines
             .map(|line| (shown::line(line), line.to_owned()))
             .collect(),
@@ -122,7 +122,7 @@ pub(super) async fn compare(
 
 /// Asks for the specification of an idea.
 pub(super) async fn generate(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(slug): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -140,7 +140,7 @@ pub(super) async fn generate(
 
 /// Approves exactly the revision that was shown.
 pub(super) async fn approve(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -159,7 +159,7 @@ pub(super) async fn approve(
 
 /// Asks for another revision.
 pub(super) async fn revise(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -172,7 +172,7 @@ pub(super) async fn revise(
 
 /// Puts a specification away.
 pub(super) async fn reject(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
@@ -182,7 +182,7 @@ pub(super) async fn reject(
     Ok(go(&format!("/specifications/{id}")))
 }
 
-async fn found(shared: &Shared, id: &str) -> Result<Specification, Problem> {
+async fn found(shared: &ServerState, id: &str) -> Result<Specification, Problem> {
     let list = "the page of its idea shows them";
     shown::find::<Specification>(shared, id, "specification", list).await
 }

@@ -17,19 +17,19 @@ use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::{build, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Asker;
 
 #[derive(Template)]
 #[template(path = "task.html")]
-struct Shown {
+struct TaskPage {
     frame: Frame,
     build: Build,
     view: TaskView,
     why: String,
 }
 
-impl Shown {
+impl TaskPage {
     /// Returns whether another round of tries can be asked for.
     fn can_retry(&self) -> bool {
         let again = illegal::retry(&self.view.task);
@@ -52,7 +52,7 @@ impl Shown {
 
 /// Shows a task.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path((id, task)): Path<(String, String)>,
     frame: Frame,
 ) -> Result<Response, Problem> {
@@ -64,7 +64,7 @@ pub(super) async fn show(
     // What a provider that is away means for it stands on the page of its build.
     let why = why::task(&build, None, &found);
     let view = task::show(store, found).await?;
-    page(&Shown {
+    page(&TaskPage {
         frame,
         build,
         view,
@@ -74,7 +74,7 @@ pub(super) async fn show(
 
 /// Asks for another round of tries of a task.
 pub(super) async fn retry(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path((id, task)): Path<(String, String)>,
     Asker(person): Asker,
     fields: Fields,
@@ -88,7 +88,7 @@ pub(super) async fn retry(
 
 /// Says something to the model that works on a task.
 pub(super) async fn tell(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     Path((id, task)): Path<(String, String)>,
     Asker(person): Asker,
     fields: Fields,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use ropewalk_desk::views::build::Tried;
+use ropewalk_desk::views::build::AttemptView;
 
 use super::shown;
 
@@ -53,9 +53,9 @@ pub(super) struct Tick {
 
 impl Timeline {
     /// Draws what was tried until now; nothing where nothing was.
-    pub(super) fn of(tried: &[Tried], now: DateTime<Utc>) -> Option<Self> {
+    pub(super) fn of(tried: &[AttemptView], now: DateTime<Utc>) -> Option<Self> {
         let begun = tried.iter().map(|one| one.started_at).min()?;
-        let ended = |one: &Tried| one.ended_at.unwrap_or(now).max(one.started_at);
+        let ended = |one: &AttemptView| one.ended_at.unwrap_or(now).max(one.started_at);
         let end = tried.iter().map(ended).max()?;
         let whole = between(begun, end).max(1);
         let place = |at: DateTime<Utc>| LEFT + between(begun, at) * (WIDTH - LEFT - RIGHT) / whole;
@@ -101,7 +101,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
     u64::try_from((to - from).num_milliseconds()).unwrap_or(0)
 }
 
-fn told(one: &Tried, milliseconds: u64) -> String {
+fn told(one: &AttemptView, milliseconds: u64) -> String {
     let took = shown::duration(milliseconds);
     let (task, number, state) = (&one.task, one.number, one.state);
     format!(
@@ -118,9 +118,9 @@ mod tests {
 
     use super::*;
 
-    fn tried(task: &str, loop_name: &str, from: i64, to: Option<i64>) -> Tried {
+    fn tried(task: &str, loop_name: &str, from: i64, to: Option<i64>) -> AttemptView {
         let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
-        Tried {
+        AttemptView {
             task: TaskId::parse(task).unwrap(),
             number: 1,
             loop_name: ComponentName::parse(loop_name).unwrap(),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::frame::{Frame, page};
 use super::{idea, shown};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::take::Parameters;
 use cost::{Cost, Measure};
 
@@ -27,7 +27,7 @@ pub(super) struct Which {
 
 #[derive(Template)]
 #[template(path = "usage.html")]
-struct Shown {
+struct UsagePage {
     frame: Frame,
     idea: Option<String>,
     whole: Spending,
@@ -53,7 +53,7 @@ struct Sums {
 
 /// Shows what was used, for one idea or for all.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<ServerState>,
     frame: Frame,
     Parameters(which): Parameters<Which>,
 ) -> Result<Response, Problem> {
@@ -79,7 +79,7 @@ pub(super) async fn show(
         Some(_) => Vec::new(),
         None => budgets(&shared.budget, &today, &whole),
     };
-    page(&Shown {
+    page(&UsagePage {
         idea: which.idea,
         pictures: pictures.collect(),
         tables: tables(store, &scope, days).await?,

@@ -18,7 +18,7 @@ struct Stream {
 }
 
 /// What came: its id, its name and its data.
-type Came = (Option<i64>, String, Value);
+type StreamEvent = (Option<i64>, String, Value);
 
 impl Stream {
     async fn open(house: &House, path: &str, last: Option<i64>) -> Self {
@@ -38,7 +38,7 @@ impl Stream {
     }
 
     /// Waits for the next event; `None` at the end.
-    async fn next(&mut self) -> Option<Came> {
+    async fn next(&mut self) -> Option<StreamEvent> {
         loop {
             if let Some((block, rest)) = self.read.split_once("\n\n") {
                 let came = parse(block);
@@ -54,7 +54,7 @@ impl Stream {
         }
     }
 
-    async fn take(&mut self, count: usize) -> Vec<Came> {
+    async fn take(&mut self, count: usize) -> Vec<StreamEvent> {
         let mut came = Vec::new();
         while came.len() < count {
             came.push(self.next().await.unwrap());
@@ -64,7 +64,7 @@ impl Stream {
 }
 
 /// Reads an event; a comment is none.
-fn parse(block: &str) -> Option<Came> {
+fn parse(block: &str) -> Option<StreamEvent> {
     let field = |name: &str| {
         let mut lines = block.lines();
         lines.find_map(|line| {
@@ -78,7 +78,7 @@ fn parse(block: &str) -> Option<Came> {
     Some((id, field("event").unwrap_or("message").to_owned(), data))
 }
 
-fn ids(came: &[Came]) -> Vec<i64> {
+fn ids(came: &[StreamEvent]) -> Vec<i64> {
     came.iter().filter_map(|(id, ..)| *id).collect()
 }
 

@@ -26,16 +26,16 @@ pub(crate) enum Fault {
 /// Says that another process has taken the right to consume, which this one had; it is named.
 #[derive(Debug, thiserror::Error)]
 #[error("another `ropewalk` ({0}) has taken over the database")]
-pub(crate) struct Superseded(pub(crate) String);
+pub(crate) struct TakeoverError(pub(crate) String);
 
-impl From<Superseded> for sqlx::Error {
-    fn from(superseded: Superseded) -> Self {
+impl From<TakeoverError> for sqlx::Error {
+    fn from(superseded: TakeoverError) -> Self {
         Self::Configuration(Box::new(superseded))
     }
 }
 
 /// Returns who has taken the right to consume, where an error says so.
-pub(crate) fn superseded(problem: &sqlx::Error) -> Option<&Superseded> {
+pub(crate) fn superseded(problem: &sqlx::Error) -> Option<&TakeoverError> {
     match problem {
         sqlx::Error::Configuration(source) => source.downcast_ref(),
         _ => None,

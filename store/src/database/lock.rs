@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::database::Database;
 use crate::database::location::{Location, Server};
 use crate::error::LocationError;
-use session::Taking;
+use session::LockOutcome;
 pub(crate) use session::{Right, Session};
 
 /// Whether others may consume at the same time.
@@ -179,13 +179,13 @@ async fn take(server: &Server, instance: Instance) -> Result<OnServer, InstanceL
         holder,
     };
     match right.take(&mut connection).await.map_err(failed)? {
-        Taking::Taken => Ok(OnServer {
+        LockOutcome::Taken => Ok(OnServer {
             database: server.to_string(),
             taken_by: right.watch(),
             session: Some(Session { connection, right }),
         }),
-        Taking::Held(holder) => Err(refused(holder.name)),
-        Taking::LetGo => Err(refused(process(None))),
+        LockOutcome::Held(holder) => Err(refused(holder.name)),
+        LockOutcome::LetGo => Err(refused(process(None))),
     }
 }
 

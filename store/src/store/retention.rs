@@ -33,7 +33,7 @@ pub enum ForgetError {
 
 /// Says what was forgotten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct RetentionReport {
     /// Events, with their deliveries.
     pub events: u64,
     /// Files with data that no event refers to any more.
@@ -45,9 +45,9 @@ impl Store {
     ///
     /// An event stays whatever its age while a delivery of it is open, dead or parked, and while an idea, a
     /// specification, a build or a question of its chain is unfinished.
-    pub async fn forget(&self, before: DateTime<Utc>) -> Result<Forgotten, ForgetError> {
+    pub async fn forget(&self, before: DateTime<Utc>) -> Result<RetentionReport, ForgetError> {
         let unfinished = self.unfinished().await?;
-        let mut forgotten = Forgotten::default();
+        let mut forgotten = RetentionReport::default();
         let mut next = Some(0);
         while let Some(after) = next {
             let step = Step {

@@ -6,18 +6,18 @@ use tracing::warn;
 
 use crate::database::{Fault, fault, is_lost, superseded};
 use crate::error::CommitError;
-use crate::events::Committed;
+use crate::events::CommitOutcome;
 use crate::reader;
 use crate::row;
 use crate::submission::Submission;
 use crate::writer::evaluate::{Routing, evaluate};
-use crate::writer::link::Written;
+use crate::writer::link::WriteKind;
 use crate::writer::{Writer, apply, load};
 
 /// How often one batch is begun again because the connection broke.
 const BROKEN_LIMIT: u32 = 5;
 
-type Answer = Result<Arc<Committed>, CommitError>;
+type Answer = Result<Arc<CommitOutcome>, CommitError>;
 
 impl Writer {
     /// Commits a batch; when the database refuses it as a whole, each change set is tried alone.
@@ -99,11 +99,11 @@ impl Writer {
         let evaluated = evaluate(&loaded, &self.routing, batch, now);
         let writes = &evaluated.writes;
         let written = if writes.is_empty() {
-            Written::Nothing
+            WriteKind::Nothing
         } else if writes.events.is_empty() && writes.closes.is_empty() {
-            Written::Rows
+            WriteKind::Rows
         } else {
-            Written::Events
+            WriteKind::Events
         };
         let statements = apply::statements(self.link.connection.dialect(), writes, now);
         self.link.write(statements, written, now).await?;
@@ -137,7 +137,7 @@ impl Writer {
     /// Commits after a success, rolls back after a failure.
     pub(crate) async fn end<T>(
         &mut self,
-        outcome: Result<(T, Written), sqlx::Error>,
+        outcome: Result<(T, WriteKind), sqlx::Error>,
     ) -> Result<T, sqlx::Error> {
         let committed = match outcome {
             Ok((value, written)) => {

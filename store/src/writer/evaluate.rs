@@ -9,10 +9,10 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::{ComponentName, EventId};
 
-use crate::change_set::{Change, Expected, Row, RowChange, Write};
+use crate::change_set::{Change, Precondition, Row, RowChange, Write};
 use crate::deliveries::{DeliveryKey, DeliveryState};
 use crate::error::CommitError;
-use crate::events::{Committed, StoredEvent, Subscription};
+use crate::events::{CommitOutcome, StoredEvent, Subscription};
 use crate::record::Table;
 use crate::submission::{EncodedEvent, Submission};
 
@@ -63,7 +63,7 @@ pub(crate) struct LoadedDelivery {
 
 /// What the database holds of everything that a batch touches.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedState {
     pub(crate) rows: HashMap<RowId, LoadedRow>,
     pub(crate) deliveries: HashMap<DeliveryKey, LoadedDelivery>,
     /// Those events of the batch that are stored already.
@@ -137,18 +137,18 @@ impl Writes {
 
 /// What came of a batch: an answer for each change set, and the writes of the winners together.
 #[derive(Debug)]
-pub(crate) struct Evaluated {
-    pub(crate) answers: Vec<Result<Arc<Committed>, CommitError>>,
+pub(crate) struct Evaluation {
+    pub(crate) answers: Vec<Result<Arc<CommitOutcome>, CommitError>>,
     pub(crate) writes: Writes,
 }
 
 /// Decides the change sets in order; each sees the winners before it, and a loser leaves no trace.
 pub(crate) fn evaluate(
-    loaded: &Loaded,
+    loaded: &LoadedState,
     routing: &Routing,
     batch: &[Submission],
     now: DateTime<Utc>,
-) -> Evaluated {
+) -> Evaluation {
     let mut writes = Writes::default();
     let answers = batch
         .iter()
@@ -166,12 +166,12 @@ pub(crate) fn evaluate(
             Ok(Arc::new(committed))
         })
         .collect();
-    Evaluated { answers, writes }
+    Evaluation { answers, writes }
 }
 
 /// One change set on its way to a verdict.
 struct Draft<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedState,
     routing: &'a Routing,
     /// What the winners before it write.
     earlier: &'a Writes,
@@ -182,7 +182,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn decide(mut self, submission: &Submission) -> Result<(Writes, Committed), CommitError> {
+    fn decide(mut self, submission: &Submission) -> Result<(Writes, CommitOutcome), CommitError> {
         if self.loaded.open >= BACKLOG_LIMIT && submission.is_intake() {
             return Err(CommitError::Backlog {
                 open: self.loaded.open,
@@ -203,7 +203,7 @@ impl Draft<'_> {
                 Change::Lease(path, token, action) => self.lease(path, *token, *action)?,
             }
         }
-        let committed = Committed {
+        let committed = CommitOutcome {
             events: self.emitted,
             token: self.own.token,
         };
@@ -224,9 +224,9 @@ impl Draft<'_> {
         let id = (table.name, change.key.clone());
         let before = self.version_before(&id);
         let holds = match change.expected {
-            Expected::Anything => true,
-            Expected::Absent => before.is_none(),
-            Expected::Version(version) => before == Some(version),
+            Precondition::Anything => true,
+            Precondition::Absent => before.is_none(),
+            Precondition::Version(version) => before == Some(version),
         };
         if !holds {
             return Err(CommitError::Conflict {
@@ -234,7 +234,7 @@ impl Draft<'_> {
                 key: change.key.clone(),
             });
         }
-        let twice = change.expected != Expected::Anything && self.own.rows.contains_key(&id);
+        let twice = change.expected != Precondition::Anything && self.own.rows.contains_key(&id);
         match &change.write {
             Write::Nothing => {}
             // The second of two writes from one version would silently undo the first.

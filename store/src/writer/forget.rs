@@ -1,27 +1,27 @@
 //! Deletes old events a few at a time, in transactions of their own.
 
-use crate::command::{Step, Stepped};
+use crate::command::{Step, StepOutcome};
 use crate::database::Row;
 use crate::database::dialect::{Dialect, Statement, json};
 use crate::error::CommitError;
 use crate::writer::Writer;
 use crate::writer::batch::translate;
-use crate::writer::link::Written;
+use crate::writer::link::WriteKind;
 
 /// How many events one step looks at.
 const LOOKED_AT: i64 = 500;
 
 impl Writer {
     /// Runs one step; what it deletes it chooses in the same transaction.
-    pub(crate) async fn forget(&mut self, step: &Step) -> Result<Stepped, CommitError> {
+    pub(crate) async fn forget(&mut self, step: &Step) -> Result<StepOutcome, CommitError> {
         self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.delete_old(step).await;
-        let outcome = outcome.map(|stepped| (stepped, Written::Rows));
+        let outcome = outcome.map(|stepped| (stepped, WriteKind::Rows));
         self.end(outcome).await.map_err(translate)
     }
 
-    async fn delete_old(&mut self, step: &Step) -> Result<Stepped, sqlx::Error> {
+    async fn delete_old(&mut self, step: &Step) -> Result<StepOutcome, sqlx::Error> {
         let dialect = self.link.connection.dialect();
         let range = self.link.connection.fetch(range(step)).await?;
         let found = self.link.connection.fetch(old(dialect, step)).await?;
@@ -31,7 +31,7 @@ impl Writer {
                 self.link.connection.execute(delete).await?;
             }
         }
-        Ok(Stepped {
+        Ok(StepOutcome {
             events: u64::try_from(sequences.len()).unwrap_or(u64::MAX),
             next: range.first().and_then(first),
         })

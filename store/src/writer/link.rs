@@ -10,7 +10,7 @@ use crate::database::{Connection, Database, PAUSE, Row, TRIES, is_lost};
 
 /// What a transaction wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteKind {
     Nothing,
     Rows,
     /// Something that other processes are to be told of.
@@ -84,7 +84,7 @@ impl Link {
     pub(crate) async fn write(
         &mut self,
         mut statements: Vec<Statement>,
-        written: Written,
+        written: WriteKind,
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
         if self.connection.dialect() == Dialect::Postgres {
@@ -114,10 +114,10 @@ impl Link {
     /// Commits; where the connection breaks meanwhile, the database is asked whether it had committed.
     pub(crate) async fn commit(
         &mut self,
-        written: Written,
+        written: WriteKind,
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
-        if self.connection.dialect() == Dialect::Sqlite || written == Written::Nothing {
+        if self.connection.dialect() == Dialect::Sqlite || written == WriteKind::Nothing {
             return self.connection.run("COMMIT".to_owned()).await;
         }
         self.batch += 1;
@@ -137,12 +137,12 @@ impl Link {
     }
 
     /// Notes the transaction, tells the others and commits, in one round trip.
-    fn last_words(&self, written: Written, now: DateTime<Utc>) -> String {
+    fn last_words(&self, written: WriteKind, now: DateTime<Utc>) -> String {
         let Self { id, batch, .. } = self;
         let at = now.timestamp_millis();
         let tell = match written {
-            Written::Events => format!("SELECT pg_notify({}, '{id}'); ", dialect::CHANNEL),
-            Written::Rows | Written::Nothing => String::new(),
+            WriteKind::Events => format!("SELECT pg_notify({}, '{id}'); ", dialect::CHANNEL),
+            WriteKind::Rows | WriteKind::Nothing => String::new(),
         };
         format!(
             "INSERT INTO writers (id, batch, at) VALUES ('{id}', {batch}, {at}) \

@@ -10,20 +10,20 @@ use tracing::warn;
 
 use crate::command::Command;
 use crate::database::PostgresDatabase;
-use crate::feed::Told;
+use crate::feed::FeedMessage;
 
 /// How long a server that cannot be listened to is left alone.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Who is told, and of what not.
-pub(crate) struct Tell {
+pub(crate) struct FeedRelay {
     /// The name of the writer of this process, which tells of its commits by itself.
     pub(crate) own: String,
-    pub(crate) feed: WeakSender<Told>,
+    pub(crate) feed: WeakSender<FeedMessage>,
     pub(crate) writer: mpsc::WeakSender<Command>,
 }
 
-impl Tell {
+impl FeedRelay {
     /// Tells the writer that its connection may be gone as well.
     fn disconnected(&self) {
         if let Some(writer) = self.writer.upgrade() {
@@ -36,7 +36,7 @@ impl Tell {
 /// Begins to listen, before anything can be missed; ends when what it returns is dropped.
 pub(crate) async fn start(
     database: PostgresDatabase,
-    tell: Tell,
+    tell: FeedRelay,
     tasks: &Supervisor,
 ) -> Result<oneshot::Sender<()>, sqlx::Error> {
     let listener = database.listen().await?;
@@ -50,7 +50,7 @@ pub(crate) async fn start(
     Ok(end)
 }
 
-async fn listen(database: &PostgresDatabase, mut listener: PgListener, tell: &Tell) {
+async fn listen(database: &PostgresDatabase, mut listener: PgListener, tell: &FeedRelay) {
     loop {
         match listener.try_recv().await {
             Ok(Some(notice)) if notice.payload() == tell.own => continue,
@@ -68,7 +68,7 @@ async fn listen(database: &PostgresDatabase, mut listener: PgListener, tell: &Te
         let Some(feed) = tell.feed.upgrade() else {
             return;
         };
-        feed.send(Told::Elsewhere).unwrap_or_default();
+        feed.send(FeedMessage::Elsewhere).unwrap_or_default();
     }
 }
 

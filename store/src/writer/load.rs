@@ -9,14 +9,14 @@ use crate::database::dialect::{self, Dialect, Statement, json};
 use crate::deliveries::{DeliveryKey, DeliveryState};
 use crate::record::Record;
 use crate::submission::Submission;
-use crate::writer::evaluate::{BACKLOG_LIMIT, Loaded, LoadedDelivery, LoadedRow};
+use crate::writer::evaluate::{BACKLOG_LIMIT, LoadedDelivery, LoadedRow, LoadedState};
 use crate::writer::link::Link;
 
 use ropewalk_schemas::lease::Lease;
 
 /// What a batch touches.
 #[derive(Debug, Default)]
-struct Touched {
+struct BatchKeys {
     rows: BTreeMap<&'static str, BTreeSet<String>>,
     deliveries: BTreeSet<(i64, String)>,
     events: Vec<String>,
@@ -24,7 +24,7 @@ struct Touched {
     intake: bool,
 }
 
-impl Touched {
+impl BatchKeys {
     fn by(batch: &[Submission]) -> Self {
         let mut touched = Self::default();
         for submission in batch {
@@ -114,12 +114,15 @@ impl Touched {
 /// Returns the select for `batch`, to look at its plan.
 #[cfg(test)]
 pub(crate) fn select(dialect: Dialect, batch: &[Submission]) -> Statement {
-    Touched::by(batch).select(dialect)
+    BatchKeys::by(batch).select(dialect)
 }
 
 /// Begins the transaction that will write `batch`, and loads what it depends on.
-pub(crate) async fn begin(link: &mut Link, batch: &[Submission]) -> Result<Loaded, sqlx::Error> {
-    let touched = Touched::by(batch);
+pub(crate) async fn begin(
+    link: &mut Link,
+    batch: &[Submission],
+) -> Result<LoadedState, sqlx::Error> {
+    let touched = BatchKeys::by(batch);
     let select = touched.select(link.connection.dialect());
     let rows = link.begin_with(select).await?;
     let gathered = rows
@@ -127,9 +130,9 @@ pub(crate) async fn begin(link: &mut Link, batch: &[Submission]) -> Result<Loade
         .next()
         .and_then(|row| row.into_iter().next()?.into_text())
         .unwrap_or_default();
-    let found: Vec<Found> = serde_json::from_str(&gathered)
+    let found: Vec<GatheredRow> = serde_json::from_str(&gathered)
         .map_err(|problem| sqlx::Error::Decode(Box::new(problem)))?;
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedState::default();
     for row in found {
         take(&touched, &mut loaded, row);
     }
@@ -138,10 +141,10 @@ pub(crate) async fn begin(link: &mut Link, batch: &[Submission]) -> Result<Loade
 
 /// Kind, key, number, text and attempts of something that was loaded.
 #[derive(Deserialize)]
-struct Found(String, Option<String>, i64, Option<String>, Option<i64>);
+struct GatheredRow(String, Option<String>, i64, Option<String>, Option<i64>);
 
-fn take(touched: &Touched, loaded: &mut Loaded, found: Found) -> Option<()> {
-    let Found(kind, key, number, text, attempts) = found;
+fn take(touched: &BatchKeys, loaded: &mut LoadedState, found: GatheredRow) -> Option<()> {
+    let GatheredRow(kind, key, number, text, attempts) = found;
     match kind.as_str() {
         "sequence" => loaded.last_sequence = number,
         "open" => loaded.open = number,

@@ -15,7 +15,7 @@ use ropewalk_schemas::{
 use ropewalk_tests::servers::PostgresServer;
 use uuid::Uuid;
 
-use super::evaluate::{Loaded, LoadedDelivery, evaluate};
+use super::evaluate::{LoadedDelivery, LoadedState, evaluate};
 use super::{Routing, apply, forget, load, subscribe};
 use crate::change_set::{ChangeSet, Outcome};
 use crate::command::Step;
@@ -77,9 +77,9 @@ fn written(dialect: Dialect, batch: &[Submission], clock: &Clock) -> Vec<Stateme
         state: DeliveryState::Open,
         attempts: 0,
     };
-    let loaded = Loaded {
+    let loaded = LoadedState {
         deliveries: [(key(), open)].into(),
-        ..Loaded::default()
+        ..LoadedState::default()
     };
     let routing = Routing {
         epoch: 0,

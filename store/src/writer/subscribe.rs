@@ -10,7 +10,7 @@ use crate::events::{StartAt, Subscription};
 use crate::reader::write_pattern;
 use crate::writer::Writer;
 use crate::writer::batch::translate;
-use crate::writer::link::Written;
+use crate::writer::link::WriteKind;
 
 impl Writer {
     /// Stores a subscription; a new subscriber that begins in the past gets its delivery rows at once.
@@ -21,7 +21,7 @@ impl Writer {
         self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.write_subscription(subscription).await;
-        let outcome = outcome.map(|()| ((), Written::Events));
+        let outcome = outcome.map(|()| ((), WriteKind::Events));
         self.end(outcome).await.map_err(translate)
     }
 
@@ -65,7 +65,7 @@ impl Writer {
         self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.write_replay(name, from).await;
-        let outcome = outcome.map(|replayed| (replayed, Written::Events));
+        let outcome = outcome.map(|replayed| (replayed, WriteKind::Events));
         self.end(outcome).await.map_err(translate)
     }
 
@@ -99,7 +99,7 @@ impl Writer {
         self.refuse_if_over()?;
         self.link.ready().await.map_err(translate)?;
         let outcome = self.remove_subscription(name).await;
-        let outcome = outcome.map(|()| ((), Written::Rows));
+        let outcome = outcome.map(|()| ((), WriteKind::Rows));
         self.end(outcome).await.map_err(translate)
     }
 

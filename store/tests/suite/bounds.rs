@@ -7,7 +7,7 @@ use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::{CorrelationId, Event, EventId, Payload, Slug, UserSlug};
 use ropewalk_store::{
-    ChangeSet, CommitError, DeliveryKey, EventFilter, Forgotten, Outcome, ReadError, Store,
+    ChangeSet, CommitError, DeliveryKey, EventFilter, Outcome, ReadError, RetentionReport, Store,
 };
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ async fn only_what_is_old_and_needed_by_nobody_is_forgotten(bench: Bench) {
     let before = bench.clock.now() - TimeDelta::days(90);
     let forgotten = store.forget(before).await.unwrap();
 
-    let expected = Forgotten {
+    let expected = RetentionReport {
         events: 3,
         blobs: u64::from(bench.has_files()),
     };
@@ -222,7 +222,10 @@ async fn only_what_is_old_and_needed_by_nobody_is_forgotten(bench: Bench) {
     let stored = store.event(open).await.unwrap().unwrap();
     assert!(stored.event.data.to_string().len() > 100_000);
     assert_eq!(blobs(&bench).len(), files.saturating_sub(1));
-    assert_eq!(store.forget(before).await.unwrap(), Forgotten::default());
+    assert_eq!(
+        store.forget(before).await.unwrap(),
+        RetentionReport::default()
+    );
 }
 
 /// Makes a pending question of a chain.

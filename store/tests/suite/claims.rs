@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use ropewalk_store::{CommitError, DeliveryKey, Outcome, Standing, Store};
+use ropewalk_store::{CommitError, DeliveryKey, DeliveryPosition, Outcome, Store};
 
 use crate::support::{Bench, changes, name, subscription};
 
@@ -52,7 +52,7 @@ async fn one_process_at_a_time_has_a_delivery(bench: Bench) {
     let seen = theirs.look(&name("build"), &[1, 2]).await.unwrap();
     let held = seen[0].held.unwrap();
     assert!(held <= LONG && held > LONG / 2);
-    let expected = Standing {
+    let expected = DeliveryPosition {
         sequence: 1,
         attempts: 0,
         due: bench.clock.now(),
@@ -63,7 +63,7 @@ async fn one_process_at_a_time_has_a_delivery(bench: Bench) {
     let own = ours.look(&name("build"), &[1]).await.unwrap();
     assert_eq!(
         own,
-        [Standing {
+        [DeliveryPosition {
             held: None,
             ..expected
         }]

@@ -57,7 +57,7 @@ pub(super) fn file_of(message: &Message) -> Option<File> {
 pub(super) async fn fetch(bot: &Bot, id: &str, most: u64) -> Result<Vec<u8>, ApiError> {
     let file = bot.get_file(FileId(id.to_owned())).await;
     let file = file.map_err(translated)?;
-    let mut kept = Kept {
+    let mut kept = BoundedBuffer {
         bytes: Vec::new(),
         most,
     };
@@ -81,12 +81,12 @@ pub(super) async fn fetch(bot: &Bot, id: &str, most: u64) -> Result<Vec<u8>, Api
 }
 
 /// Keeps what is written, and no more than is allowed.
-struct Kept {
+struct BoundedBuffer {
     bytes: Vec<u8>,
     most: u64,
 }
 
-impl AsyncWrite for Kept {
+impl AsyncWrite for BoundedBuffer {
     fn poll_write(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,

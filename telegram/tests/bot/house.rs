@@ -11,7 +11,9 @@ use ropewalk_bus::{Bus as EventBus, BusOptions, TransportOptions};
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_desk::people::People;
 use ropewalk_orchestrator::notices::{Listener, Notifier, Parts as NotifierParts, Rules};
-use ropewalk_orchestrator::questions::{self, Asked, Asking, Deadlines, QuestionService};
+use ropewalk_orchestrator::questions::{
+    self, AskOutcome, Deadlines, QuestionRequest, QuestionService,
+};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Shutdown, Supervisor};
 use ropewalk_schemas::notice::Notice;
@@ -136,7 +138,7 @@ impl House {
         trigger: &str,
         text: &str,
     ) -> anyhow::Result<QuestionId> {
-        let asking = Asking {
+        let asking = QuestionRequest {
             consequential: true,
             ..asking(trigger, text)?
         };
@@ -147,11 +149,11 @@ impl House {
     pub(crate) async fn put(
         &self,
         mut changes: ChangeSet,
-        asking: Asking,
+        asking: QuestionRequest,
     ) -> anyhow::Result<QuestionId> {
         let (context, deadlines) = (self.context()?, Deadlines::default());
         let asked = questions::ask(&mut changes, &context, &deadlines, asking);
-        let Asked::Open(id) = asked.await? else {
+        let AskOutcome::Open(id) = asked.await? else {
             anyhow::bail!("it was answered before")
         };
         self.services.store.commit(changes).await?;
@@ -203,7 +205,7 @@ impl House {
 }
 
 /// What holds work up: yes, no, or words.
-pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<Asking> {
+pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<QuestionRequest> {
     let choice = |id: &str, label: &str| -> anyhow::Result<Choice> {
         Ok(Choice {
             with_words: id == "other",
@@ -211,7 +213,7 @@ pub(crate) fn asking(trigger: &str, text: &str) -> anyhow::Result<Asking> {
             ..Choice::new(ChoiceId::parse(id)?, label)
         })
     };
-    Ok(Asking {
+    Ok(QuestionRequest {
         kind: QuestionKind::Blocking,
         trigger: trigger.to_owned(),
         text: text.to_owned(),

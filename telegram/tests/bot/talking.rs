@@ -1,7 +1,7 @@
 //! Ideas are talked about by chat, and commands say what is so.
 
 use anyhow::Context as _;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::MessageId;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::question::About;
@@ -50,7 +50,7 @@ pub(crate) async fn answer(house: &House, text: &str) -> anyhow::Result<()> {
 /// Answers as the ideation agent does when it cannot go on before it is answered itself.
 async fn answer_and_ask(house: &House, text: &str, question: &str) -> anyhow::Result<()> {
     let idea = idea(house).await?;
-    let asking = Asking {
+    let asking = QuestionRequest {
         about: About::Session {
             session: idea.session,
         },

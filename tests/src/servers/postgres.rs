@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 use tempfile::TempDir;
 
 use super::{ServerError, find};
-use crate::process::{Account, Ready, ServerCommand, ServerProcess};
+use crate::process::{Account, ReadySignal, ServerCommand, ServerProcess};
 
 /// The number of `nobody`, by which root is called where the server runs: PostgreSQL refuses to be root.
 const NOBODY: u32 = 65_534;
@@ -198,7 +198,7 @@ fn run(
     ServerProcess::start(&ServerCommand {
         program: program.to_owned(),
         arguments,
-        ready: Ready::Says("database system is ready to accept connections", port),
+        ready: ReadySignal::Says("database system is ready to accept connections", port),
         account,
         left_over: Some(directory.to_owned()),
     })

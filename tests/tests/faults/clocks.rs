@@ -14,7 +14,7 @@ use ropewalk_store::{ChangeSet, Query};
 
 use crate::picture::{TIMER, events_of, store};
 use crate::project::Project;
-use crate::running::{Running, start, stop, until_events};
+use crate::running::{RunningProgram, start, stop, until_events};
 use crate::trial::{UNTIL_FAULT, approved};
 
 /// Builds the library that moves the clock of a process that loads it first.
@@ -36,7 +36,7 @@ async fn move_clock(
     library: &Path,
     offset: &Path,
     seconds: i64,
-    up: &Running,
+    up: &RunningProgram,
 ) -> anyhow::Result<()> {
     fs::write(offset, seconds.to_string())?;
     let shown = Command::new("date")

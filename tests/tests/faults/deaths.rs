@@ -16,17 +16,17 @@ use ropewalk_store::{DeliveryFilter, DeliveryState, Query, Store, Versioned};
 
 use crate::picture::store;
 use crate::project::Project;
-use crate::running::{Running, start, stop, until_events};
+use crate::running::{RunningProgram, start, stop, until_events};
 use crate::sleepy::commit_gate;
 use crate::trial::{UNTIL_FAULT, approved};
 
 /// Starts `up` until `done` holds while it lives; answers how often it was ended by `signal` before that.
 async fn deaths_until(
     project: &Project,
-    starting: impl Fn() -> anyhow::Result<Running>,
+    starting: impl Fn() -> anyhow::Result<RunningProgram>,
     signal: Signal,
     done: impl AsyncFn(&Store) -> anyhow::Result<bool>,
-) -> anyhow::Result<(u32, Running)> {
+) -> anyhow::Result<(u32, RunningProgram)> {
     for deaths in 0..10 {
         let mut up = starting()?;
         let began = Instant::now();

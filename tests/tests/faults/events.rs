@@ -13,7 +13,7 @@ use ropewalk_tests::soak::count;
 use crate::ledger;
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
-use crate::running::{Running, start, stop, until_events, until_ready};
+use crate::running::{RunningProgram, start, stop, until_events, until_ready};
 use crate::trial::approved;
 
 /// What a process may take of memory while a backlog drains.
@@ -180,7 +180,7 @@ async fn soak_a_backlog_drains_within_bounded_memory_through_kills() -> anyhow::
 /// Watches until nothing is open, or until something was done and it is time for a kill; answers what is open.
 async fn drain(
     project: &Project,
-    up: &mut Running,
+    up: &mut RunningProgram,
     to_the_end: bool,
     most: &mut u64,
 ) -> anyhow::Result<usize> {
@@ -204,7 +204,7 @@ async fn open(store: &Store) -> anyhow::Result<usize> {
 }
 
 /// Returns the most memory that a process ever had.
-fn peak_kib(up: &Running) -> anyhow::Result<u64> {
+fn peak_kib(up: &RunningProgram) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", up.pid()?))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|line| line.split_whitespace().next());

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
-use crate::running::{Running, start, stop, until_ready};
+use crate::running::{RunningProgram, start, stop, until_ready};
 
 const TOKEN: &str = "123456:TEST-of-pat";
 const VARIABLE: &str = "TOKEN_OF_THE_BOT";
@@ -50,7 +50,7 @@ impl Phone {
         Ok(phone)
     }
 
-    async fn up(&self) -> anyhow::Result<Running> {
+    async fn up(&self) -> anyhow::Result<RunningProgram> {
         let mut up = start(&self.project.runner, &["up"])?;
         until_ready(self.project.path(), &mut up).await?;
         Ok(up)

@@ -8,7 +8,7 @@ use ropewalk_tests::soak::count;
 
 use crate::picture::{events_of, store};
 use crate::project::{PATIENCE, Project};
-use crate::running::{Running, start, stop, until_events, until_ready};
+use crate::running::{RunningProgram, start, stop, until_events, until_ready};
 use crate::sleepy::SleepyGate;
 use crate::trial::{UNTIL_FAULT, approved, end_of, pause, scatter};
 
@@ -16,7 +16,11 @@ use crate::trial::{UNTIL_FAULT, approved, end_of, pause, scatter};
 const RESUMED: Duration = Duration::from_secs(5);
 
 /// Waits until more than `before` tasks were started; false when the build has ended instead.
-async fn until_started(project: &Project, up: &mut Running, before: usize) -> anyhow::Result<bool> {
+async fn until_started(
+    project: &Project,
+    up: &mut RunningProgram,
+    before: usize,
+) -> anyhow::Result<bool> {
     let began = Instant::now();
     loop {
         if count_events(project, "task.started").await? > before {

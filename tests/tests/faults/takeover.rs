@@ -10,7 +10,7 @@ use ropewalk_store::{Location, Store};
 use ropewalk_tests::servers::PostgresServer;
 
 use crate::project::{PATIENCE, Project};
-use crate::running::{Running, start, stop, until_ready};
+use crate::running::{RunningProgram, start, stop, until_ready};
 use crate::trial::{UNTIL_FAULT, end_of};
 
 /// Makes a project whose truth lies on `server`; each stands for another machine.
@@ -21,7 +21,7 @@ fn project_on(server: &PostgresServer) -> anyhow::Result<Project> {
     Ok(project)
 }
 
-async fn up(project: &Project) -> anyhow::Result<Running> {
+async fn up(project: &Project) -> anyhow::Result<RunningProgram> {
     let mut up = start(&project.runner, &["up"])?;
     until_ready(project.path(), &mut up).await?;
     Ok(up)

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::picture::git;
 use crate::project::{PATIENCE, Project};
-use crate::running::{Running, start, stop};
+use crate::running::{RunningProgram, start, stop};
 use crate::sleepy::SleepyGate;
 use crate::trial::pause;
 
@@ -96,7 +96,7 @@ impl Team {
     }
 
     /// Starts a process and waits until the component `first` of it shows signs of life.
-    async fn start(&self, arguments: &[&str], first: &str) -> anyhow::Result<Running> {
+    async fn start(&self, arguments: &[&str], first: &str) -> anyhow::Result<RunningProgram> {
         let mut process = start(&self.project.runner, arguments)?;
         self.until(first, async || {
             ensure!(process.0.try_wait()?.is_none(), "{arguments:?} ended");
@@ -171,7 +171,10 @@ impl Team {
     }
 
     /// Stops the processes in order and checks that the whole build happened, once.
-    async fn finish(self, processes: impl IntoIterator<Item = Running>) -> anyhow::Result<()> {
+    async fn finish(
+        self,
+        processes: impl IntoIterator<Item = RunningProgram>,
+    ) -> anyhow::Result<()> {
         self.until_reviewed().await?;
         for mut process in processes {
             stop(&mut process).await?;

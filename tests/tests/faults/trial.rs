@@ -19,7 +19,7 @@ use ropewalk_tests::soak::count;
 use crate::ledger;
 use crate::picture::{TIMER, check_at_rest, events_of, git, landed, store};
 use crate::project::{LINES, PATIENCE, Project, TASKS, identity};
-use crate::running::{Running, finish, start};
+use crate::running::{RunningProgram, finish, start};
 
 /// How long one fault may take to happen.
 pub(crate) const UNTIL_FAULT: Duration = Duration::from_mins(1);
@@ -126,7 +126,7 @@ impl Project {
     }
 
     /// Kills `up` and makes sure that it was the kill that ended it.
-    pub(crate) async fn kill(&self, mut up: Running) -> anyhow::Result<()> {
+    pub(crate) async fn kill(&self, mut up: RunningProgram) -> anyhow::Result<()> {
         up.0.kill()?;
         let status = end_of(&mut up, UNTIL_FAULT).await?;
         let killed = status.signal() == Some(Signal::SIGKILL as i32);
@@ -224,7 +224,10 @@ async fn check_deliveries(store: &Store) -> anyhow::Result<()> {
 }
 
 /// Waits for the end of a program.
-pub(crate) async fn end_of(program: &mut Running, limit: Duration) -> anyhow::Result<ExitStatus> {
+pub(crate) async fn end_of(
+    program: &mut RunningProgram,
+    limit: Duration,
+) -> anyhow::Result<ExitStatus> {
     let began = Instant::now();
     loop {
         if let Some(status) = program.0.try_wait()? {

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::picture::{check_at_rest, git, store};
 use crate::project::{LINES, PATIENCE, Project, TASKS, plan, rule};
-use crate::running::{Running, start, until_ready};
+use crate::running::{RunningProgram, start, until_ready};
 
 /// Starts `up` there, waits until it takes requests, and returns it with the link that it shows.
-async fn serve(project: &Project, address: &str) -> anyhow::Result<(Running, String)> {
+async fn serve(project: &Project, address: &str) -> anyhow::Result<(RunningProgram, String)> {
     let log = project.runner.log();
     // What an earlier one said leads nowhere.
     std::fs::write(&log, "")?;
@@ -31,7 +31,7 @@ async fn serve(project: &Project, address: &str) -> anyhow::Result<(Running, Str
 }
 
 /// Waits until a program has said where its pages are, and returns the link.
-async fn link(log: &Path, up: &mut Running) -> anyhow::Result<String> {
+async fn link(log: &Path, up: &mut RunningProgram) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
         let said = std::fs::read_to_string(log).unwrap_or_default();

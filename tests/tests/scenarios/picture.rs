@@ -20,7 +20,7 @@ pub(crate) const TIMER: &str = "schedule.due";
 
 /// One commit of a build branch, without what differs from run to run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Landed {
+pub(crate) struct LandedCommit {
     pub(crate) task: String,
     pub(crate) subject: String,
     pub(crate) requirements: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) fn git(repository: &Path, arguments: &[&str]) -> anyhow::Result<Strin
 
 /// Returns the commits of `branch` that brought a task and that `main` has not, sorted by task. The first brings the idea
 /// folder, and the last of a build that came to its end what became of the tasks.
-pub(crate) fn landed(repository: &Path, branch: &str) -> anyhow::Result<Vec<Landed>> {
+pub(crate) fn landed(repository: &Path, branch: &str) -> anyhow::Result<Vec<LandedCommit>> {
     let range = format!("main..{branch}");
     let shas = git(
         repository,
@@ -61,7 +61,7 @@ pub(crate) fn landed(repository: &Path, branch: &str) -> anyhow::Result<Vec<Land
     Ok(commits)
 }
 
-fn commit(repository: &Path, sha: &str) -> anyhow::Result<Landed> {
+fn commit(repository: &Path, sha: &str) -> anyhow::Result<LandedCommit> {
     let trailer = |name: &str| {
         let format = format!("--format=%(trailers:key={name},valueonly)");
         git(repository, &["log", "-1", &format, sha])
@@ -77,7 +77,7 @@ fn commit(repository: &Path, sha: &str) -> anyhow::Result<Landed> {
             .map(str::to_owned)
             .collect()
     };
-    Ok(Landed {
+    Ok(LandedCommit {
         task: trailer("Ropewalk-Task")?.trim().to_owned(),
         subject: git(repository, &["log", "-1", "--format=%s", sha])?,
         requirements: lines(trailer("Ropewalk-Requirement")?),

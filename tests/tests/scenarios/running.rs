@@ -16,16 +16,16 @@ use ropewalk_tests::program::Runner;
 use crate::picture::{REHEARSAL, events_of, store};
 
 /// A program that is killed when the test ends early.
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct RunningProgram(pub(crate) Child);
 
-impl Running {
+impl RunningProgram {
     /// Returns its process id.
     pub(crate) fn pid(&self) -> anyhow::Result<Pid> {
         Ok(Pid::from_raw(i32::try_from(self.0.id())?))
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
@@ -33,17 +33,19 @@ impl Drop for Running {
 }
 
 /// Starts the program; what it says is added to the log of the runner.
-pub(crate) fn start(runner: &Runner, arguments: &[&str]) -> anyhow::Result<Running> {
+pub(crate) fn start(runner: &Runner, arguments: &[&str]) -> anyhow::Result<RunningProgram> {
     let mut command: Command = runner.command(arguments)?;
     let log = OpenOptions::new()
         .create(true)
         .append(true)
         .open(runner.log())?;
-    Ok(Running(command.stdout(Stdio::null()).stderr(log).spawn()?))
+    Ok(RunningProgram(
+        command.stdout(Stdio::null()).stderr(log).spawn()?,
+    ))
 }
 
 /// Waits until `up` takes what other processes tell it, and listens to signals.
-pub(crate) async fn until_ready(directory: &Path, up: &mut Running) -> anyhow::Result<()> {
+pub(crate) async fn until_ready(directory: &Path, up: &mut RunningProgram) -> anyhow::Result<()> {
     let began = Instant::now();
     while !Poker::poke(&directory.join("state"))? {
         ensure!(up.0.try_wait()?.is_none(), "`up` ended while it started");
@@ -56,7 +58,7 @@ pub(crate) async fn until_ready(directory: &Path, up: &mut Running) -> anyhow::R
 /// Waits until `count` events of `event_type` are stored; fails when the program ends before that.
 pub(crate) async fn until_events(
     rehearsal: &Path,
-    program: &mut Running,
+    program: &mut RunningProgram,
     event_type: &str,
     count: usize,
 ) -> anyhow::Result<()> {
@@ -108,7 +110,7 @@ pub(crate) async fn finish(runner: &Runner, rehearsal: &Path, builds: usize) -> 
 }
 
 /// Asks the program to stop and returns how long that took; fails when it takes too long or ends in an error.
-pub(crate) async fn stop(up: &mut Running) -> anyhow::Result<Duration> {
+pub(crate) async fn stop(up: &mut RunningProgram) -> anyhow::Result<Duration> {
     kill(up.pid()?, Signal::SIGTERM)?;
     let stopped = Instant::now();
     loop {

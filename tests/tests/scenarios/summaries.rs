@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::fallback::{Project, emulator};
 use crate::picture::{git, store};
 use crate::replay::requests;
-use crate::running::{Running, start, stop, until_events, until_ready};
+use crate::running::{RunningProgram, start, stop, until_events, until_ready};
 
 /// The steps of the agent before it says that it is done.
 const STEPS: u32 = 10;
@@ -54,7 +54,7 @@ fn conversation() -> Value {
 }
 
 /// Starts the program, which makes room early.
-async fn up(project: &Project) -> anyhow::Result<Running> {
+async fn up(project: &Project) -> anyhow::Result<RunningProgram> {
     // The script of the small model knows no summary, so that the model of the job is asked for it.
     let settings = ["compaction.threshold_tokens=25000", "build.loops=1"];
     let mut arguments = vec!["up"];

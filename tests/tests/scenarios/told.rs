@@ -103,7 +103,7 @@ fn texts(content: &Value) -> Vec<&str> {
 }
 
 /// What came of the idea.
-pub(super) struct Told {
+pub(super) struct IdeaChronicle {
     /// Everything that the provider was asked, in order.
     pub(super) requests: Vec<Request>,
     /// What was waited for while the question was open.
@@ -114,7 +114,7 @@ pub(super) struct Told {
     pub(super) commits: Vec<(String, String)>,
 }
 
-impl Told {
+impl IdeaChronicle {
     pub(super) fn of(&self, role: Role) -> Vec<&Request> {
         let of_role = self.requests.iter().filter(|one| one.role == role);
         of_role.collect()
@@ -122,8 +122,8 @@ impl Told {
 }
 
 /// Lives through the idea, once for all tests that look at it.
-pub(super) fn told() -> anyhow::Result<&'static Told> {
-    static TOLD: OnceLock<Result<Told, String>> = OnceLock::new();
+pub(super) fn told() -> anyhow::Result<&'static IdeaChronicle> {
+    static TOLD: OnceLock<Result<IdeaChronicle, String>> = OnceLock::new();
     let told = TOLD.get_or_init(|| {
         let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
         runtime
@@ -133,7 +133,7 @@ pub(super) fn told() -> anyhow::Result<&'static Told> {
     told.as_ref().map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-async fn live() -> anyhow::Result<Told> {
+async fn live() -> anyhow::Result<IdeaChronicle> {
     let directory = tempfile::tempdir()?;
     let path = directory.path();
     repository::begin(&path.join("repo"), &model::FILES)?;
@@ -170,7 +170,7 @@ async fn live() -> anyhow::Result<Told> {
     let id = text(&builds[0]["id"])?;
     let build = verb(&["build", "show", &id], "")?;
     stop(&mut up).await?;
-    Ok(Told {
+    Ok(IdeaChronicle {
         requests: recorder
             .bodies()
             .into_iter()

@@ -14,7 +14,7 @@ use ropewalk_store::{EventFilter, Location, Query, Store};
 use ropewalk_tests::servers::{NatsServer, PostgresServer, ReceivedSpan, SpanReceiver};
 
 use crate::project::{LINES, PATIENCE, Project, identity};
-use crate::running::{Running, start, stop};
+use crate::running::{RunningProgram, start, stop};
 
 /// Which agents run in which process.
 const CREWS: [&[&str]; 3] = [
@@ -49,7 +49,7 @@ async fn chat_specification_build_and_review_of_three_processes_are_one_trace() 
     until_reviewed(&store, &project).await?;
     let pids: Vec<String> = processes
         .iter()
-        .map(|process: &Running| process.0.id().to_string())
+        .map(|process: &RunningProgram| process.0.id().to_string())
         .collect();
     for process in &mut processes {
         stop(process).await?;

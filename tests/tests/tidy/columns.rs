@@ -60,7 +60,7 @@ fn columns(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn unknown(path: &str, text: &str, columns: &BTreeSet<&str>) -> Result<Vec<String>> {
-    let mut named = Named::default();
+    let mut named = ColumnNames::default();
     let file = syn::parse_file(text).with_context(|| format!("cannot parse `{path}`"))?;
     named.visit_file(&file);
     let unknown = named.0.into_iter();
@@ -71,9 +71,9 @@ fn unknown(path: &str, text: &str, columns: &BTreeSet<&str>) -> Result<Vec<Strin
 }
 
 #[derive(Default)]
-struct Named(Vec<String>);
+struct ColumnNames(Vec<String>);
 
-impl<'ast> Visit<'ast> for Named {
+impl<'ast> Visit<'ast> for ColumnNames {
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
         if module.ident != "tests" {
             visit::visit_item_mod(self, module);

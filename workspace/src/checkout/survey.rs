@@ -100,7 +100,7 @@ struct Walk<'a> {
 
 /// What lies in some directories of a level.
 #[derive(Debug, Default)]
-struct Found {
+struct LevelScan {
     /// The places of files of the index that are there.
     seen: Vec<usize>,
     survey: Survey,
@@ -111,9 +111,9 @@ struct Found {
 impl Walk<'_> {
     /// Compares all files, and lists the places of those that are there.
     fn run(&self) -> io::Result<(Survey, Vec<usize>)> {
-        let mut whole = Found {
+        let mut whole = LevelScan {
             below: vec![Vec::new()],
-            ..Found::default()
+            ..LevelScan::default()
         };
         while !whole.below.is_empty() {
             for part in self.level(&std::mem::take(&mut whole.below))? {
@@ -128,7 +128,7 @@ impl Walk<'_> {
     }
 
     /// Looks at the directories of one level, each thread at its share of them.
-    fn level(&self, directories: &[Vec<u8>]) -> io::Result<Vec<Found>> {
+    fn level(&self, directories: &[Vec<u8>]) -> io::Result<Vec<LevelScan>> {
         let mut shares = directories.chunks(directories.len().div_ceil(self.threads));
         let own = shares.next().unwrap_or_default();
         thread::scope(|scope| {
@@ -144,8 +144,8 @@ impl Walk<'_> {
         })
     }
 
-    fn directories(&self, share: &[Vec<u8>]) -> io::Result<Found> {
-        let mut found = Found::default();
+    fn directories(&self, share: &[Vec<u8>]) -> io::Result<LevelScan> {
+        let mut found = LevelScan::default();
         for directory in share {
             self.directory(directory.clone(), &mut found)?;
         }
@@ -153,7 +153,7 @@ impl Walk<'_> {
     }
 
     /// Looks at what lies in a directory, named from the root of the tree and with a slash behind.
-    fn directory(&self, mut path: Vec<u8>, found: &mut Found) -> io::Result<()> {
+    fn directory(&self, mut path: Vec<u8>, found: &mut LevelScan) -> io::Result<()> {
         if let Some((way, until)) = self.give_way {
             way.give(until);
         }
@@ -180,7 +180,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn file(&self, entry: &fs::DirEntry, path: &[u8], found: &mut Found) -> io::Result<()> {
+    fn file(&self, entry: &fs::DirEntry, path: &[u8], found: &mut LevelScan) -> io::Result<()> {
         let survey = &mut found.survey;
         let Some(place) = self.index.find(path) else {
             survey.extra.push(path.to_vec());

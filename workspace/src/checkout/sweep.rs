@@ -13,13 +13,13 @@ use super::{Paths, ancestors};
 
 /// What an index names.
 #[derive(Debug, Default)]
-pub(super) struct Tracked {
+pub(super) struct TrackedPaths {
     files: Paths,
     directories: Paths,
     submodules: Paths,
 }
 
-impl Tracked {
+impl TrackedPaths {
     /// Reads the answer of `ls-files -z --stage`.
     pub(super) fn parse(listing: &[u8]) -> Option<Self> {
         let mut tracked = Self::default();
@@ -54,11 +54,11 @@ impl Tracked {
 }
 
 /// Removes what `tracked` does not name and what is of another kind than it says.
-pub(super) fn sweep(tree: &Path, tracked: &Tracked) -> io::Result<()> {
+pub(super) fn sweep(tree: &Path, tracked: &TrackedPaths) -> io::Result<()> {
     sweep_directory(tree, &[], tracked)
 }
 
-fn sweep_directory(directory: &Path, prefix: &[u8], tracked: &Tracked) -> io::Result<()> {
+fn sweep_directory(directory: &Path, prefix: &[u8], tracked: &TrackedPaths) -> io::Result<()> {
     for entry in read_directory(directory)? {
         let entry = entry?;
         let name = entry.file_name().into_vec();

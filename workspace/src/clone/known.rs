@@ -17,7 +17,7 @@ const FAR: usize = 64;
 
 /// What is known about objects; an id never names anything else.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ObjectCache {
     facts: Mutex<Facts>,
 }
 
@@ -34,7 +34,7 @@ struct Commit {
     parents: Vec<CommitId>,
 }
 
-impl Known {
+impl ObjectCache {
     /// Notes a commit that was just made.
     pub(super) fn commit(&self, id: &CommitId, tree: &str, parents: &[CommitId]) {
         let mut facts = self.facts();

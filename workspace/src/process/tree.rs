@@ -28,18 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The commands that run now, by the process that leads each.
-static RUNNING: Mutex<BTreeMap<i32, Running>> = Mutex::new(BTreeMap::new());
+static RUNNING: Mutex<BTreeMap<i32, RunningCommand>> = Mutex::new(BTreeMap::new());
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 static ADOPTING: Once = Once::new();
 
 /// A command that runs.
 #[derive(Debug, Clone)]
-struct Running {
+struct RunningCommand {
     began: u64,
     directory: PathBuf,
 }
 
-fn running() -> MutexGuard<'static, BTreeMap<i32, Running>> {
+fn running() -> MutexGuard<'static, BTreeMap<i32, RunningCommand>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -90,7 +90,7 @@ impl ProcessTree {
         let daemons = mark.and_then(|mark| {
             let began = Process::read(leader)?.began;
             let directory = directory.canonicalize().ok()?;
-            running().insert(leader, Running { began, directory });
+            running().insert(leader, RunningCommand { began, directory });
             Some(mark)
         });
         Some(Self {
@@ -127,7 +127,7 @@ impl ProcessTree {
         while begun.elapsed() < PATIENCE {
             // Looked at before the group dies: a child of a dead parent no longer says whose it is.
             let table = Table::read();
-            let Found {
+            let ProcessSnapshot {
                 processes: found,
                 is_all,
             } = table.of(self.leader.as_raw(), mark);
@@ -202,7 +202,7 @@ impl Process {
 }
 
 /// What belongs to a command at one moment.
-struct Found {
+struct ProcessSnapshot {
     processes: Vec<Process>,
     /// There may be more, where a process could not be told at that moment.
     is_all: bool,
@@ -229,7 +229,7 @@ impl Table {
     }
 
     /// Finds what belongs to a command: its group, its daemons, and all below them.
-    fn of(&self, leader: i32, mark: &Mark) -> Found {
+    fn of(&self, leader: i32, mark: &Mark) -> ProcessSnapshot {
         let running = running().clone();
         let mut is_all = true;
         let mut found = HashSet::new();
@@ -259,7 +259,7 @@ impl Table {
             }
         }
         let is_found = |process: &&Process| found.contains(&process.id);
-        Found {
+        ProcessSnapshot {
             processes: self.processes.iter().filter(is_found).cloned().collect(),
             is_all,
         }
@@ -271,7 +271,7 @@ impl Table {
         process: &Process,
         leader: i32,
         mark: &Mark,
-        running: &BTreeMap<i32, Running>,
+        running: &BTreeMap<i32, RunningCommand>,
     ) -> Option<bool> {
         if process.parent != self.ours || running.contains_key(&process.id) {
             return Some(false);
@@ -296,13 +296,13 @@ impl Table {
 }
 
 /// Returns the leaders of those commands that may have started what began then and is there.
-fn suspects(running: &BTreeMap<i32, Running>, began: u64, place: Option<&Path>) -> Vec<i32> {
+fn suspects(running: &BTreeMap<i32, RunningCommand>, began: u64, place: Option<&Path>) -> Vec<i32> {
     let before = || {
         running
             .iter()
             .filter(move |(_, command)| command.began <= began)
     };
-    let depth = |command: &Running| {
+    let depth = |command: &RunningCommand| {
         let inside = place.is_some_and(|place| place.starts_with(&command.directory));
         if inside {
             command.directory.components().count()
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_threw_everything_away_is_of_the_command_in_whose_directory_it_is() {
-        let running: BTreeMap<i32, Running> = [
+        let running: BTreeMap<i32, RunningCommand> = [
             (1, 10, "/slots/1"),
             (2, 20, "/slots/2"),
             (3, 30, "/slots/2"),
@@ -334,7 +334,7 @@ mod tests {
         .into_iter()
         .map(|(leader, began, directory)| {
             let directory = PathBuf::from(directory);
-            (leader, Running { began, directory })
+            (leader, RunningCommand { began, directory })
         })
         .collect();
         let cases: [(u64, Option<&str>, &[i32]); 7] = [

@@ -59,13 +59,13 @@ pub(super) fn exceeded(plan: &Plan) -> String {
 
 /// What all processes but this one use.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Used {
+struct ResourceUsage {
     processes: u64,
     memory_bytes: u64,
 }
 
-fn used() -> Used {
-    let mut used = Used::default();
+fn used() -> ResourceUsage {
+    let mut used = ResourceUsage::default();
     let page_bytes = rustix::param::page_size() as u64;
     for process in processes() {
         let Ok(line) = fs::read_to_string(format!("/proc/{process}/stat")) else {

@@ -28,7 +28,7 @@ pub struct Snapshot {
 
 /// What came of keeping the work in a slot.
 #[derive(Debug, Default)]
-pub(super) struct Saved {
+pub(super) struct SaveOutcome {
     /// What was kept, unless a preserve ref held it already.
     pub(super) snapshot: Option<Snapshot>,
     /// How the tree looked, to be made clean without another look.
@@ -85,22 +85,22 @@ impl Slot {
     }
 
     /// Keeps what differs and is under no preserve ref yet; says where.
-    pub(super) async fn save(&mut self, now: DateTime<Utc>) -> Result<Saved, SlotError> {
+    pub(super) async fn save(&mut self, now: DateTime<Utc>) -> Result<SaveOutcome, SlotError> {
         let (changes, seen) = match self.look().await {
             Ok(found) => found,
             // Without a tree there is nothing to keep.
-            Err(SlotError::Empty | SlotError::Gone(_)) => return Ok(Saved::default()),
+            Err(SlotError::Empty | SlotError::Gone(_)) => return Ok(SaveOutcome::default()),
             Err(SlotError::Git(
                 error @ (GitError::Failed { .. } | GitError::Unreadable { .. }),
             )) => {
                 let aside = self.checkout.set_aside()?;
                 tracing::warn!("kept an unreadable tree as `{}`: {error}", aside.display());
-                return Ok(Saved::default());
+                return Ok(SaveOutcome::default());
             }
             Err(error) => return Err(error),
         };
         if changes.is_empty() || changes == self.saved {
-            return Ok(Saved {
+            return Ok(SaveOutcome {
                 snapshot: None,
                 seen,
             });
@@ -119,7 +119,7 @@ impl Slot {
             );
         }
         self.saved = changes;
-        Ok(Saved {
+        Ok(SaveOutcome {
             snapshot: Some(snapshot),
             seen,
         })

@@ -11,10 +11,10 @@ use ropewalk_workspace::{CleanCheckout, CleanPool, LocalClone};
 use crate::world::{World, picture, write};
 
 /// What a commit does to the one before.
-type Deed = fn(&Path) -> anyhow::Result<()>;
+type Mutation = fn(&Path) -> anyhow::Result<()>;
 
 /// Every way in which one tree can become another.
-const DEEDS: [(&str, Deed); 12] = [
+const DEEDS: [(&str, Mutation); 12] = [
     ("a file is written", |root| {
         write(root, "src/main.rs", "two")
     }),
@@ -80,19 +80,19 @@ fn history(world: &World) -> anyhow::Result<Vec<CommitId>> {
 
 /// A file as it lies in a directory.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct FileState {
     name: String,
     content: String,
     target: Option<PathBuf>,
     runs: bool,
 }
 
-fn whole(root: &Path) -> anyhow::Result<Vec<Seen>> {
+fn whole(root: &Path) -> anyhow::Result<Vec<FileState>> {
     let mut found = Vec::new();
     for (name, content) in picture(root)? {
         let path = root.join(&name);
         let runs = path.symlink_metadata()?.permissions().mode() & 0o100 != 0;
-        found.push(Seen {
+        found.push(FileState {
             name,
             content,
             target: fs::read_link(path).ok(),

@@ -7,7 +7,7 @@ use ropewalk_schemas::payload::IdeaAbandoned;
 use ropewalk_store::{ChangeSet, Query};
 use tracing::info;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::ask;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -15,7 +15,7 @@ use crate::machine::build::Input;
 
 /// Ends every build of the idea that is not landed: its files are free, and nothing is asked about it any more.
 pub(super) async fn abandoned(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     given_up: &IdeaAbandoned,
 ) -> Result<ChangeSet, BuilderError> {

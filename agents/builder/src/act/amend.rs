@@ -8,7 +8,7 @@ use ropewalk_schemas::specification::Revision;
 use ropewalk_store::{ChangeSet, Versioned, revision_key};
 use tracing::info;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::ask;
 use crate::context::Plan;
 use crate::decide::counts::is_active;
@@ -19,7 +19,7 @@ use crate::machine::{build, task};
 /// Ends the newest of the earlier builds in favour of `build`, which takes over what landed as soon as nothing of them
 /// runs any more.
 pub(super) async fn take_over(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     earlier: &[Versioned<Build>],
@@ -55,7 +55,7 @@ pub(super) async fn take_over(
 
 /// Ends what runs of a build and is asked for otherwise by `revision`; returns whether something goes on.
 async fn end_touched(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     before: &Versioned<Build>,

@@ -16,7 +16,7 @@ use ropewalk_schemas::{BuildId, ChoiceId, TaskId};
 use ropewalk_store::{ChangeSet, Query, Versioned};
 
 use super::{control, wishes};
-use crate::Shared;
+use crate::SharedState;
 use crate::budget;
 use crate::context;
 use crate::effects::Scene;
@@ -30,7 +30,7 @@ const KEEP: &str = "A person refused the change that was asked about: the tests,
 
 /// Handles an answer; answers to the questions of others are none of ours.
 pub(super) async fn answered(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     answer: &QuestionAnswered,
 ) -> Result<ChangeSet, BuilderError> {
@@ -47,7 +47,7 @@ pub(super) async fn answered(
 }
 
 async fn about_task(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     trigger: Trigger,
     (build, task): (BuildId, &TaskId),
@@ -75,7 +75,7 @@ async fn about_task(
 }
 
 async fn about_build(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     trigger: Trigger,
     build: BuildId,
@@ -145,7 +145,7 @@ impl Fate {
 
 /// Does what a person said of a task that failed, or that stood still.
 async fn standing_task(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     trigger: Trigger,
     (build, task): (BuildId, &TaskId),
@@ -183,7 +183,7 @@ async fn asked_still(
 
 /// With a yes the kept work goes to the gate as it was shown, without a model; with a no it is done without.
 async fn protected(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,
@@ -229,7 +229,7 @@ async fn shown(
 
 /// Lets a task whose check could not run be checked again, or leaves it out.
 async fn check_held(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,
@@ -252,7 +252,7 @@ async fn check_held(
 
 /// Stops a build whose branch somebody moved, or notes how it is to go on.
 async fn branch_moved(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     answer: &QuestionAnswered,
@@ -281,7 +281,7 @@ async fn branch_moved(
 
 /// Lets a build try again to publish its branch, or stops it.
 async fn branch_refused(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     answer: &QuestionAnswered,
@@ -318,7 +318,7 @@ fn wish(context: &Context, build: BuildId, what: BranchWish, by: &str) -> Wish {
 }
 
 /// What a person wants of the branch of a build that has ended.
-enum Wanted {
+enum BranchDecision {
     /// The scheduler does it.
     Done(BranchWish),
     /// They do it themselves.
@@ -326,7 +326,7 @@ enum Wanted {
     Nothing,
 }
 
-impl Wanted {
+impl BranchDecision {
     fn of(trigger: Trigger, choice: Option<&ChoiceId>) -> Option<Self> {
         if trigger == Trigger::LandingRefused {
             return LandingRefused::of(choice).map(|choice| match choice {
@@ -345,7 +345,7 @@ impl Wanted {
 
 /// Merges the branch or leaves it, as the person wants; what is asked for and cannot be done is asked about again.
 async fn finished(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     trigger: Trigger,
     build: BuildId,
@@ -355,20 +355,20 @@ async fn finished(
     let Some(row) = context::build(&context.store, build).await? else {
         return Ok(changes);
     };
-    let told = match Wanted::of(trigger, answer.choice.as_ref()) {
+    let told = match BranchDecision::of(trigger, answer.choice.as_ref()) {
         None => return Ok(changes),
-        Some(Wanted::Done(what)) => {
+        Some(BranchDecision::Done(what)) => {
             if row.merged.is_none() {
                 changes.put(&wish(context, build, what, &answer.answered_by));
             }
             return Ok(changes);
         }
-        Some(Wanted::PullRequest) => Some(format!(
+        Some(BranchDecision::PullRequest) => Some(format!(
             "you chose a pull request: `git push origin {}`, then open it where the repository is hosted",
             row.branch
         )),
         // Its files stay its own, since it may be landed later.
-        Some(Wanted::Nothing) => None,
+        Some(BranchDecision::Nothing) => None,
     };
     let scene = Scene::new(shared, context, &row);
     control::steer(&scene, &mut changes, &row, build::Input::Heed { told }).await?;

@@ -11,13 +11,13 @@ use ropewalk_store::{ChangeSet, Query, revision_key};
 use tracing::info;
 
 use super::amend;
-use crate::Shared;
+use crate::SharedState;
 use crate::error::BuilderError;
 
 /// Lays down the build and its tasks; a second approval of the same revision begins nothing, and that of a later one
 /// goes on from what the earlier one built.
 pub(super) async fn approved(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     approval: &SpecApproved,
 ) -> Result<ChangeSet, BuilderError> {

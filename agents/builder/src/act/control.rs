@@ -7,7 +7,7 @@ use ropewalk_schemas::task::{ChangeRequestState, WaitReason};
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
-use crate::Shared;
+use crate::SharedState;
 use crate::attempt::ending;
 use crate::attempt::report::Report;
 use crate::attempt::rows::Rows;
@@ -21,7 +21,7 @@ use crate::machine::task::{Input, On, State};
 
 /// Asks for a pause: running tasks finish, nothing new begins.
 pub(super) async fn pause(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     request: &BuildRequest,
 ) -> Result<ChangeSet, BuilderError> {
@@ -42,7 +42,7 @@ pub(super) async fn pause(
 
 /// Lets a build go on: a paused one where it stood, a stopped or failed one with another round for what failed.
 pub(super) async fn resume(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     request: &BuildRequest,
 ) -> Result<ChangeSet, BuilderError> {
@@ -73,7 +73,7 @@ pub(super) async fn resume(
 
 /// Stops a build: running attempts end with their work kept, the rest stays pending.
 pub(crate) async fn stop(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     request: &BuildRequest,
 ) -> Result<ChangeSet, BuilderError> {
@@ -96,7 +96,7 @@ pub(crate) async fn stop(
 /// Makes a build more or less urgent. What its tasks asked of the owners of files is ruled on anew: a build that has
 /// become more urgent than an owner need not wait for it.
 pub(super) async fn rank(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     wish: &BuildPriority,
 ) -> Result<ChangeSet, BuilderError> {
@@ -138,7 +138,7 @@ pub(super) async fn steer(
 
 /// Gives a task another round of tries; its build runs again, where it had ended.
 pub(super) async fn retry(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,
@@ -151,7 +151,7 @@ pub(super) async fn retry(
 
 /// Leaves a task out; one that runs is ended first.
 pub(super) async fn skip(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,
@@ -168,7 +168,7 @@ pub(super) async fn skip(
 
 /// Ends a running attempt on somebody's word: its work is kept, its try is not counted, the task is ready again.
 pub(super) async fn interrupt(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,
@@ -182,7 +182,7 @@ pub(super) async fn interrupt(
 
 /// Notes which loop should take a task.
 pub(super) async fn assign(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     assignment: &WorkAssigned,
 ) -> Result<ChangeSet, BuilderError> {
@@ -193,7 +193,7 @@ pub(super) async fn assign(
 
 /// Applies an input to a task, and one to its build, and stores what became of them.
 pub(super) async fn apply(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     (build, task): (BuildId, &TaskId),
     input: Input,
@@ -219,7 +219,7 @@ pub(super) async fn apply(
 /// Puts the task of an attempt back that lost locks. Where it runs, it is ended after the commit and keeps its work
 /// before its task is free.
 pub(super) async fn revoked(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     lost: &LockRevoked,
 ) -> Result<ChangeSet, BuilderError> {

@@ -9,7 +9,7 @@ use ropewalk_schemas::{BuildId, RepoPath, TaskId};
 use ropewalk_store::{ChangeSet, Versioned};
 
 use super::control;
-use crate::Shared;
+use crate::SharedState;
 use crate::claim::obstacles::close_requests;
 use crate::context;
 use crate::effects::Scene;
@@ -40,7 +40,7 @@ pub(super) async fn merged(
 /// Does what an owner decided about a file. Whoever owns it no longer decides nothing: the task looks anew, and asks the
 /// owner that there is now.
 pub(super) async fn decided(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     decision: &ChangeDecided,
 ) -> Result<ChangeSet, BuilderError> {
@@ -55,7 +55,7 @@ pub(super) async fn decided(
 }
 
 async fn ask_anew(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     decision: &ChangeDecided,
 ) -> Result<ChangeSet, BuilderError> {
@@ -99,7 +99,7 @@ async fn waiting(
 /// Gives a file to the build that asked, which builds on what the owner has landed; an attempt that holds the file is
 /// ended with its work kept. Only a task that still waits gets it, and only once.
 pub(super) async fn hand_over(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,
@@ -138,7 +138,7 @@ pub(super) async fn hand_over(
 
 /// Leaves the file with its owner; the task is blocked with that reason until people say otherwise.
 async fn deny(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     task: &TaskId,

@@ -9,7 +9,7 @@ use ropewalk_schemas::question::About;
 use ropewalk_store::ChangeSet;
 
 use super::control;
-use crate::Shared;
+use crate::SharedState;
 use crate::error::BuilderError;
 use crate::machine::task::Input;
 
@@ -18,7 +18,7 @@ const SIMPLER: &str = "This takes far longer than planned. A person asks for a s
 
 /// Does what a person wishes.
 pub(super) async fn heard(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     trigger: Trigger,
     answer: &QuestionAnswered,
@@ -49,7 +49,7 @@ pub(super) async fn heard(
 }
 
 async fn pause(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
     by: &str,

@@ -13,24 +13,24 @@ use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::Query;
 
-use super::work::{Base, Waiting, Work, based_on};
-use crate::Shared;
+use super::work::{Base, PendingQuestion, Work, based_on};
+use crate::SharedState;
 use crate::error::BuilderError;
-use crate::machine::Put;
+use crate::machine::TopicQuestion;
 
 /// So many files that others changed meanwhile are named.
 const CHANGED: usize = 40;
 
 /// Brings questions of one attempt.
 pub(super) struct Questions {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     context: Context,
     build: BuildId,
     task: TaskId,
     attempt: AttemptId,
     round: u32,
     base: Base,
-    waiting: Waiting,
+    waiting: PendingQuestion,
 }
 
 impl Questions {
@@ -56,7 +56,7 @@ impl Questions {
         let Some(closed) = closed else {
             let told = format!("asks a person: {}", question.question.trim());
             // Nobody else sets it, and the attempt ends with it.
-            drop(self.waiting.set(Put {
+            drop(self.waiting.set(TopicQuestion {
                 question: question.clone(),
                 topic,
             }));
@@ -111,8 +111,8 @@ fn in_words(changed: &[String]) -> String {
     if changed.is_empty() {
         return String::new();
     }
-    let named = changed.iter().take(CHANGED);
-    let mut names: Vec<String> = named.map(|file| format!("`{file}`")).collect();
+    let told = changed.iter().take(CHANGED);
+    let mut names: Vec<String> = told.map(|file| format!("`{file}`")).collect();
     if changed.len() > CHANGED {
         names.push(format!("and {} more", changed.len() - CHANGED));
     }

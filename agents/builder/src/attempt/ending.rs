@@ -12,19 +12,19 @@ use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
-use ropewalk_gate::candidate::Seen;
+use ropewalk_gate::candidate::GateReport;
 use ropewalk_gate::output::bounded;
-use ropewalk_gate::protected::Protected;
+use ropewalk_gate::protected::ProtectedChange;
 
 use super::lessons;
 use super::report::{self, Report};
 use super::rows::Rows;
-use crate::Shared;
+use crate::SharedState;
 use crate::context::{of_build, retry_on_conflict, standing_of};
-use crate::decide::failure::{self, Answer, Happened};
+use crate::decide::failure::{self, Answer, FailureContext};
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::machine::Put;
+use crate::machine::TopicQuestion;
 use crate::machine::task::{FailedAttempt, Input};
 use crate::milestones;
 pub(crate) use refusal::{Refusal, refused, told_refused, told_with};
@@ -44,7 +44,7 @@ pub(crate) struct Fault {
     /// The changed files, each with what tells its content from any other.
     pub(crate) changed: Vec<String>,
     /// What a person would have to accept.
-    pub(crate) protected: Vec<Protected>,
+    pub(crate) protected: Vec<ProtectedChange>,
     /// When the provider said its quota is back.
     pub(crate) quota_back: Option<DateTime<Utc>>,
     /// Whether packages can be installed for what was checked.
@@ -68,7 +68,7 @@ impl Fault {
     }
 
     /// What the gate saw, where that was no pass.
-    pub(crate) fn seen(seen: Seen) -> Self {
+    pub(crate) fn seen(seen: GateReport) -> Self {
         Self {
             class: seen.evidence.class.unwrap_or(FailureClass::Unknown),
             error: seen.error,
@@ -91,7 +91,7 @@ impl Fault {
 
 /// Records a failure with everything that follows from it.
 pub(crate) async fn failed(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     ids: (BuildId, &TaskId, AttemptId),
     fault: &Fault,
@@ -107,7 +107,12 @@ pub(crate) async fn failed(
 }
 
 /// Names a failure, and decides what follows from it.
-fn judged(shared: &Shared, context: &Context, rows: &Rows, fault: &Fault) -> (Failure, Answer) {
+fn judged(
+    shared: &SharedState,
+    context: &Context,
+    rows: &Rows,
+    fault: &Fault,
+) -> (Failure, Answer) {
     let error = bounded(&fault.error, ERROR_BYTES);
     let failure = Failure {
         class: fault.class,
@@ -115,7 +120,7 @@ fn judged(shared: &Shared, context: &Context, rows: &Rows, fault: &Fault) -> (Fa
         error,
         attempt: rows.task.attempts,
     };
-    let happened = Happened {
+    let happened = FailureContext {
         failure: &failure,
         quota_back: fault.quota_back,
         installable: fault.installable,
@@ -127,7 +132,7 @@ fn judged(shared: &Shared, context: &Context, rows: &Rows, fault: &Fault) -> (Fa
 }
 
 async fn failure_changes(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     rows: &Rows,
     fault: &Fault,
@@ -203,7 +208,7 @@ pub(crate) fn told_cut_off(error: &BuilderError) -> String {
 
 /// Records that an attempt was ended from outside; its try is not counted and its work is kept.
 pub(crate) async fn interrupted(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     ids: (BuildId, &TaskId, AttemptId),
     reason: &str,
@@ -224,10 +229,10 @@ pub(crate) async fn interrupted(
 /// Records that the model of an attempt asks a person: its work is kept, its locks are free, and the same conversation goes on
 /// with the answer.
 pub(crate) async fn asks(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     ids: (BuildId, &TaskId, AttemptId),
-    put: Put,
+    put: TopicQuestion,
     report: &Report,
 ) -> Result<(), BuilderError> {
     retry_on_conflict!(ids.1, {
@@ -247,7 +252,7 @@ pub(crate) async fn asks(
 
 /// Puts the task of an attempt back that was cut off, with its attempts kept and its locks free.
 pub(crate) async fn requeue(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     rows: &Rows,

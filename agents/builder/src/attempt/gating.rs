@@ -2,7 +2,7 @@
 
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::ProtectedFiles;
-use ropewalk_gate::candidate::{self, Candidate, Precedents, Seen};
+use ropewalk_gate::candidate::{self, Candidate, GateReport, Precedents};
 use ropewalk_schemas::attempt::Evidence;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::task::Task;
@@ -19,7 +19,7 @@ pub(crate) async fn check(
     commit: &CommitId,
     parent: &CommitId,
     (allowed, withheld): (&[RepoPath], &[String]),
-) -> Result<Option<Seen>, BuilderError> {
+) -> Result<Option<GateReport>, BuilderError> {
     let task = &work.claim.task;
     let precedents = precedents(&work.context.store, task).await?;
     let candidate = Candidate {

@@ -6,7 +6,7 @@ pub(super) mod links;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ropewalk_coordination::locks::{self, Blocked, LockRequest};
+use ropewalk_coordination::locks::{self, LockConflict, LockRequest};
 use ropewalk_coordination::ownership::Owner;
 use ropewalk_engine::{FileGrants, GrantReply};
 use ropewalk_orchestrator::Context;
@@ -16,14 +16,14 @@ use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
 use super::rows::Rows;
 use super::work::{Base, Locks, Work, based_on, guard, held_now};
-use crate::Shared;
+use crate::SharedState;
 use crate::claim::obstacles::{give_all, locked, owners};
-use crate::claim::waiting::{self, FreedLocks, Waited};
+use crate::claim::waiting::{self, FreedLocks, WaitOutcome};
 use crate::context::{self, CONFLICTS, of_build};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
-use following::Follow;
+use following::FollowerSender;
 use ropewalk_gate::protected::is_test;
 
 /// So much of what a model says of its request is kept.
@@ -31,11 +31,11 @@ const REASON_LETTERS: usize = 200;
 
 /// Grants files to one attempt.
 pub(super) struct Grants {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     context: Context,
     holder: Holder,
     base: Base,
-    follow: Follow,
+    follow: FollowerSender,
     /// Whether the attempt works from the head of its build, and not from what it makes of two.
     on_head: bool,
     locks: Locks,
@@ -52,7 +52,7 @@ enum Look {
 
 impl Grants {
     /// Makes the grants of an attempt.
-    pub(super) fn new(work: &Work<'_>, follow: Follow) -> Self {
+    pub(super) fn new(work: &Work<'_>, follow: FollowerSender) -> Self {
         let (build, task, attempt) = work.ids();
         Self {
             shared: Arc::clone(work.shared),
@@ -154,7 +154,7 @@ impl Grants {
         request: &LockRequest,
         rows: &Rows,
         leases: &[Versioned<Lease>],
-        blocked: &[Blocked],
+        blocked: &[LockConflict],
     ) -> Result<Look, BuilderError> {
         let waiter = locks::party(&self.holder);
         let waits: Vec<_> = blocked
@@ -176,9 +176,9 @@ impl Grants {
         let context = of_build(&self.context, &rows.build).because_of(rows.task.cause);
         let came = waiting::wait(&self.shared, &context, &waiter, changes, &waits).await?;
         Ok(match came {
-            Waited::Written => Look::Waits,
-            Waited::Freed | Waited::Contended => Look::Again,
-            Waited::GaveWay(ring) => {
+            WaitOutcome::Written => Look::Waits,
+            WaitOutcome::Freed | WaitOutcome::Contended => Look::Again,
+            WaitOutcome::GaveWay(ring) => {
                 let reason = format!("it gave way to break a deadlock: {ring}");
                 Look::Answer(GrantReply::Ended(reason))
             }

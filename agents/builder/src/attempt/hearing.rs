@@ -14,7 +14,7 @@ use crate::context;
 
 /// What was heard about a task so far. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Hearing {
+pub(super) struct TaskSteering {
     context: Context,
     build: BuildId,
     task: TaskId,
@@ -22,7 +22,7 @@ pub(super) struct Hearing {
     known: Arc<AtomicUsize>,
 }
 
-impl Hearing {
+impl TaskSteering {
     /// Begins with what the first message of the conversation tells.
     pub(super) fn new(work: &Work<'_>) -> Self {
         let (build, task, _) = work.ids();
@@ -43,7 +43,7 @@ impl Hearing {
 }
 
 #[async_trait]
-impl Steering for Hearing {
+impl Steering for TaskSteering {
     async fn heard(&self) -> Vec<String> {
         match context::task(&self.context.store, self.build, &self.task).await {
             Ok(Some(row)) => self.new_of(&row.guidance),

@@ -4,7 +4,7 @@
 //! follows, so that the other one is merged first.
 
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
-use ropewalk_schemas::build::{Build, Followed};
+use ropewalk_schemas::build::{Build, Predecessor};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, CommitError};
 use ropewalk_workspace::{CommitMessage, Merge, PreserveKey};
@@ -20,7 +20,7 @@ use crate::scheduler::publish;
 use ropewalk_gate::whole::{self, Whole};
 
 /// What came of joining.
-pub(crate) enum Joined {
+pub(crate) enum JoinOutcome {
     /// The head to work from.
     Stands(CommitId),
     /// The heads do not go together.
@@ -30,7 +30,7 @@ pub(crate) enum Joined {
 }
 
 /// Joins every head that the files of the attempt come from.
-pub(crate) async fn join(work: &Work<'_>) -> Result<Joined, BuilderError> {
+pub(crate) async fn join(work: &Work<'_>) -> Result<JoinOutcome, BuilderError> {
     let mut base = work.claim.base.clone();
     for followed in &work.claim.after {
         let clone = &work.shared.clone;
@@ -38,16 +38,16 @@ pub(crate) async fn join(work: &Work<'_>) -> Result<Joined, BuilderError> {
             continue;
         }
         match one(work, followed).await? {
-            Joined::Stands(head) => base = head,
+            JoinOutcome::Stands(head) => base = head,
             other => return Ok(other),
         }
     }
-    Ok(Joined::Stands(base))
+    Ok(JoinOutcome::Stands(base))
 }
 
-async fn one(work: &Work<'_>, followed: &Followed) -> Result<Joined, BuilderError> {
+async fn one(work: &Work<'_>, followed: &Predecessor) -> Result<JoinOutcome, BuilderError> {
     retry_on_conflict!(&work.claim.task.id, {
-        let lost = |reason: String| Ok(Some(Joined::Lost(reason)));
+        let lost = |reason: String| Ok(Some(JoinOutcome::Lost(reason)));
         let Some(rows) = work.rows().await? else {
             return lost("the task was taken away".to_owned());
         };
@@ -58,11 +58,11 @@ async fn one(work: &Work<'_>, followed: &Followed) -> Result<Joined, BuilderErro
             return lost("the build has no head".to_owned());
         };
         let commit = match merge(work, followed, &head).await? {
-            Merge::Contained => return Ok(Some(Joined::Stands(head))),
+            Merge::Contained => return Ok(Some(JoinOutcome::Stands(head))),
             Merge::FastForward => followed.commit.clone(),
             Merge::Merged(commit) => commit,
             Merge::Conflict(files) => {
-                return Ok(Some(Joined::Failed(Box::new(conflict(&files)))));
+                return Ok(Some(JoinOutcome::Failed(Box::new(conflict(&files)))));
             }
         };
         check_and_land(work, &rows, followed, &commit).await
@@ -71,7 +71,7 @@ async fn one(work: &Work<'_>, followed: &Followed) -> Result<Joined, BuilderErro
 
 async fn merge(
     work: &Work<'_>,
-    followed: &Followed,
+    followed: &Predecessor,
     head: &CommitId,
 ) -> Result<Merge, BuilderError> {
     let build = work.claim.task.build;
@@ -93,9 +93,9 @@ async fn name(work: &Work<'_>, build: BuildId) -> Result<String, BuilderError> {
 async fn check_and_land(
     work: &Work<'_>,
     rows: &Rows,
-    followed: &Followed,
+    followed: &Predecessor,
     commit: &CommitId,
-) -> Result<Option<Joined>, BuilderError> {
+) -> Result<Option<JoinOutcome>, BuilderError> {
     let claim = work.claim;
     let key = PreserveKey {
         build: claim.task.build,
@@ -104,7 +104,7 @@ async fn check_and_land(
     };
     work.shared.clone.preserve(&key, commit).await?;
     let Some(plan) = Plan::load(&work.context.store, claim.task.build).await? else {
-        return Ok(Some(Joined::Lost("the build is gone".to_owned())));
+        return Ok(Some(JoinOutcome::Lost("the build is gone".to_owned())));
     };
     let tasks = plan.records();
     let whole = Whole {
@@ -117,7 +117,7 @@ async fn check_and_land(
     let seen = whole::check(&work.shared.gate, &whole, &work.cancel).await?;
     let Some(evidence) = seen else {
         let ended = "it was ended during the check of the joined head";
-        return Ok(Some(Joined::Lost(ended.to_owned())));
+        return Ok(Some(JoinOutcome::Lost(ended.to_owned())));
     };
     if evidence.verdict != Verdict::Passed {
         let told = format!(
@@ -129,7 +129,7 @@ async fn check_and_land(
             Verdict::Held => FailureClass::ToolMissing,
             _ => FailureClass::Conflict,
         };
-        return Ok(Some(Joined::Failed(Box::new(Fault::new(class, told)))));
+        return Ok(Some(JoinOutcome::Failed(Box::new(Fault::new(class, told)))));
     }
     let mut follows = rows.build.follows.clone();
     follows.push(followed.clone());
@@ -147,7 +147,9 @@ async fn check_and_land(
     match work.context.store.commit(changes).await {
         Ok(_) => {}
         Err(CommitError::Fenced { path, .. }) => {
-            return Ok(Some(Joined::Lost(format!("the lock on `{path}` was lost"))));
+            return Ok(Some(JoinOutcome::Lost(format!(
+                "the lock on `{path}` was lost"
+            ))));
         }
         Err(error) => return Err(error.into()),
     }
@@ -155,5 +157,5 @@ async fn check_and_land(
     if let Err(error) = publish::publish(work.shared, &work.context, rows.build.id).await {
         warn!(build.id = %rows.build.id, "the branch is not published yet: {error}");
     }
-    Ok(Some(Joined::Stands(commit.clone())))
+    Ok(Some(JoinOutcome::Stands(commit.clone())))
 }

@@ -24,7 +24,7 @@ use crate::error::BuilderError;
 use crate::machine::task::Input;
 use crate::milestones;
 use crate::scheduler::tasks_file;
-use ropewalk_gate::candidate::Seen;
+use ropewalk_gate::candidate::GateReport;
 
 /// What came of a landing.
 pub(crate) enum Landing {
@@ -39,7 +39,7 @@ pub(crate) enum Landing {
 /// Lands what the gate saw pass.
 pub(crate) async fn land(
     work: &Work<'_>,
-    mut seen: Seen,
+    mut seen: GateReport,
     allowed: &[RepoPath],
     report: &mut Report,
 ) -> Result<Landing, BuilderError> {
@@ -56,9 +56,9 @@ pub(crate) async fn land(
         };
         if head != parent {
             match onto(work, &seen.evidence, &head, allowed).await? {
-                Moved::Stands(stands) => seen = *stands,
-                Moved::Failed(fault) => return Ok(Some(Landing::Failed(fault))),
-                Moved::Lost(reason) => return Ok(Some(lost(reason))),
+                RebaseOutcome::Stands(stands) => seen = *stands,
+                RebaseOutcome::Failed(fault) => return Ok(Some(Landing::Failed(fault))),
+                RebaseOutcome::Lost(reason) => return Ok(Some(lost(reason))),
             }
             parent = head;
             report.candidate = Some(seen.evidence.commit.clone());
@@ -86,8 +86,8 @@ fn lost(reason: &str) -> Landing {
 }
 
 /// What became of a candidate whose head moved.
-enum Moved {
-    Stands(Box<Seen>),
+enum RebaseOutcome {
+    Stands(Box<GateReport>),
     Failed(Box<Fault>),
     Lost(&'static str),
 }
@@ -98,7 +98,7 @@ async fn onto(
     evidence: &Evidence,
     head: &CommitId,
     allowed: &[RepoPath],
-) -> Result<Moved, BuilderError> {
+) -> Result<RebaseOutcome, BuilderError> {
     let clone = &work.shared.clone;
     let task = &work.claim.task;
     let base = work.base();
@@ -110,21 +110,25 @@ async fn onto(
         parent = &base;
         match joining::joined(work, &evidence.commit, head, other).await? {
             Some(joined) => joined,
-            None => return Ok(Moved::Lost("the head went on while it was joined")),
+            None => return Ok(RebaseOutcome::Lost("the head went on while it was joined")),
         }
     } else {
         match clone.rebase(&evidence.commit, head).await? {
             Rebase::Rebased(rebased) => rebased.commit,
-            Rebase::Conflict(files) => return Ok(Moved::Failed(Box::new(conflict(&files)))),
+            Rebase::Conflict(files) => {
+                return Ok(RebaseOutcome::Failed(Box::new(conflict(&files))));
+            }
         }
     };
     clone.preserve(&work.key(), &commit).await?;
     // A tree that was seen before costs nothing: its runs are known.
     let seen = gating::check(work, &commit, parent, (allowed, &[])).await?;
     Ok(match seen {
-        None => Moved::Lost("it was ended during the gate"),
-        Some(seen) if seen.evidence.verdict == Verdict::Passed => Moved::Stands(Box::new(seen)),
-        Some(seen) => Moved::Failed(Box::new(Fault::seen(seen))),
+        None => RebaseOutcome::Lost("it was ended during the gate"),
+        Some(seen) if seen.evidence.verdict == Verdict::Passed => {
+            RebaseOutcome::Stands(Box::new(seen))
+        }
+        Some(seen) => RebaseOutcome::Failed(Box::new(Fault::seen(seen))),
     })
 }
 

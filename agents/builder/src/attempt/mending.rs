@@ -14,12 +14,12 @@ use tracing::info;
 use super::candidate::propose;
 use super::ending::{self, Fault, Refusal};
 use super::grants::following::Followers;
-use super::hearing::Hearing;
+use super::hearing::TaskSteering;
 use super::prompt;
 use super::prompt::background::Background;
 use super::report::Report;
 use super::work::{Work, held_now};
-use super::{Ending, GATE_STEP, Made, Passed, advance, ending_of, note};
+use super::{Ending, GATE_STEP, PassedCandidate, WorkOutcome, advance, ending_of, note};
 use super::{gating, lessons};
 use crate::error::BuilderError;
 use crate::machine::task::Phase;
@@ -32,7 +32,7 @@ pub(super) async fn work_on(
     bench: &Workbench,
     background: &Background,
     report: &mut Report,
-) -> Result<Made, BuilderError> {
+) -> Result<WorkOutcome, BuilderError> {
     let (claim, shared) = (work.claim, work.shared);
     let missing = |error: String| BuilderError::Missing(error);
     let gotchas = lessons::gather(work, report).await?;
@@ -40,14 +40,14 @@ pub(super) async fn work_on(
     let options = &shared.options;
     let job = prompt::job(&shared.prompts, options, claim, background, &gotchas, tools);
     let job = job.map_err(|error| missing(error.to_string()))?;
-    let hearing = Hearing::new(work);
+    let hearing = TaskSteering::new(work);
     let mut session = match shared.engine.open(&job) {
         Ok(session) => session.steered_by(Arc::new(hearing.clone())),
-        Err(error) => return Ok(Made::Ended(ending_of(work, &error))),
+        Err(error) => return Ok(WorkOutcome::Ended(ending_of(work, &error))),
     };
     loop {
         if let Some(ending) = ask(work, &mut session, (slot, followers), report).await? {
-            return Ok(Made::Ended(ending));
+            return Ok(WorkOutcome::Ended(ending));
         }
         let allowed: Vec<RepoPath> = held_now(&work.locks).into_keys().collect();
         report.granted = beyond(&claim.task, &allowed);
@@ -55,15 +55,15 @@ pub(super) async fn work_on(
         let commit = propose(work, slot, (&allowed, when), report).await?;
         if let Some(why) = report.blocked.take() {
             let fault = Fault::new(FailureClass::Blocked, why);
-            return Ok(Made::Ended(Ending::Failed(Box::new(fault))));
+            return Ok(WorkOutcome::Ended(Ending::Failed(Box::new(fault))));
         }
         match judge(work, session.turn(), &commit, allowed, report).await? {
-            Judged::Passed(passed) => return Ok(Made::Passed(passed)),
-            Judged::Refused { told, guidance } => {
+            GateVerdict::Passed(passed) => return Ok(WorkOutcome::Passed(passed)),
+            GateVerdict::Refused { told, guidance } => {
                 let new = hearing.new_of(&guidance);
                 session.send_back(&ending::told_with(&told, &new));
             }
-            Judged::Ended(ending) => return Ok(Made::Ended(ending)),
+            GateVerdict::Ended(ending) => return Ok(WorkOutcome::Ended(ending)),
         }
     }
 }
@@ -108,8 +108,8 @@ async fn ask(
 }
 
 /// What the gate says of a candidate.
-enum Judged {
-    Passed(Box<Passed>),
+enum GateVerdict {
+    Passed(Box<PassedCandidate>),
     /// The agent can mend it, and is told this and what people have said of the task.
     Refused {
         told: String,
@@ -124,29 +124,32 @@ async fn judge(
     commit: &CommitId,
     allowed: Vec<RepoPath>,
     report: &mut Report,
-) -> Result<Judged, BuilderError> {
+) -> Result<GateVerdict, BuilderError> {
     // A conversation that is taken up after a crash comes by what was refused before: it is told and counted once.
     if let Some(known) = work.claim.refused.iter().find(|one| one.turn == turn) {
         let told = ending::told_refused(&known.failure);
         let guidance = Vec::new();
-        return Ok(Judged::Refused { told, guidance });
+        return Ok(GateVerdict::Refused { told, guidance });
     }
     if !advance(work, Phase::Validating, AttemptState::Validating, report).await? {
-        return Ok(Judged::Ended(taken_away()));
+        return Ok(GateVerdict::Ended(taken_away()));
     }
     in_hand::reached(GATE_STEP);
     let Some(seen) =
         gating::check(work, commit, &work.base(), (&allowed, &report.withheld)).await?
     else {
         let reason = "it was ended during the gate".to_owned();
-        return Ok(Judged::Ended(Ending::Interrupted(reason)));
+        return Ok(GateVerdict::Ended(Ending::Interrupted(reason)));
     };
     if seen.evidence.verdict == Verdict::Passed {
         work.watching.see(JobEvent::Judged {
             passed: true,
             text: String::new(),
         });
-        return Ok(Judged::Passed(Box::new(Passed { seen, allowed })));
+        return Ok(GateVerdict::Passed(Box::new(PassedCandidate {
+            seen,
+            allowed,
+        })));
     }
     let fault = Fault::seen(seen).noting(&report.unkept);
     work.watching.see(JobEvent::Judged {
@@ -164,10 +167,10 @@ async fn judge(
     Ok(match refusal.await? {
         Refusal::SentBack { told, guidance } => {
             info!(task.id = %task, "the gate sent the work on `{task}` back: {:?}", fault.class);
-            Judged::Refused { told, guidance }
+            GateVerdict::Refused { told, guidance }
         }
-        Refusal::Ends => Judged::Ended(Ending::Failed(Box::new(fault))),
-        Refusal::Lost => Judged::Ended(taken_away()),
+        Refusal::Ends => GateVerdict::Ended(Ending::Failed(Box::new(fault))),
+        Refusal::Lost => GateVerdict::Ended(taken_away()),
     })
 }
 

@@ -15,7 +15,7 @@ use ropewalk_schemas::specification::{Interface, Requirement};
 use ropewalk_schemas::task::Task;
 use serde_json::{Value, json};
 
-use super::report::Finished;
+use super::report::TaskResult;
 use super::work::Work;
 use crate::BuildOptions;
 use crate::claim::Claim;
@@ -199,9 +199,9 @@ fn submission() -> Submission {
     Submission {
         name: FINISH.to_owned(),
         description: "Ends the work on this task. The gate then checks it.".to_owned(),
-        schema: plain_schema_of::<Finished>(),
+        schema: plain_schema_of::<TaskResult>(),
         check: Arc::new(|value| {
-            serde_json::from_value::<Finished>(value.clone())
+            serde_json::from_value::<TaskResult>(value.clone())
                 .map(|_| ())
                 .map_err(|error| vec![error.to_string()])
         }),

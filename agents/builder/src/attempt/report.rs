@@ -66,7 +66,7 @@ pub(crate) async fn kept(
 /// A result as the model hands it in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(description = "")]
-pub(crate) struct Finished {
+pub(crate) struct TaskResult {
     /// What you changed, and what whoever builds on it has to know: names, signatures, decisions. Two to five sentences.
     #[schemars(length(min = 1))]
     pub(crate) summary: String,

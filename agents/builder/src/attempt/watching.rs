@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ropewalk_bus::{Live, LiveEvent};
+use ropewalk_bus::{LiveChannel, LiveEvent};
 use ropewalk_engine::{JobEvent, Observer};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Clock, secrets};
@@ -25,17 +25,17 @@ const STEP: &str = "task.step";
 const TEXT_BYTES: usize = 16 * 1024;
 
 /// Watches the job of an attempt.
-pub(crate) struct Watching {
+pub(crate) struct AttemptObserver {
     attempt: AttemptId,
     task: TaskId,
     subject: Subject,
-    live: Live,
+    live: LiveChannel,
     clock: Clock,
     moved: AtomicBool,
     transcript: Mutex<Transcript>,
 }
 
-impl Watching {
+impl AttemptObserver {
     /// Watches `attempt`, whose transcript lies in the state directory.
     pub(crate) fn new(context: &Context, state: &Path, attempt: &Attempt) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Watching {
     }
 }
 
-impl Observer for Watching {
+impl Observer for AttemptObserver {
     fn see(&self, event: JobEvent) {
         if event == JobEvent::Progressed {
             self.moved.store(true, Ordering::Relaxed);

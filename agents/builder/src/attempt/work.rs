@@ -9,11 +9,11 @@ use ropewalk_workspace::PreserveKey;
 use tokio_util::sync::CancellationToken;
 
 use super::rows::Rows;
-use super::watching::Watching;
-use crate::Shared;
+use super::watching::AttemptObserver;
+use crate::SharedState;
 use crate::claim::Claim;
 use crate::error::BuilderError;
-use crate::machine::Put;
+use crate::machine::TopicQuestion;
 
 /// The locks of an attempt with their tokens, shared with whoever renews or extends them.
 pub(crate) type Locks = Arc<Mutex<BTreeMap<RepoPath, i64>>>;
@@ -27,7 +27,7 @@ pub(super) fn based_on(base: &Base) -> CommitId {
 }
 
 /// What the tool of an attempt and its end share: the question that has no answer yet.
-pub(super) type Waiting = Arc<OnceLock<Put>>;
+pub(super) type PendingQuestion = Arc<OnceLock<TopicQuestion>>;
 
 /// Copies the locks as they are now.
 pub(crate) fn held_now(locks: &Locks) -> BTreeMap<RepoPath, i64> {
@@ -40,15 +40,15 @@ pub(super) fn guard(locks: &Locks) -> MutexGuard<'_, BTreeMap<RepoPath, i64>> {
 
 /// An attempt under way.
 pub(crate) struct Work<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) shared: &'a Arc<SharedState>,
     pub(crate) context: Context,
     pub(crate) claim: &'a Claim,
     pub(crate) locks: Locks,
     pub(crate) cancel: CancellationToken,
-    pub(crate) watching: Watching,
+    pub(crate) watching: AttemptObserver,
     pub(super) base: Base,
     /// The question that its model has put and that has no answer yet.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: PendingQuestion,
 }
 
 impl Work<'_> {

@@ -1,10 +1,10 @@
 //! Finds what stands between a task and its files: owners of other builds, and locks.
 
 use chrono::{DateTime, Utc};
-use ropewalk_coordination::locks::{self, Blocked, LockRequest};
+use ropewalk_coordination::locks::{self, LockConflict, LockRequest};
 use ropewalk_coordination::ownership::{self, FileRequest, Owner};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::build::Followed;
+use ropewalk_schemas::build::Predecessor;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::payload::ConflictDetected;
 use ropewalk_schemas::task::{ChangeRequestState, Task};
@@ -23,7 +23,7 @@ pub(crate) struct Obstacles {
     /// The files that other builds own.
     owned: Vec<Owner>,
     /// The files that others have locked, or wait for longer.
-    blocked: Vec<Blocked>,
+    blocked: Vec<LockConflict>,
     leases: Vec<Versioned<Lease>>,
 }
 
@@ -61,7 +61,7 @@ impl Obstacles {
 
     /// Makes the asking build the owner of its files; the commit conflicts when one has another owner than was judged.
     /// Answers what has to be built on.
-    pub(crate) fn take(&self, changes: &mut ChangeSet, now: DateTime<Utc>) -> Vec<Followed> {
+    pub(crate) fn take(&self, changes: &mut ChangeSet, now: DateTime<Utc>) -> Vec<Predecessor> {
         give_all(changes, self.request.holder.build, &self.files, now)
     }
 
@@ -137,8 +137,8 @@ pub(crate) fn give_all(
     build: BuildId,
     files: &[(RepoPath, Option<Owner>)],
     now: DateTime<Utc>,
-) -> Vec<Followed> {
-    let mut after: Vec<Followed> = Vec::new();
+) -> Vec<Predecessor> {
+    let mut after: Vec<Predecessor> = Vec::new();
     for (file, owner) in files {
         let followed = ownership::give(changes, build, file, owner.as_ref(), now);
         after.extend(followed.filter(|followed| !after.contains(followed)));
@@ -160,7 +160,7 @@ pub(crate) fn is_asked(task: &Task, file: &RepoPath, owner: BuildId) -> bool {
 
 /// Tells who keeps files locked, or was there first.
 pub(crate) fn locked<'a>(
-    blocked: &'a [Blocked],
+    blocked: &'a [LockConflict],
     leases: &'a [Versioned<Lease>],
 ) -> impl Iterator<Item = String> + 'a {
     blocked.iter().map(|each| {

@@ -8,13 +8,13 @@ use ropewalk_schemas::wait::{Party, Wait};
 use ropewalk_store::{ChangeSet, CommitError, CommitFeed};
 use tokio::sync::watch;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::error::BuilderError;
 use crate::signals::LOOK_EVERY;
 
 /// What came of writing down waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitOutcome {
     /// They are written.
     Written,
     /// They closed a ring, and another member gave way.
@@ -27,12 +27,12 @@ pub(crate) enum Waited {
 
 /// Commits `changes` with exactly these waits of `waiter`, and with what breaks a ring if they close one.
 pub(crate) async fn wait(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     waiter: &Party,
     mut changes: ChangeSet,
     waits: &[Wait],
-) -> Result<Waited, BuilderError> {
+) -> Result<WaitOutcome, BuilderError> {
     let store = &context.store;
     for known in locks::waits_of(store, waiter).await? {
         if !waits.iter().any(|wait| wait.resource == known.resource) {
@@ -49,12 +49,12 @@ pub(crate) async fn wait(
     };
     Ok(match ring {
         Ok(Some(ring)) if ring.victim.as_ref() == Some(waiter) => {
-            Waited::GaveWay(ring.cycle.names().join(", "))
+            WaitOutcome::GaveWay(ring.cycle.names().join(", "))
         }
-        Ok(Some(ring)) if ring.victim.is_some() => Waited::Freed,
-        Ok(_) => Waited::Written,
+        Ok(Some(ring)) if ring.victim.is_some() => WaitOutcome::Freed,
+        Ok(_) => WaitOutcome::Written,
         Err(WaitError::Commit(CommitError::Conflict { .. } | CommitError::Fenced { .. })) => {
-            Waited::Contended
+            WaitOutcome::Contended
         }
         Err(WaitError::Commit(error)) => return Err(error.into()),
         Err(WaitError::Read(error)) => return Err(error.into()),
@@ -70,7 +70,7 @@ pub(crate) struct FreedLocks {
 
 impl FreedLocks {
     /// Begins to listen: what comes free from now on is not missed.
-    pub(crate) fn listen(shared: &Shared, context: &Context) -> Self {
+    pub(crate) fn listen(shared: &SharedState, context: &Context) -> Self {
         let mut bell = shared.signals.loops();
         bell.mark_unchanged();
         Self {

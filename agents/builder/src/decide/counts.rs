@@ -36,14 +36,14 @@ pub fn unverified(requirements: &[(RequirementId, Fulfilment)]) -> Option<String
 
 /// What the end of one task means for the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct TaskImpact {
     /// So many cannot go on without it.
     pub blocked: u32,
     /// So many go on without it.
     pub continuing: u32,
 }
 
-impl Standing {
+impl TaskImpact {
     /// Tells it to people.
     pub fn told(self) -> String {
         format!(
@@ -65,7 +65,7 @@ impl Standing {
 }
 
 /// Counts whom the failure of `failed` keeps from going on, and who goes on.
-pub fn standing(tasks: &[Task], failed: &TaskId) -> Standing {
+pub fn standing(tasks: &[Task], failed: &TaskId) -> TaskImpact {
     let behind = dependents(tasks, failed);
     let open = |task: &&Task| {
         is_active(task.state)
@@ -83,7 +83,7 @@ pub fn standing(tasks: &[Task], failed: &TaskId) -> Standing {
         .iter()
         .filter(|task| task.state != TaskState::Blocked);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Standing {
+    TaskImpact {
         blocked: number(blocked.len()),
         continuing: number(going.count()),
     }
@@ -203,7 +203,7 @@ mod tests {
             task("T-7", TaskState::Blocked, &["T-8"]),
         ];
         let found = standing(&tasks, &tasks[0].id);
-        let expected = Standing {
+        let expected = TaskImpact {
             blocked: 2,
             continuing: 2,
         };

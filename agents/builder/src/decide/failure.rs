@@ -142,7 +142,7 @@ const fn remedy(class: FailureClass) -> Remedy {
 
 /// What happened, beside the task's own record of its round.
 #[derive(Debug, Clone)]
-pub struct Happened<'a> {
+pub struct FailureContext<'a> {
     /// The failure, not yet part of the task's round.
     pub failure: &'a Failure,
     /// When the provider said its quota is back.
@@ -156,7 +156,7 @@ pub struct Happened<'a> {
 }
 
 /// Decides what follows; `task` holds the round before this failure.
-pub fn answer(task: &Task, happened: &Happened<'_>, limits: &Limits) -> Answer {
+pub fn answer(task: &Task, happened: &FailureContext<'_>, limits: &Limits) -> Answer {
     let class = happened.failure.class;
     let earlier = &task.failures;
     match remedy(class) {

@@ -2,7 +2,7 @@
 
 /// How those stand that the program may have died of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct SuspectState {
     /// Whether one of them runs.
     pub on_trial: bool,
     /// Whether one of them could begin.
@@ -23,12 +23,12 @@ pub enum Admission {
 }
 
 /// Decides who may begin. A suspect that cannot begin holds up nobody.
-pub fn admission(standing: &Standing) -> Admission {
+pub fn admission(standing: &SuspectState) -> Admission {
     match standing {
-        Standing { on_trial: true, .. } => Admission::Nobody,
-        Standing { ready: false, .. } => Admission::Anyone,
-        Standing { running: 0, .. } => Admission::Suspects,
-        Standing { .. } => Admission::Nobody,
+        SuspectState { on_trial: true, .. } => Admission::Nobody,
+        SuspectState { ready: false, .. } => Admission::Anyone,
+        SuspectState { running: 0, .. } => Admission::Suspects,
+        SuspectState { .. } => Admission::Nobody,
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
             ((true, true, 1), Admission::Nobody),
         ];
         for ((on_trial, ready, running), expected) in cases {
-            let standing = Standing {
+            let standing = SuspectState {
                 on_trial,
                 ready,
                 running,

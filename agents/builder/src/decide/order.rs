@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::ComponentName;
-use ropewalk_schemas::natural::Natural;
+use ropewalk_schemas::natural::NaturalName;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{RepoPath, TaskId};
 
@@ -51,7 +51,7 @@ pub fn claimable<'a>(
             phases.get(task.block.phase.as_str()).copied(),
             task.block.priority.unwrap_or(DEFAULT_PRIORITY),
             Reverse(weight.get(&task.id).copied()),
-            Natural(task.id.as_str()),
+            NaturalName(task.id.as_str()),
         )
     });
     ready
@@ -74,14 +74,14 @@ pub fn may_begin(order: &[TaskId], tasks: &[Task], task: &TaskId) -> bool {
 
 /// Leaves out the tasks that share a file with one that has waited for its files for longer: it goes first.
 fn leave_to_elders(ready: &mut Vec<&Task>) {
-    let elders: Vec<(DateTime<Utc>, Natural<'_>, Vec<String>)> = ready
+    let elders: Vec<(DateTime<Utc>, NaturalName<'_>, Vec<String>)> = ready
         .iter()
-        .filter_map(|task| Some((task.waits_since?, Natural(task.id.as_str()), keys(task))))
+        .filter_map(|task| Some((task.waits_since?, NaturalName(task.id.as_str()), keys(task))))
         .collect();
     ready.retain(|task| {
         let files = keys(task);
         !elders.iter().any(|(since, elder, theirs)| {
-            let id = Natural(task.id.as_str());
+            let id = NaturalName(task.id.as_str());
             let goes_first = task
                 .waits_since
                 .is_none_or(|own| (*since, *elder) < (own, id));

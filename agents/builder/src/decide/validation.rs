@@ -7,7 +7,7 @@ const NAMED_FILES: usize = 5;
 
 /// What people are asked about a validation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum ValidationQuestion {
     /// Several checks did not hold.
     Failures {
         /// What stops a merge, a line each.
@@ -55,19 +55,19 @@ pub struct Vulnerability {
 }
 
 /// Lists what a validation at a level gives people to decide; one without levels ends silently, as its build tells.
-pub fn asked(evidence: &Evidence, threshold: u32) -> Vec<Asked> {
+pub fn asked(evidence: &Evidence, threshold: u32) -> Vec<ValidationQuestion> {
     if evidence.level.is_none() {
         return Vec::new();
     }
     let mut asked = Vec::new();
     let broken: Vec<&CheckRun> = evidence.checks.iter().filter(|run| !held(run)).collect();
     let holes = broken.iter().filter(|run| is(run, CheckKind::Security));
-    asked.extend(holes.map(|run| Asked::Vulnerability(vulnerability(run))));
+    asked.extend(holes.map(|run| ValidationQuestion::Vulnerability(vulnerability(run))));
     if broken.len() > 1 {
         let told = |run: &&CheckRun| format!("- {}: {}", run.name, last_line(&run.output));
         let (warnings, critical): (Vec<&CheckRun>, Vec<&CheckRun>) =
             broken.iter().partition(|run| is(run, CheckKind::Lint));
-        asked.push(Asked::Failures {
+        asked.push(ValidationQuestion::Failures {
             critical: critical.iter().map(told).collect(),
             warnings: warnings.iter().map(told).collect(),
         });
@@ -80,14 +80,14 @@ pub fn asked(evidence: &Evidence, threshold: u32) -> Vec<Asked> {
     if let Some((run, percent)) = measured
         && percent < f64::from(threshold)
     {
-        asked.push(Asked::Coverage {
+        asked.push(ValidationQuestion::Coverage {
             percent,
             threshold,
             uncovered: uncovered(&run.output, f64::from(threshold)),
         });
     }
     if evidence.verdict == Verdict::Passed {
-        asked.push(Asked::Passed {
+        asked.push(ValidationQuestion::Passed {
             tests: evidence.tests_passed(),
             percent: measured.map(|(_, percent)| percent),
             lint: outcome(evidence, CheckKind::Lint),
@@ -259,11 +259,11 @@ mod tests {
             line: "12".to_owned(),
             description: "hard-coded secret".to_owned(),
         };
-        assert_eq!(found, [Asked::Vulnerability(expected)]);
+        assert_eq!(found, [ValidationQuestion::Vulnerability(expected)]);
         let silent = run("secrets", Some(CheckKind::Security), 0, "a.rs:1: critical");
         assert!(matches!(
             asked(&evidence(Verdict::Passed, vec![silent]), 80)[..],
-            [Asked::Passed {
+            [ValidationQuestion::Passed {
                 security: "passed",
                 ..
             }]
@@ -275,7 +275,7 @@ mod tests {
         let unit = run("unit", None, 1, "two tests failed");
         let lint = run("lint", Some(CheckKind::Lint), 1, "unused variable");
         let both = asked(&evidence(Verdict::Failed, vec![unit.clone(), lint]), 80);
-        let expected = Asked::Failures {
+        let expected = ValidationQuestion::Failures {
             critical: vec!["- unit: two tests failed".to_owned()],
             warnings: vec!["- lint: unused variable".to_owned()],
         };
@@ -288,7 +288,7 @@ mod tests {
         let tool = |output: &str| run("coverage", Some(CheckKind::Coverage), 0, output);
         let low = "src/a.rs 10 9 10.00%\nsrc/b.rs 10 1 90.00%\nTOTAL 20 10 50.00%";
         let found = asked(&evidence(Verdict::Passed, vec![tool(low)]), 80);
-        let expected = Asked::Coverage {
+        let expected = ValidationQuestion::Coverage {
             percent: 50.0,
             threshold: 80,
             uncovered: vec!["src/a.rs 10 9 10.00%".to_owned()],
@@ -298,7 +298,7 @@ mod tests {
         let high = asked(&evidence(Verdict::Passed, vec![tool("TOTAL 10 1 80%")]), 80);
         assert!(matches!(
             high[..],
-            [Asked::Passed {
+            [ValidationQuestion::Passed {
                 percent: Some(_),
                 ..
             }]
@@ -313,7 +313,7 @@ mod tests {
             ..TestCounts::default()
         });
         let mut seen = evidence(Verdict::Passed, vec![unit]);
-        let expected = Asked::Passed {
+        let expected = ValidationQuestion::Passed {
             tests: Some(7),
             percent: None,
             lint: "not run",
@@ -322,7 +322,10 @@ mod tests {
         assert_eq!(asked(&seen, 80), [expected]);
         seen.checks[0].tests = None;
         assert!(
-            matches!(asked(&seen, 80)[..], [Asked::Passed { tests: None, .. }]),
+            matches!(
+                asked(&seen, 80)[..],
+                [ValidationQuestion::Passed { tests: None, .. }]
+            ),
             "what was not counted is not none"
         );
         seen.level = None;

@@ -1,7 +1,7 @@
 //! Names what a transition brings with it, beside the new record and in the same commit.
 
-use ropewalk_engine::{Exceeded, TaskQuestion};
-use ropewalk_gate::protected::Protected;
+use ropewalk_engine::{BudgetOverrun, TaskQuestion};
+use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::wait::Resource;
@@ -53,7 +53,7 @@ pub enum Effect {
 
 /// A question that the model of a task puts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Put {
+pub struct TopicQuestion {
     /// What is asked.
     pub question: TaskQuestion,
     /// Names it among all questions of the task.
@@ -74,13 +74,13 @@ pub enum Ask {
         why: String,
     },
     /// What the model of a task wants to know.
-    Model(Box<Put>),
+    Model(Box<TopicQuestion>),
     /// Whether a task may change files that judge its work.
     Protected {
         /// The candidate that shows how.
         candidate: CommitId,
         /// The files, and what is wrong with them.
-        files: Vec<Protected>,
+        files: Vec<ProtectedChange>,
     },
     /// What shall become of a task whose check could not run.
     Held {
@@ -88,5 +88,5 @@ pub enum Ask {
         why: String,
     },
     /// Whether more may be spent.
-    Budget(Exceeded),
+    Budget(BudgetOverrun),
 }

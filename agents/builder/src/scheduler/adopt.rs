@@ -5,11 +5,11 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_workspace::{CommitMessage, Merge};
 
-use crate::Shared;
+use crate::SharedState;
 use crate::error::BuilderError;
 
 /// A build upon what somebody else put on its branch.
-pub(crate) struct Adopted {
+pub(crate) struct Adoption {
     /// What the build goes on from.
     pub(crate) head: CommitId,
     /// Where its branch is.
@@ -19,10 +19,10 @@ pub(crate) struct Adopted {
 /// Joins what landed with where somebody moved the branch of a build to; none where that takes back what was
 /// published, or where the two do not go together. Nothing but objects is written.
 pub(crate) async fn adopted(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
-) -> Result<Option<Adopted>, BuilderError> {
+) -> Result<Option<Adoption>, BuilderError> {
     let clone = &shared.clone;
     clone.fetch().await?;
     let published = build.published.as_ref().or(build.base.as_ref());
@@ -47,7 +47,7 @@ pub(crate) async fn adopted(
         Merge::Merged(commit) => commit,
         Merge::Conflict(_) => return Ok(None),
     };
-    Ok(Some(Adopted { head, branch }))
+    Ok(Some(Adoption { head, branch }))
 }
 
 fn has_ended(build: &Build) -> bool {

@@ -12,12 +12,12 @@ use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
 use tracing::{info, warn};
 
 use super::{adopt::adopted, resolve};
-use crate::Shared;
+use crate::SharedState;
 use crate::ask;
 use crate::context::{self, of_build, retry_on_conflict};
 use crate::effects::Scene;
 use crate::error::BuilderError;
-use crate::land::{self, LandError, LandRequest, Landed};
+use crate::land::{self, LandError, LandRequest, LandedBuild};
 use crate::machine::build::Input;
 
 /// How often a landing is tried that failed by what may pass, before a person is asked.
@@ -33,7 +33,7 @@ pub(crate) async fn wishes(context: &Context) -> Result<Vec<Versioned<Wish>>, Re
 
 /// Does what a person wants of the branch of a build; one that is gone wants nothing any more.
 pub(crate) async fn fulfil(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
@@ -49,7 +49,7 @@ pub(crate) async fn fulfil(
 }
 
 /// Lets a build go on whose branch somebody moved.
-async fn settle(shared: &Shared, context: &Context, id: BuildId) -> Result<(), BuilderError> {
+async fn settle(shared: &SharedState, context: &Context, id: BuildId) -> Result<(), BuilderError> {
     retry_on_conflict!(id, {
         let Some(wish) = context::wish(&context.store, id).await? else {
             return Ok(Some(()));
@@ -67,7 +67,7 @@ async fn settle(shared: &Shared, context: &Context, id: BuildId) -> Result<(), B
 }
 
 async fn settled(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -99,7 +99,7 @@ async fn settled(
     Ok(after)
 }
 
-async fn free_name(shared: &Shared, build: &Build) -> Result<String, BuilderError> {
+async fn free_name(shared: &SharedState, build: &Build) -> Result<String, BuilderError> {
     let mut number = 2_u32;
     loop {
         let branch = format!("build/{}-{number}", build.idea);
@@ -112,7 +112,7 @@ async fn free_name(shared: &Shared, build: &Build) -> Result<String, BuilderErro
 
 /// Merges the branch; what is asked for and cannot be done is asked about again.
 async fn merge(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
     by: &str,
@@ -144,10 +144,10 @@ async fn merge(
 
 /// Lands a build, again where what stood against it may have passed.
 async fn land(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     request: &LandRequest,
-) -> Result<Landed, LandError> {
+) -> Result<LandedBuild, LandError> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -162,7 +162,7 @@ async fn land(
 }
 
 async fn refuse(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Versioned<Build>,

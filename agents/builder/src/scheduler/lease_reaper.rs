@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::recover;
-use crate::Shared;
+use crate::SharedState;
 use crate::attempt::ending;
 use crate::attempt::rows::Rows;
 use crate::error::BuilderError;
@@ -41,7 +41,7 @@ impl Court {
     /// Looks at the locks, if it is time, and expires those that nobody renews.
     pub(super) async fn sit(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         context: &Context,
     ) -> Result<(), BuilderError> {
         let pause: Duration = shared.options.lease / LOOKS;
@@ -77,7 +77,7 @@ impl Court {
 /// Finds attempts without locks whose loop is silent for good. Where no other process builds there are none: the
 /// attempts of this one run, and those of the one before it were put back at the start.
 async fn gone(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     leases: &[Versioned<Lease>],
 ) -> Result<Vec<Attempt>, BuilderError> {
@@ -103,7 +103,7 @@ async fn gone(
 }
 
 async fn expire(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     lease: &Versioned<Lease>,
 ) -> Result<(), BuilderError> {

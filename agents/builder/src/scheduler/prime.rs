@@ -5,7 +5,7 @@ mod folder;
 
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::payload::BuildStarted;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
@@ -16,14 +16,14 @@ use tracing::info;
 
 use super::settle::{self, settle};
 use super::{publish, verdicts};
-use crate::Shared;
+use crate::SharedState;
 use crate::context::{self, Plan, builds_in, of_build, retry_on_conflict};
 use crate::error::BuilderError;
 use crate::machine::build::{Input, apply};
 
 /// Lays the ground of a build and lets it run.
 pub(crate) async fn prime(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
@@ -72,10 +72,14 @@ struct Ground {
     /// Where the branch is already, when it goes on from an earlier build.
     published: Option<CommitId>,
     /// The builds whose work is in it.
-    follows: Vec<Followed>,
+    follows: Vec<Predecessor>,
 }
 
-async fn lay(shared: &Shared, context: &Context, build: &Build) -> Result<Ground, BuilderError> {
+async fn lay(
+    shared: &SharedState,
+    context: &Context,
+    build: &Build,
+) -> Result<Ground, BuilderError> {
     let user = shared.clone.fetch().await?;
     if let Some(ground) = go_on(shared, context, build).await? {
         return Ok(ground);
@@ -98,7 +102,7 @@ async fn lay(shared: &Shared, context: &Context, build: &Build) -> Result<Ground
 
 /// Goes on from the build of an earlier revision, unless that was merged and so is where every build begins.
 async fn go_on(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
 ) -> Result<Option<Ground>, BuilderError> {
@@ -124,7 +128,7 @@ async fn go_on(
 }
 
 async fn commit_files(
-    shared: &Shared,
+    shared: &SharedState,
     build: &Build,
     base: &CommitId,
     files: &[FileChange],
@@ -151,7 +155,7 @@ async fn commit_files(
 
 /// Returns a branch that neither another build nor the user's repository has.
 async fn free_branch(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
 ) -> Result<String, BuilderError> {
@@ -176,7 +180,7 @@ async fn free_branch(
 }
 
 async fn begin(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Versioned<Build>,
     ground: Ground,
@@ -228,7 +232,7 @@ fn is_lasting(error: &BuilderError) -> bool {
 }
 
 async fn give_up(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
     reason: String,

@@ -8,7 +8,7 @@ use ropewalk_store::{ChangeSet, Versioned};
 use ropewalk_workspace::{Publication, PublishError};
 use tracing::warn;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::ask;
 use crate::context::{self, of_build, retry_on_conflict};
 use crate::effects::Scene;
@@ -18,7 +18,7 @@ use crate::machine::build::Input;
 /// Moves the branch to the head by compare-and-swap; a branch that somebody else moved, or that the
 /// repository does not take, holds the build and asks.
 pub(crate) async fn publish(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
 ) -> Result<(), BuilderError> {
@@ -105,7 +105,7 @@ async fn follow(context: &Context, before: &Build, at: CommitId) -> Result<(), B
 
 /// A branch between what was published and the head was moved by this program itself.
 async fn is_ours(
-    shared: &Shared,
+    shared: &SharedState,
     build: &Build,
     head: &CommitId,
     actual: &CommitId,
@@ -123,7 +123,7 @@ async fn is_ours(
 }
 
 async fn hold(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Versioned<Build>,
     against: &Against,

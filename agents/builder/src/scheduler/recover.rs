@@ -13,7 +13,7 @@ use ropewalk_workspace::PreserveKey;
 use tracing::{info, warn};
 
 use super::{publish, tasks_file};
-use crate::Shared;
+use crate::SharedState;
 use crate::attempt::ending::{self, Fault};
 use crate::attempt::report::{self, Report};
 use crate::attempt::rows::Rows;
@@ -24,7 +24,7 @@ use crate::error::BuilderError;
 ///
 /// Where other processes build too, only what an earlier process in this one's place left is known to be dead; the rest
 /// is judged by its signs of life (`lease_reaper`).
-pub(crate) async fn run(shared: &Shared, context: &Context) -> Result<(), BuilderError> {
+pub(crate) async fn run(shared: &SharedState, context: &Context) -> Result<(), BuilderError> {
     keep_work(shared, context).await?;
     failpoint!("build.recover.slots");
     for attempt in open_attempts(context).await? {
@@ -52,7 +52,7 @@ pub(crate) async fn run(shared: &Shared, context: &Context) -> Result<(), Builde
 }
 
 /// Keeps what the dead left in their slots, and notes with each attempt where; slots of the living are theirs.
-pub(super) async fn keep_work(shared: &Shared, context: &Context) -> Result<(), BuilderError> {
+pub(super) async fn keep_work(shared: &SharedState, context: &Context) -> Result<(), BuilderError> {
     for work in shared.slots.recover(context.now()).await? {
         let PreserveKey {
             build,
@@ -76,7 +76,11 @@ pub(super) async fn keep_work(shared: &Shared, context: &Context) -> Result<(), 
 }
 
 /// Asks a person about the task of an attempt that the program died of too often; false when it did not.
-async fn park(shared: &Shared, context: &Context, attempt: &Attempt) -> Result<bool, BuilderError> {
+async fn park(
+    shared: &SharedState,
+    context: &Context,
+    attempt: &Attempt,
+) -> Result<bool, BuilderError> {
     let suspects = context.registry.suspects();
     let suspect = Suspects::task(attempt.build, &attempt.task);
     let Some(deaths) = suspects.deaths(&suspect) else {
@@ -128,7 +132,7 @@ pub(super) async fn open_attempts(
 
 /// Puts the task of an attempt back whose process is gone.
 pub(super) async fn put_back(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     attempt: &Attempt,
     reason: &str,
@@ -164,7 +168,7 @@ pub(super) async fn put_back(
 
 /// Says where the work of an attempt is that cannot say it itself any more.
 pub(super) async fn left_behind(
-    shared: &Shared,
+    shared: &SharedState,
     attempt: &Attempt,
 ) -> Result<Report, BuilderError> {
     let key = PreserveKey {
@@ -180,7 +184,7 @@ pub(super) async fn left_behind(
 }
 
 /// Frees locks whose attempt does not run any more.
-async fn free_orphans(shared: &Shared, context: &Context) -> Result<(), BuilderError> {
+async fn free_orphans(shared: &SharedState, context: &Context) -> Result<(), BuilderError> {
     let query = Query::new().equal("state", LeaseState::Granted.as_str());
     for lease in context.store.list::<Lease>(query).await? {
         let holder = &lease.holder;
@@ -217,7 +221,7 @@ async fn stop_the_clock(context: &Context, build: &Versioned<Build>) -> Result<(
 }
 
 /// A branch that cannot be published now is tried again by the scheduler; it keeps nobody from starting.
-async fn catch_up(shared: &Shared, context: &Context, build: &Build) {
+async fn catch_up(shared: &SharedState, context: &Context, build: &Build) {
     if let Err(error) = publish::publish(shared, context, build.id).await {
         warn!(build.id = %build.id, "`{}` is not published yet: {error}", build.branch);
     }

@@ -11,7 +11,7 @@ use ropewalk_store::ChangeSet;
 use ropewalk_workspace::{CommitMessage, ConflictFile, Merge};
 use tracing::info;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::context::{self, Plan, of_build, retry_on_conflict};
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -30,7 +30,7 @@ struct Conflict {
 /// Appends the task and lets the build go on; where nothing stands against the landing any more, or no task could
 /// resolve it, the branch is merged, or asked about again.
 pub(super) async fn resolve(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
@@ -62,7 +62,7 @@ pub(super) async fn resolve(
 
 /// Finds what a task can resolve.
 async fn conflict(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
 ) -> Result<Option<Conflict>, BuilderError> {
@@ -81,7 +81,7 @@ async fn conflict(
 }
 
 async fn append(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     plan: &Plan,

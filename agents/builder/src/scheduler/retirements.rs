@@ -7,11 +7,11 @@ use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::ChangeSet;
 use ropewalk_workspace::Retirement;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::error::BuilderError;
 
 /// Raises an alert for each checkout that was retired since the last time.
-pub(crate) async fn raise(shared: &Shared, context: &Context) -> Result<(), BuilderError> {
+pub(crate) async fn raise(shared: &SharedState, context: &Context) -> Result<(), BuilderError> {
     for retirement in shared.clone.take_retirements() {
         context.store.commit(changes(context, &retirement)).await?;
     }

@@ -12,7 +12,7 @@ use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, Query};
 use tracing::info;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::ask;
 use crate::budget;
 use crate::claim::lock_request;
@@ -29,7 +29,7 @@ use crate::outages;
 
 /// Settles one build; returns whether anything changed.
 pub(crate) async fn settle(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
 ) -> Result<bool, BuilderError> {
@@ -54,7 +54,7 @@ pub(crate) async fn settle(
 
 /// Says what settling a build changes.
 async fn settlement(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     plan: &Plan,
 ) -> Result<ChangeSet, BuilderError> {
@@ -102,7 +102,7 @@ async fn settlement(
 
 /// Frees tasks whose quota or provider is back or whose files are free, and keeps the waits of the others true.
 async fn wake(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     scene: &Scene<'_>,
     changes: &mut ChangeSet,
@@ -157,7 +157,7 @@ fn track_working_time(build: &mut Build, tasks: &[Task], now: chrono::DateTime<c
 
 /// Takes the step; returns the build as it is then.
 async fn take(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: Build,
@@ -201,7 +201,7 @@ async fn take(
 
 /// Ends a build as failed: stored, told, and raised as an alert.
 pub(crate) async fn fail(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -229,7 +229,7 @@ pub(crate) async fn fail(
 
 /// Ends a build by `input`, with the truth about its tasks; what was said about the way there is over.
 pub(crate) async fn complete(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,

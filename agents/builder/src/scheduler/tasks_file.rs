@@ -18,13 +18,13 @@ use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{CommitMessage, FileLock, GitError};
 use tracing::warn;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::context::{Plan, retry_on_conflict};
 use crate::error::BuilderError;
 
 /// Writes states and times into tasks.md; a folder without one, or with one that cannot be read, is left alone.
 pub(crate) async fn write(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: BuildId,
 ) -> Result<(), BuilderError> {
@@ -55,7 +55,7 @@ pub(crate) async fn write(
 /// Commits what became of the tasks to the tasks.md that travels with the code; returns the head that has it, and none
 /// where the build went on meanwhile.
 pub(crate) async fn commit(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
 ) -> Result<Option<CommitId>, BuilderError> {
@@ -103,7 +103,7 @@ pub(crate) async fn commit(
 
 /// Returns what has to change in the tasks.md of `head`; none where there is none, or it is true already.
 async fn change_at(
-    shared: &Shared,
+    shared: &SharedState,
     plan: &Plan,
     story: &Story,
     head: &CommitId,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{SecurityVulnerability, ValidationLevelNeeded};
 use ropewalk_orchestrator::Context;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::attempt::{Evidence, Level};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::QuestionAnswered;
@@ -13,17 +13,17 @@ use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{BuildId, ChoiceId, QuestionId};
 use ropewalk_store::{ChangeSet, Query};
 
-use crate::Shared;
+use crate::SharedState;
 use crate::ask::{self, put, put_asking};
 use crate::context;
-use crate::decide::validation::{Asked, Vulnerability, asked, recommended};
+use crate::decide::validation::{ValidationQuestion, Vulnerability, asked, recommended};
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::build::Input;
 
 /// Asks what the result of a whole-build check gives people to decide; returns the question that holds the build.
 pub(crate) async fn ask_people(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -35,19 +35,22 @@ pub(crate) async fn ask_people(
         let (trigger, values) = values(&asked);
         let draft = shared.questions.render(trigger, &values)?;
         let about = About::Build { build: build.id };
-        let asking = Asking {
+        let asking = QuestionRequest {
             topic: name(&asked).cloned(),
-            ..Asking::of(draft, about, Some(&build.idea))
+            ..QuestionRequest::of(draft, about, Some(&build.idea))
         };
         let question = put_asking(shared, context, changes, asking).await?;
-        if matches!(asked, Asked::Vulnerability(_) | Asked::Failures { .. }) {
+        if matches!(
+            asked,
+            ValidationQuestion::Vulnerability(_) | ValidationQuestion::Failures { .. }
+        ) {
             holding = holding.or(question);
         }
     }
     Ok(holding)
 }
 
-fn values(asked: &Asked) -> (Trigger, BTreeMap<&'static str, String>) {
+fn values(asked: &ValidationQuestion) -> (Trigger, BTreeMap<&'static str, String>) {
     let listed = |lines: &[String]| {
         if lines.is_empty() {
             "- none".to_owned()
@@ -56,7 +59,7 @@ fn values(asked: &Asked) -> (Trigger, BTreeMap<&'static str, String>) {
         }
     };
     match asked {
-        Asked::Failures { critical, warnings } => (
+        ValidationQuestion::Failures { critical, warnings } => (
             Trigger::MultipleFailures,
             BTreeMap::from([
                 ("count", (critical.len() + warnings.len()).to_string()),
@@ -66,7 +69,7 @@ fn values(asked: &Asked) -> (Trigger, BTreeMap<&'static str, String>) {
                 ("warning_list", listed(warnings)),
             ]),
         ),
-        Asked::Vulnerability(Vulnerability {
+        ValidationQuestion::Vulnerability(Vulnerability {
             check,
             severity,
             file,
@@ -83,7 +86,7 @@ fn values(asked: &Asked) -> (Trigger, BTreeMap<&'static str, String>) {
                 ("risk_description", format!("what `{check}` warns of")),
             ]),
         ),
-        Asked::Coverage {
+        ValidationQuestion::Coverage {
             percent,
             threshold,
             uncovered,
@@ -95,7 +98,7 @@ fn values(asked: &Asked) -> (Trigger, BTreeMap<&'static str, String>) {
                 ("uncovered_list", listed(uncovered)),
             ]),
         ),
-        Asked::Passed {
+        ValidationQuestion::Passed {
             tests,
             percent,
             lint,
@@ -123,7 +126,7 @@ fn values(asked: &Asked) -> (Trigger, BTreeMap<&'static str, String>) {
 
 /// Asks how deep the whole-build check shall look, where the gate has deeper checks than it runs by itself.
 pub(crate) async fn ask_level(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     changes: &mut ChangeSet,
     build: &Build,
@@ -173,7 +176,7 @@ pub(crate) async fn level_chosen(
 /// Does what a person answered about failures of the whole build: a risk that is accepted is no longer checked for, and
 /// with the last one the build is checked again. Where a revision is to mend it, the specification agent writes one.
 pub(crate) async fn answered(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     trigger: Trigger,
     build: BuildId,
@@ -196,7 +199,7 @@ pub(crate) async fn answered(
         let Some(check) = asked_about(context, answer.question_id, &holes).await? else {
             return Ok(changes);
         };
-        let is_left = |hole: &Asked| {
+        let is_left = |hole: &ValidationQuestion| {
             name(hole).is_some_and(|name| *name != check && !row.accepted.contains(name))
         };
         let left = if holes.iter().any(is_left) {
@@ -221,7 +224,7 @@ pub(crate) async fn answered(
 }
 
 /// Lists the holes that were found when the build was last checked as a whole.
-async fn holes(context: &Context, build: &Build) -> Result<Vec<Asked>, BuilderError> {
+async fn holes(context: &Context, build: &Build) -> Result<Vec<ValidationQuestion>, BuilderError> {
     let query = Query::new()
         .equal("build", build.id.to_string())
         .equal("task", None::<&str>)
@@ -237,9 +240,9 @@ async fn holes(context: &Context, build: &Build) -> Result<Vec<Asked>, BuilderEr
 }
 
 /// Names the check that found a hole.
-const fn name(asked: &Asked) -> Option<&String> {
+const fn name(asked: &ValidationQuestion) -> Option<&String> {
     match asked {
-        Asked::Vulnerability(hole) => Some(&hole.check),
+        ValidationQuestion::Vulnerability(hole) => Some(&hole.check),
         _ => None,
     }
 }
@@ -248,7 +251,7 @@ const fn name(asked: &Asked) -> Option<&String> {
 async fn asked_about(
     context: &Context,
     question: QuestionId,
-    holes: &[Asked],
+    holes: &[ValidationQuestion],
 ) -> Result<Option<String>, BuilderError> {
     let question = context.store.get::<Question>(&question.to_string()).await?;
     let check = question.and_then(|question| question.record.topic);

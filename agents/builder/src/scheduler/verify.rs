@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::settle;
 use super::{publish, tasks_file, verdicts};
-use crate::Shared;
+use crate::SharedState;
 use crate::ask;
 use crate::context::{Plan, of_build, retry_on_conflict};
 use crate::decide::counts::{count, named, unverified};
@@ -22,7 +22,7 @@ use ropewalk_gate::whole::{self, Whole};
 
 /// Checks the whole and ends the build.
 pub(crate) async fn verify(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
 ) -> Result<(), BuilderError> {
@@ -65,7 +65,7 @@ async fn fulfilments(
 
 /// Ends the build by what was seen.
 async fn conclude(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     id: BuildId,
     evidence: &Evidence,

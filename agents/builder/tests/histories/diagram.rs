@@ -10,7 +10,7 @@ use ropewalk_builder::machine::build;
 use ropewalk_builder::machine::task::{
     Blocker, FailedAttempt, Files, Input, On, Phase, State, apply,
 };
-use ropewalk_engine::Exceeded;
+use ropewalk_engine::BudgetOverrun;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason, StopCause};
 use ropewalk_schemas::task::TaskState;
@@ -153,7 +153,7 @@ fn task_inputs() -> Vec<(&'static str, Input)> {
 /// What keeps an attempt from going on through no fault of its own.
 fn standstill_inputs() -> Vec<(&'static str, Input)> {
     let text = String::new;
-    let exceeded = Box::new(Exceeded {
+    let exceeded = Box::new(BudgetOverrun {
         scope: text(),
         limit: text(),
         used: text(),

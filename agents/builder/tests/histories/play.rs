@@ -4,13 +4,13 @@ use chrono::TimeDelta;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use ropewalk_builder::decide::failure::{Answer, Happened, Limits, answer, fingerprint};
+use ropewalk_builder::decide::failure::{Answer, FailureContext, Limits, answer, fingerprint};
 use ropewalk_builder::decide::order::claimable;
 use ropewalk_builder::decide::step::{StopLimits, stop_reason};
 use ropewalk_builder::machine::task::{FailedAttempt, Files, Input, On, Phase, State};
 use ropewalk_builder::machine::{Ask, build};
-use ropewalk_engine::Exceeded;
-use ropewalk_gate::protected::Protected;
+use ropewalk_engine::BudgetOverrun;
+use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{BuildState, PauseReason, StopCause};
 use ropewalk_schemas::task::{KeptWork, TaskState};
@@ -209,7 +209,7 @@ fn exhaust(world: &World, chance: &mut StdRng, place: usize) -> Input {
         "project".to_owned()
     };
     Input::ExhaustBudget {
-        exceeded: Box::new(Exceeded {
+        exceeded: Box::new(BudgetOverrun {
             scope,
             limit: "1".to_owned(),
             used: "2".to_owned(),
@@ -227,7 +227,7 @@ fn fail(world: &World, chance: &mut StdRng, place: usize) -> Input {
         error,
         attempt: world.tasks[place].attempts,
     };
-    let happened = Happened {
+    let happened = FailureContext {
         failure: &failure,
         quota_back: None,
         installable: chance.random(),
@@ -252,7 +252,7 @@ fn fail(world: &World, chance: &mut StdRng, place: usize) -> Input {
             granted: Vec::new(),
         }),
         shown: commit(),
-        protected: vec![Protected {
+        protected: vec![ProtectedChange {
             path: "tests/a.rs".to_owned(),
             before: None,
             after: None,

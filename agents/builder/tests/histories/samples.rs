@@ -1,7 +1,7 @@
 //! Makes tasks and builds to begin with.
 
 use chrono::{DateTime, Utc};
-use ropewalk_builder::machine::Put;
+use ropewalk_builder::machine::TopicQuestion;
 use ropewalk_engine::TaskQuestion;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::SpecApproved;
@@ -49,8 +49,8 @@ pub(crate) fn build() -> Build {
 }
 
 /// Returns a question as a model puts it.
-pub(crate) fn put() -> Put {
-    Put {
+pub(crate) fn put() -> TopicQuestion {
+    TopicQuestion {
         question: TaskQuestion {
             question: "Tabs or spaces?".to_owned(),
             why: "The file has both.".to_owned(),

@@ -10,7 +10,7 @@ use ropewalk_builder::decide::counts::is_active;
 use ropewalk_builder::decide::readiness::edges;
 use ropewalk_builder::decide::step::{self, Step, StopLimits};
 use ropewalk_builder::machine::task::{Input, State};
-use ropewalk_builder::machine::{self, Ask, Effect, Illegal, build};
+use ropewalk_builder::machine::{self, Ask, Effect, IllegalRequest, build};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::wait::Resource;
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Applies an input to a task and commits what it brings; what is refused changes nothing.
-    pub(crate) fn task(&mut self, place: usize, input: Input) -> Result<(), Illegal> {
+    pub(crate) fn task(&mut self, place: usize, input: Input) -> Result<(), IllegalRequest> {
         let (after, effects) = machine::task::apply(&self.tasks[place], input, self.now)?;
         self.tasks[place] = after;
         for effect in effects {
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Applies an input to the build and commits what it brings; what is refused changes nothing.
-    pub(crate) fn build(&mut self, input: build::Input) -> Result<(), Illegal> {
+    pub(crate) fn build(&mut self, input: build::Input) -> Result<(), IllegalRequest> {
         let (after, effects) = build::apply(&self.build, input, self.now)?;
         self.build = after;
         for effect in effects {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_knowledge::{Change, Recorded};
+use ropewalk_knowledge::{Change, RecordResult};
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::{KnowledgeId, Payload, Subject};
@@ -49,7 +49,7 @@ impl Ledger {
     }
 
     /// Takes what was recorded anew. Something that is in the ledger already is not written a second time.
-    pub(super) fn record(&mut self, recorded: Recorded) {
+    pub(super) fn record(&mut self, recorded: RecordResult) {
         let written = recorded.changes.written::<KnowledgeItem>();
         if written.iter().any(|item| self.after.contains_key(&item.id)) {
             return;

@@ -12,13 +12,13 @@ use ropewalk_schemas::question::About;
 use ropewalk_store::ChangeSet;
 
 use super::ledger::Ledger;
-use crate::improvement::context::Reviewed;
+use crate::improvement::context::ReviewedBuild;
 use crate::improvement::decide;
 
 /// Confirms the lessons that a build recorded or saw again; returns its gotchas.
 pub(super) fn confirm(
     ledger: &mut Ledger,
-    reviewed: &Reviewed,
+    reviewed: &ReviewedBuild,
     now: DateTime<Utc>,
 ) -> Vec<KnowledgeId> {
     let mut gotchas = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn confirm(
 /// Weighs the lessons that the tasks carried by how the tasks fared; returns how many tasks were kept from a failure.
 pub(super) fn weigh(
     ledger: &mut Ledger,
-    reviewed: &Reviewed,
+    reviewed: &ReviewedBuild,
     now: DateTime<Utc>,
     notes: &mut Vec<String>,
 ) -> usize {
@@ -70,7 +70,7 @@ pub(super) fn weigh(
     prevented
 }
 
-fn tasks_with(reviewed: &Reviewed, item: KnowledgeId) -> String {
+fn tasks_with(reviewed: &ReviewedBuild, item: KnowledgeId) -> String {
     let rows = reviewed.injections.iter();
     let tasks: Vec<String> = rows
         .filter(|row| row.item == item && !row.held_out)
@@ -80,7 +80,7 @@ fn tasks_with(reviewed: &Reviewed, item: KnowledgeId) -> String {
 }
 
 /// Writes down what the uses came to in tasks that have ended.
-pub(super) fn write_down_uses(changes: &mut ChangeSet, reviewed: &Reviewed) {
+pub(super) fn write_down_uses(changes: &mut ChangeSet, reviewed: &ReviewedBuild) {
     for row in &reviewed.injections {
         let ended = reviewed
             .task(&row.task)
@@ -116,8 +116,8 @@ pub(super) async fn answered(
     let mut ledger = Ledger::open([&row]);
     let (now, by) = (context.now(), &answer.answered_by);
     match said(answer) {
-        Some(Said::Holds) => ledger.step(item, |row| confirmed(row, now).ok()),
-        Some(Said::DoesNotHold) => {
+        Some(LessonVerdict::Holds) => ledger.step(item, |row| confirmed(row, now).ok()),
+        Some(LessonVerdict::DoesNotHold) => {
             ledger.step(item, |row| deprecate(row, &answer.answer, by, now).ok());
         }
         None => return Ok(changes),
@@ -127,22 +127,22 @@ pub(super) async fn answered(
 }
 
 /// What a person said about a lesson.
-enum Said {
+enum LessonVerdict {
     Holds,
     DoesNotHold,
 }
 
 /// Reads the answer to a question about a lesson; the other choices wait for whoever asks it.
-fn said(answer: &QuestionAnswered) -> Option<Said> {
+fn said(answer: &QuestionAnswered) -> Option<LessonVerdict> {
     let choice = answer.choice.as_ref();
     match Trigger::parse(&answer.trigger)? {
         Trigger::GotchaCandidate => match GotchaCandidate::of(choice)? {
-            GotchaCandidate::Add => Some(Said::Holds),
+            GotchaCandidate::Add => Some(LessonVerdict::Holds),
             GotchaCandidate::ProjectOnly | GotchaCandidate::Reword => None,
         },
         Trigger::PatternDetected => match PatternDetected::of(choice)? {
-            PatternDetected::Add => Some(Said::Holds),
-            PatternDetected::Reject => Some(Said::DoesNotHold),
+            PatternDetected::Add => Some(LessonVerdict::Holds),
+            PatternDetected::Reject => Some(LessonVerdict::DoesNotHold),
             PatternDetected::Refine | PatternDetected::Examples => None,
         },
         _ => None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ropewalk_engine::{EngineError, Silent};
+use ropewalk_engine::{EngineError, SilentObserver};
 use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
 use ropewalk_orchestrator::{AgentError, Context};
@@ -16,7 +16,7 @@ use tracing::info;
 use super::ledger::Ledger;
 use super::{completed, lessons};
 use crate::failure;
-use crate::improvement::context::{self, Changed, Reviewed};
+use crate::improvement::context::{self, BuildChanges, ReviewedBuild};
 use crate::improvement::decide::{self, TaskFacts};
 use crate::improvement::findings::{self, Difference, Findings, Lesson};
 use crate::improvement::{ImprovementOptions, prompt};
@@ -74,9 +74,9 @@ pub(super) async fn build(
 /// Reads what changed; a build without commits, or a clone that cannot be read, is noted and no more.
 async fn difference(
     options: &ImprovementOptions,
-    reviewed: &Reviewed,
+    reviewed: &ReviewedBuild,
     notes: &mut Vec<String>,
-) -> Option<Changed> {
+) -> Option<BuildChanges> {
     match context::changed(&options.clone, &reviewed.build).await {
         Ok(Some(changed)) => Some(changed),
         Ok(None) => {
@@ -93,14 +93,14 @@ async fn difference(
 /// Asks a model what rules cannot see. No failure of it may lose the review.
 async fn interpretation(
     options: &ImprovementOptions,
-    reviewed: &Reviewed,
-    changed: Option<&Changed>,
+    reviewed: &ReviewedBuild,
+    changed: Option<&BuildChanges>,
     notes: &mut Vec<String>,
 ) -> Result<Findings, AgentError> {
     let asked = match prompt::job(&options.prompts, reviewed, changed) {
         Ok(job) => {
             let (engine, never) = (&options.engine, CancellationToken::new());
-            match engine.run(&job, &never, &Silent).await {
+            match engine.run(&job, &never, &SilentObserver).await {
                 Ok(outcome) => findings::read(&outcome.submission.unwrap_or_default())
                     .map_err(|errors| errors.join("; ")),
                 // It comes back by itself, so the review waits.
@@ -119,8 +119,8 @@ async fn interpretation(
 }
 
 fn divergences(
-    reviewed: &Reviewed,
-    changed: Option<&Changed>,
+    reviewed: &ReviewedBuild,
+    changed: Option<&BuildChanges>,
     findings: &Findings,
 ) -> Vec<Divergence> {
     let files = changed.map_or(&[][..], |changed| changed.files.as_slice());
@@ -146,7 +146,7 @@ fn divergence(seen: &Difference) -> Divergence {
     }
 }
 
-fn metrics(reviewed: &Reviewed, prevented: usize) -> std::collections::BTreeMap<String, f64> {
+fn metrics(reviewed: &ReviewedBuild, prevented: usize) -> std::collections::BTreeMap<String, f64> {
     let build = &reviewed.build;
     let facts: Vec<TaskFacts> = reviewed
         .tasks
@@ -170,7 +170,7 @@ fn metrics(reviewed: &Reviewed, prevented: usize) -> std::collections::BTreeMap<
 async fn learn(
     ledger: &mut Ledger,
     review: &mut Review,
-    reviewed: &Reviewed,
+    reviewed: &ReviewedBuild,
     findings: Findings,
     context: &Context,
 ) -> Result<(), AgentError> {
@@ -211,7 +211,7 @@ fn add(ids: &mut Vec<KnowledgeId>, id: Option<KnowledgeId>) {
 }
 
 fn draft(
-    reviewed: &Reviewed,
+    reviewed: &ReviewedBuild,
     kind: KnowledgeKind,
     lesson: Lesson,
     most: f64,
@@ -234,7 +234,7 @@ fn draft(
 }
 
 /// Notes how the build compares with those before it.
-fn compare(review: &mut Review, reviewed: &Reviewed) {
+fn compare(review: &mut Review, reviewed: &ReviewedBuild) {
     const SHARE: &str = "first_pass_success";
     let before: Vec<f64> = reviewed
         .earlier

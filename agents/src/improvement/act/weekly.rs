@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use ropewalk_config::Trigger;
 use ropewalk_orchestrator::questions;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::knowledge::{KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::question::About;
@@ -46,7 +46,7 @@ pub(super) async fn summary(
     ]);
     let draft = options.templates.render(Trigger::WeeklySummary, &values);
     let draft = draft.map_err(AgentError::permanent)?;
-    let asking = Asking::of(draft, About::Nothing, None);
+    let asking = QuestionRequest::of(draft, About::Nothing, None);
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)
 }

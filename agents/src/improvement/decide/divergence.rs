@@ -15,7 +15,7 @@ const UNPLANNED: &str = "no task names the file";
 
 /// What a task was to do, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedTask {
     /// The task.
     pub task: TaskId,
     /// What it does to its primary file.
@@ -33,7 +33,7 @@ pub struct Planned {
 }
 
 /// Compares the plan with what changed: additions, omissions, modifications.
-pub fn divergences(plan: &[Planned], actual: &[ChangedFile]) -> Vec<Divergence> {
+pub fn divergences(plan: &[PlannedTask], actual: &[ChangedFile]) -> Vec<Divergence> {
     let mut found: Vec<Divergence> = plan
         .iter()
         .flat_map(|task| match task.state {
@@ -45,7 +45,7 @@ pub fn divergences(plan: &[Planned], actual: &[ChangedFile]) -> Vec<Divergence> 
     found
 }
 
-fn left_out(task: &Planned) -> Divergence {
+fn left_out(task: &PlannedTask) -> Divergence {
     let on_purpose = task.state == TaskState::Skipped;
     let class = if on_purpose {
         DivergenceClass::IntentionalSkip
@@ -62,7 +62,7 @@ fn left_out(task: &Planned) -> Divergence {
 }
 
 /// Lists how a task that landed did something else to its files than was planned.
-fn changed_otherwise(task: &Planned, actual: &[ChangedFile]) -> Vec<Divergence> {
+fn changed_otherwise(task: &PlannedTask, actual: &[ChangedFile]) -> Vec<Divergence> {
     if task.action == Action::Verify {
         return Vec::new();
     }
@@ -112,7 +112,7 @@ fn changed_otherwise(task: &Planned, actual: &[ChangedFile]) -> Vec<Divergence> 
 }
 
 /// Classes a changed file that no task names.
-fn addition(plan: &[Planned], change: &ChangedFile) -> Option<Divergence> {
+fn addition(plan: &[PlannedTask], change: &ChangedFile) -> Option<Divergence> {
     let named = plan.iter().any(|task| task.files.contains(&change.path));
     if named || is_product(&change.path) {
         return None;

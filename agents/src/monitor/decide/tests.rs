@@ -153,7 +153,7 @@ fn a_gap_in_listening_begins_it_anew() {
     let second = listen(Some(first), limit, noon() + TimeDelta::seconds(89));
     assert_eq!(
         second,
-        Listening {
+        ListeningPeriod {
             since: noon(),
             last: noon() + TimeDelta::seconds(89)
         }

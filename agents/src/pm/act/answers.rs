@@ -9,8 +9,8 @@ use ropewalk_schemas::{BuildId, Payload, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
 use super::{change, decided, provider, stuck};
-use crate::pm::context::{self, Running};
-use crate::pm::decide::{self, Stuck};
+use crate::pm::context::{self, RunningAttempt};
+use crate::pm::decide::{self, StuckAction};
 use crate::pm::{PmOptions, STUCK};
 
 /// Handles an answer; answers to the questions of others are none of ours.
@@ -44,7 +44,7 @@ async fn asked_about(
     answer: &QuestionAnswered,
     (build, task): (BuildId, &TaskId),
     context: &Context,
-) -> Result<Option<Running>, AgentError> {
+) -> Result<Option<RunningAttempt>, AgentError> {
     let question = context
         .store
         .get::<Question>(&answer.question_id.to_string())
@@ -76,8 +76,10 @@ async fn stuck_task(
                 .to_std()
                 .unwrap_or_default();
             let again_after = match decide::stuck(idle, &options.stuck) {
-                Stuck::Watch { again_after } | Stuck::Ask { again_after } => again_after,
-                Stuck::Interrupt => options.stuck.watch_every,
+                StuckAction::Watch { again_after } | StuckAction::Ask { again_after } => {
+                    again_after
+                }
+                StuckAction::Interrupt => options.stuck.watch_every,
             };
             stuck::again(&mut changes, context, &running, again_after);
             Verdict::Watch

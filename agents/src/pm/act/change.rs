@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice;
 use ropewalk_coordination::ownership::FileRequest;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::payload::{ChangeRequested, QuestionAnswered, Verdict};
 use ropewalk_schemas::question::About;
@@ -49,7 +49,7 @@ pub(super) async fn requested(
         build: build.id,
         task: request.task_id.clone(),
     };
-    let asking = Asking::of(
+    let asking = QuestionRequest::of(
         draft.map_err(AgentError::permanent)?,
         about,
         Some(&build.idea),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::DecisionNeeded;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
@@ -144,7 +144,7 @@ async fn put(
         ),
     ]);
     let draft = options.templates.render(Trigger::DecisionNeeded, &values);
-    let mut asking = Asking::of(
+    let mut asking = QuestionRequest::of(
         draft.map_err(AgentError::permanent)?,
         decision.about,
         Some(&build.idea),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::ProviderKeyRefused;
 use ropewalk_engine::outages;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::outage::{Outage, OutageClass};
 use ropewalk_schemas::payload::{ProviderDown, QuestionAnswered};
@@ -43,9 +43,9 @@ pub(super) async fn away(
     let draft = options
         .templates
         .render(Trigger::ProviderKeyRefused, &values);
-    let asking = Asking {
+    let asking = QuestionRequest {
         topic: Some(alert.provider.clone()),
-        ..Asking::of(draft.map_err(AgentError::permanent)?, About::Nothing, None)
+        ..QuestionRequest::of(draft.map_err(AgentError::permanent)?, About::Nothing, None)
     };
     questions::ask(&mut changes, context, &options.deadlines, asking).await?;
     Ok(changes)

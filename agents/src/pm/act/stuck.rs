@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::questions::Asking;
+use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions, timers};
 use ropewalk_schemas::payload::{StuckTask, Verdict};
 use ropewalk_schemas::question::About;
@@ -12,8 +12,8 @@ use ropewalk_schemas::{AttemptId, BuildId, TaskId};
 use ropewalk_store::ChangeSet;
 
 use super::{decided, of_build};
-use crate::pm::context::{self, Running};
-use crate::pm::decide::{self, Stuck};
+use crate::pm::context::{self, RunningAttempt};
+use crate::pm::decide::{self, StuckAction};
 use crate::pm::{PmOptions, STUCK};
 
 /// Begins to look after a stuck task, and says so once.
@@ -26,7 +26,7 @@ pub(super) async fn raised(
         return Ok(ChangeSet::new());
     };
     let mut changes = look(options, &running, context).await?;
-    if let Stuck::Watch { again_after } = decision(options, &running, context) {
+    if let StuckAction::Watch { again_after } = decision(options, &running, context) {
         let reason = format!(
             "no progress for {} minutes on `{}`; looked at again in {} minutes; \
              `ropewalk build retry` begins another attempt, after {} minutes you are asked whether it is skipped",
@@ -86,13 +86,13 @@ fn subject_of(cause: &str) -> Option<(BuildId, TaskId, AttemptId)> {
     ))
 }
 
-fn idle(running: &Running, context: &Context) -> Duration {
+fn idle(running: &RunningAttempt, context: &Context) -> Duration {
     (context.now() - running.last_sign)
         .to_std()
         .unwrap_or_default()
 }
 
-fn decision(options: &PmOptions, running: &Running, context: &Context) -> Stuck {
+fn decision(options: &PmOptions, running: &RunningAttempt, context: &Context) -> StuckAction {
     // A wait is shown in the graph of waits and has its own exit; it is not the task that is stuck.
     let idle = if running.waits {
         Duration::ZERO
@@ -104,19 +104,19 @@ fn decision(options: &PmOptions, running: &Running, context: &Context) -> Stuck 
 
 async fn look(
     options: &PmOptions,
-    running: &Running,
+    running: &RunningAttempt,
     context: &Context,
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
     match decision(options, running, context) {
-        Stuck::Watch { again_after } => again(&mut changes, context, running, again_after),
-        Stuck::Ask { again_after } => {
+        StuckAction::Watch { again_after } => again(&mut changes, context, running, again_after),
+        StuckAction::Ask { again_after } => {
             if running.question.is_none() {
                 ask(options, &mut changes, running, context).await?;
             }
             again(&mut changes, context, running, again_after);
         }
-        Stuck::Interrupt => {
+        StuckAction::Interrupt => {
             let minutes = idle(running, context).as_secs() / 60;
             let reason = format!(
                 "no progress for {minutes} minutes on `{}`; the attempt was interrupted and its work is kept",
@@ -144,7 +144,7 @@ async fn look(
 pub(super) fn again(
     changes: &mut ChangeSet,
     context: &Context,
-    running: &Running,
+    running: &RunningAttempt,
     after: Duration,
 ) {
     let target = running.attempt.id.to_string();
@@ -154,7 +154,7 @@ pub(super) fn again(
 async fn ask(
     options: &PmOptions,
     changes: &mut ChangeSet,
-    running: &Running,
+    running: &RunningAttempt,
     context: &Context,
 ) -> Result<(), AgentError> {
     let last_progress = running.last_sign.format("%H:%M UTC");
@@ -175,7 +175,7 @@ async fn ask(
         task: running.task.id.clone(),
     };
     let draft = draft.map_err(AgentError::permanent)?;
-    let asking = Asking::of(draft, about, Some(&running.build.idea));
+    let asking = QuestionRequest::of(draft, about, Some(&running.build.idea));
     questions::ask(changes, context, &options.deadlines, asking).await?;
     Ok(())
 }

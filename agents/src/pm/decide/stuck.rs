@@ -15,7 +15,7 @@ pub struct StuckLimits {
 
 /// What PM does about a task that has stopped moving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stuck {
+pub enum StuckAction {
     /// Look again after this long.
     Watch {
         /// Until the next look.
@@ -31,15 +31,15 @@ pub enum Stuck {
 }
 
 /// Decides from the working time since the task last made progress, or since a person said to wait.
-pub fn stuck(idle: Duration, limits: &StuckLimits) -> Stuck {
+pub fn stuck(idle: Duration, limits: &StuckLimits) -> StuckAction {
     if idle >= limits.interrupt_after {
-        Stuck::Interrupt
+        StuckAction::Interrupt
     } else if idle >= limits.ask_after {
-        Stuck::Ask {
+        StuckAction::Ask {
             again_after: limits.interrupt_after.saturating_sub(idle),
         }
     } else {
-        Stuck::Watch {
+        StuckAction::Watch {
             again_after: limits
                 .watch_every
                 .min(limits.ask_after.saturating_sub(idle)),
@@ -59,8 +59,8 @@ mod tests {
             interrupt_after: Duration::from_mins(30),
         };
         let minutes = Duration::from_mins;
-        let watch = |again_after| Stuck::Watch { again_after };
-        let ask = |again_after| Stuck::Ask { again_after };
+        let watch = |again_after| StuckAction::Watch { again_after };
+        let ask = |again_after| StuckAction::Ask { again_after };
         let rows = [
             (0, watch(minutes(5))),
             (10 * 60, watch(minutes(5))),
@@ -68,8 +68,8 @@ mod tests {
             (20 * 60 - 1, watch(Duration::from_secs(1))),
             (20 * 60, ask(minutes(10))),
             (30 * 60 - 1, ask(Duration::from_secs(1))),
-            (30 * 60, Stuck::Interrupt),
-            (300 * 60, Stuck::Interrupt),
+            (30 * 60, StuckAction::Interrupt),
+            (300 * 60, StuckAction::Interrupt),
         ];
         for (seconds, expected) in rows {
             assert_eq!(

@@ -1,6 +1,6 @@
 //! Lets a model hand in a plan until its checks say something, or it will mend no more.
 
-use ropewalk_engine::{EngineError, Silent};
+use ropewalk_engine::{EngineError, SilentObserver};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::task::TaskBlock;
 use tokio_util::sync::CancellationToken;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::one_line;
 use crate::failure;
 use crate::specification::context::Material;
-use crate::specification::submission::{Plan, Submitted};
+use crate::specification::submission::{ModelSubmission, Plan};
 use crate::specification::{SpecificationOptions, dry_run, earlier, prompt};
 use crate::withdrawal;
 
@@ -18,7 +18,7 @@ const DRY_RUNS: u32 = 2;
 /// What came of asking for a plan.
 pub(super) enum Draft {
     /// A plan, or a question that comes first.
-    Submitted(Submitted),
+    Submitted(ModelSubmission),
     /// There is no plan, for this reason.
     Refused(String),
     /// People gave it up meanwhile.
@@ -46,17 +46,17 @@ pub(super) async fn draft(
     let mut handed_in: Option<Box<Plan>> = None;
     for dry_runs in 0.. {
         let cancel = CancellationToken::new();
-        let run = session.run(&cancel, &Silent);
+        let run = session.run(&cancel, &SilentObserver);
         let outcome = subject.while_wanted(&context.store, &cancel, run).await;
         match (outcome, handed_in.take()) {
             (Ok(_), _) => {}
             (Err(EngineError::Cancelled), _) => return Ok(Draft::Withdrawn),
             (Err(error), _) if failure::may_pass(&error) => return Err(failure::of_job(&error)),
-            (Err(_), Some(plan)) => return Ok(Draft::Submitted(Submitted::Plan(plan))),
+            (Err(_), Some(plan)) => return Ok(Draft::Submitted(ModelSubmission::Plan(plan))),
             (Err(error), None) => return Ok(Draft::Refused(one_line(&error.to_string()))),
         }
         let mut plan = match draft.taken() {
-            Some(Submitted::Plan(plan)) => plan,
+            Some(ModelSubmission::Plan(plan)) => plan,
             Some(question) => return Ok(Draft::Submitted(question)),
             None => break,
         };
@@ -68,7 +68,7 @@ pub(super) async fn draft(
         plan.warnings.extend(dry.notes);
         plan.warnings.extend(dry.faults.iter().cloned());
         if dry.faults.is_empty() || dry_runs == DRY_RUNS {
-            return Ok(Draft::Submitted(Submitted::Plan(plan)));
+            return Ok(Draft::Submitted(ModelSubmission::Plan(plan)));
         }
         session.send_back(&format!(
             "not accepted; the checks were tried on the repository as it is. Mend this and call again, with `amends` for what changes alone: {}",

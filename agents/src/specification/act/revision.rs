@@ -1,7 +1,7 @@
 //! Makes a revision of a plan: what the program knows in the place of guesses, its documents, and the question whether to build.
 
 use ropewalk_config::Trigger;
-use ropewalk_orchestrator::questions::{self, Asking};
+use ropewalk_orchestrator::questions::{self, QuestionRequest};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::amendment::without_owners;
 use ropewalk_schemas::document::{self, spec_md, tasks_md};
@@ -178,7 +178,7 @@ fn whether_to_build(
     spec: &Specification,
     revision: &Revision,
     price: &Price,
-) -> Result<Asking, AgentError> {
+) -> Result<QuestionRequest, AgentError> {
     let risks = match revision.document.risks.as_slice() {
         [] => "none named".to_owned(),
         risks => risks.join("; "),
@@ -201,13 +201,13 @@ fn whether_to_build(
         noted(&revision.validation)
     );
     let about = About::Specification { spec: spec.id };
-    Ok(Asking {
+    Ok(QuestionRequest {
         context,
         content: Some(Content::Revision {
             revision: revision.number,
             hash: revision.hash.clone(),
         }),
-        ..Asking::of(draft, about, Some(&spec.idea))
+        ..QuestionRequest::of(draft, about, Some(&spec.idea))
     })
 }
 

@@ -6,27 +6,27 @@ use ropewalk_schemas::specification::Document;
 use ropewalk_schemas::task::TaskBlock;
 use serde_json::Value;
 
-use super::{Facts, Submitted, fields, overlay, read, schema};
+use super::{Facts, ModelSubmission, fields, overlay, read, schema};
 
 /// What stands in one conversation about a specification.
 #[derive(Debug)]
 pub struct Draft {
     facts: Facts,
-    stands: Mutex<Stands>,
+    stands: Mutex<DraftState>,
 }
 
 #[derive(Debug)]
-struct Stands {
+struct DraftState {
     /// What was handed in last, or the revision that is to be changed.
     written: Option<Value>,
     /// What the last submission came to, where it passed.
-    taken: Option<Submitted>,
+    taken: Option<ModelSubmission>,
 }
 
 impl Draft {
     /// Begins with the revision that is to be changed, if there is one.
     pub fn new(facts: Facts, previous: Option<Value>) -> Self {
-        let stands = Stands {
+        let stands = DraftState {
             written: previous,
             taken: None,
         };
@@ -58,11 +58,11 @@ impl Draft {
     }
 
     /// Returns what the last submission came to; none where it was refused.
-    pub fn taken(&self) -> Option<Submitted> {
+    pub fn taken(&self) -> Option<ModelSubmission> {
         self.stands().taken.clone()
     }
 
-    fn stands(&self) -> std::sync::MutexGuard<'_, Stands> {
+    fn stands(&self) -> std::sync::MutexGuard<'_, DraftState> {
         // Nothing in here panics half-way; what a panic elsewhere left is whole.
         self.stands
             .lock()
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn title_and_tasks(draft: &Draft) -> (String, Vec<String>) {
-        let Some(Submitted::Plan(plan)) = draft.taken() else {
+        let Some(ModelSubmission::Plan(plan)) = draft.taken() else {
             panic!("a plan is expected")
         };
         let tasks = plan.tasks.iter().map(|task| task.id.to_string());
@@ -121,7 +121,7 @@ mod tests {
         let question =
             json!({ "amends": true, "question": { "type": "blocking", "text": "Which?" } });
         draft.hand_in(&question).unwrap();
-        assert!(matches!(draft.taken(), Some(Submitted::Question(_))));
+        assert!(matches!(draft.taken(), Some(ModelSubmission::Question(_))));
         draft
             .hand_in(&json!({ "amends": true, "document": { "title": "Streaks" } }))
             .unwrap();

@@ -26,11 +26,11 @@ fn queue(in_flight: usize, entries: Vec<Entry>) -> Queue {
         entries: 1_000,
         body_bytes: 0,
     });
-    read(&mut queue, Wanted::All, entries);
+    read(&mut queue, ReadScope::All, entries);
     queue
 }
 
-fn read(queue: &mut Queue, wanted: Wanted, entries: Vec<Entry>) {
+fn read(queue: &mut Queue, wanted: ReadScope, entries: Vec<Entry>) {
     queue.begin_read(wanted);
     queue.add_page(entries);
     queue.end_read(true);
@@ -129,8 +129,8 @@ fn a_delivery_given_back_comes_again_at_once_and_uncounted() {
 fn a_stale_read_brings_nothing_back_that_was_settled_meanwhile() {
     let mut queue = queue(1, vec![entry(1, "a", 5)]);
     assert_eq!(take(&mut queue, 0), Some(1));
-    queue.want(Wanted::All);
-    queue.begin_read(Wanted::All);
+    queue.want(ReadScope::All);
+    queue.begin_read(ReadScope::All);
     queue.settle(1);
     queue.add_page(vec![entry(1, "a", 5)]);
     queue.end_read(true);
@@ -145,7 +145,7 @@ fn a_full_read_drops_what_somebody_else_closed() {
         vec![entry(1, "a", 5), entry(2, "a", 5), entry(3, "b", 5)],
     );
     assert_eq!(take(&mut queue, 0), Some(1));
-    read(&mut queue, Wanted::All, vec![entry(3, "b", 5)]);
+    read(&mut queue, ReadScope::All, vec![entry(3, "b", 5)]);
     assert!(
         queue.knows(1),
         "the one in flight stays until it is settled"
@@ -158,13 +158,13 @@ fn a_full_read_drops_what_somebody_else_closed() {
 #[test]
 fn what_is_offered_during_a_read_is_left_to_the_next_read() {
     let mut queue = queue(1, vec![]);
-    queue.want(Wanted::Newer);
-    assert_eq!(queue.begin_read(Wanted::Newer), 0);
+    queue.want(ReadScope::Newer);
+    assert_eq!(queue.begin_read(ReadScope::Newer), 0);
     queue.offer(entry(2, "a", 5));
     queue.add_page(vec![entry(1, "a", 5)]);
     queue.end_read(true);
-    assert_eq!(queue.wanted(), Some(Wanted::Newer));
-    assert_eq!(queue.begin_read(Wanted::Newer), 1);
+    assert_eq!(queue.wanted(), Some(ReadScope::Newer));
+    assert_eq!(queue.begin_read(ReadScope::Newer), 1);
     queue.add_page(vec![entry(2, "a", 5)]);
     queue.end_read(true);
     assert_eq!(queue.wanted(), None);
@@ -179,7 +179,7 @@ fn a_backlog_beyond_the_bound_stays_in_the_store_until_half_is_done() {
         entries: 4,
         body_bytes: 0,
     });
-    queue.begin_read(Wanted::All);
+    queue.begin_read(ReadScope::All);
     let room = queue.add_page((1..=4).map(|n| entry(n, "a", 5)).collect());
     assert!(!room);
     queue.end_read(false);
@@ -189,8 +189,8 @@ fn a_backlog_beyond_the_bound_stays_in_the_store_until_half_is_done() {
         assert_eq!(take(&mut queue, 0), Some(expected));
         queue.settle(expected);
     }
-    assert_eq!(queue.wanted(), Some(Wanted::Newer));
-    assert_eq!(queue.begin_read(Wanted::Newer), 4);
+    assert_eq!(queue.wanted(), Some(ReadScope::Newer));
+    assert_eq!(queue.begin_read(ReadScope::Newer), 4);
 }
 
 proptest! {

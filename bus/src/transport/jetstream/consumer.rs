@@ -11,15 +11,15 @@ use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscripti
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::held::{Held, Kept, acknowledge};
+use super::held::{KeepOutcome, PendingMessages, acknowledge};
 use super::link::Link;
 use super::notices::{Notice, NoticeKind};
 use super::publisher::Signals;
 use super::wire;
 use super::words::chain;
 use crate::error::BusError;
-use crate::hub::{Hub, Shared};
-use crate::inbox::queue::Wanted;
+use crate::hub::{Hub, SubscriberQueue};
+use crate::inbox::queue::ReadScope;
 
 /// How many messages may be unacknowledged: those of everything that waits behind a delivery that is retried.
 const MAX_ACK_PENDING: u16 = 10_000;
@@ -35,7 +35,7 @@ pub(super) struct ConsumerLoop {
     pub(super) hub: Arc<Hub>,
     pub(super) signals: Arc<Signals>,
     pub(super) subscription: Subscription,
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<PendingMessages>,
     pub(super) stop: CancellationToken,
 }
 
@@ -55,7 +55,7 @@ impl ConsumerLoop {
                 Ok(messages)
             } else {
                 // What the broker cannot hand out now is open in the store, and need not wait for it.
-                self.want(Wanted::All);
+                self.want(ReadScope::All);
                 self.open().await
             };
             match messages {
@@ -113,7 +113,7 @@ impl ConsumerLoop {
         connections.mark_unchanged();
         let mut progress = tokio::time::interval(self.link.options().ack_wait / 3);
         // What came while nobody listened is open in the store.
-        self.want(Wanted::All);
+        self.want(ReadScope::All);
         let mut silence = Silence::default();
         loop {
             tokio::select! {
@@ -209,9 +209,9 @@ impl ConsumerLoop {
             return;
         }
         match self.held.keep(sequence, acker) {
-            Kept::Settled(acker) => return acknowledge(&acker, AckKind::Ack).await,
-            Kept::Instead(replaced) => acknowledge(&replaced, AckKind::Ack).await,
-            Kept::Alone => {}
+            KeepOutcome::Settled(acker) => return acknowledge(&acker, AckKind::Ack).await,
+            KeepOutcome::Instead(replaced) => acknowledge(&replaced, AckKind::Ack).await,
+            KeepOutcome::Alone => {}
         }
         match self.is_open(&shared, sequence).await {
             Ok(true) => {}
@@ -221,7 +221,7 @@ impl ConsumerLoop {
     }
 
     /// Returns whether the delivery is open, and asks for a read of the store when the inbox does not know it.
-    async fn is_open(&self, shared: &Shared, sequence: i64) -> Result<bool, ReadError> {
+    async fn is_open(&self, shared: &SubscriberQueue, sequence: i64) -> Result<bool, ReadError> {
         let (known, newer) = {
             let queue = shared.queue();
             (queue.knows(sequence), sequence > queue.highest())
@@ -230,7 +230,7 @@ impl ConsumerLoop {
             return Ok(true);
         }
         if newer {
-            shared.want(Wanted::Newer);
+            shared.want(ReadScope::Newer);
             return Ok(true);
         }
         // Handled already, or opened again behind the inbox's back.
@@ -244,12 +244,12 @@ impl ConsumerLoop {
         let rows = self.store.deliveries(&filter).await?;
         let open = rows.iter().any(|row| row.key.sequence == sequence);
         if open && !shared.queue().knows(sequence) {
-            shared.want(Wanted::All);
+            shared.want(ReadScope::All);
         }
         Ok(open)
     }
 
-    fn want(&self, wanted: Wanted) {
+    fn want(&self, wanted: ReadScope) {
         if let Some(shared) = self.hub.get(&self.subscription.name) {
             shared.want(wanted);
         }

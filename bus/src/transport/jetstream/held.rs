@@ -13,22 +13,22 @@ const REMEMBERED: usize = 10_000;
 
 /// The messages of one subscriber that are not acknowledged yet.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct PendingMessages {
     messages: Mutex<Messages<Arc<Acker>>>,
     /// Asks whether the consumer still hands out what it has.
     pub(super) doubt: Notify,
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for PendingMessages {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_tuple("Held")
+            .debug_tuple("PendingMessages")
             .field(&self.sequences())
             .finish()
     }
 }
 
-impl Held {
+impl PendingMessages {
     /// Acknowledges the message of a delivery, now or when it comes.
     ///
     /// A lost acknowledgement only brings the message once more.
@@ -46,7 +46,7 @@ impl Held {
     }
 
     /// Keeps a message until its delivery is settled, unless it is.
-    pub(super) fn keep(&self, sequence: i64, acker: Acker) -> Kept<Arc<Acker>> {
+    pub(super) fn keep(&self, sequence: i64, acker: Acker) -> KeepOutcome<Arc<Acker>> {
         self.lock().keep(sequence, Arc::new(acker))
     }
 
@@ -76,7 +76,7 @@ pub(super) async fn acknowledge(acker: &Acker, kind: AckKind) {
 
 /// What becomes of a message that comes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kept<Message> {
+pub(super) enum KeepOutcome<Message> {
     /// It waits until its delivery is settled.
     Alone,
     /// It waits in the place of an earlier one, which is to be acknowledged.
@@ -118,13 +118,13 @@ impl<Message> Messages<Message> {
         message
     }
 
-    fn keep(&mut self, sequence: i64, message: Message) -> Kept<Message> {
+    fn keep(&mut self, sequence: i64, message: Message) -> KeepOutcome<Message> {
         if self.settled.remove(&sequence) || self.settled_earlier.remove(&sequence) {
-            return Kept::Settled(message);
+            return KeepOutcome::Settled(message);
         }
         match self.waiting.insert(sequence, message) {
-            Some(replaced) => Kept::Instead(replaced),
-            None => Kept::Alone,
+            Some(replaced) => KeepOutcome::Instead(replaced),
+            None => KeepOutcome::Alone,
         }
     }
 
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn a_message_waits_until_its_delivery_is_settled() {
         let mut messages = Messages::default();
-        assert_eq!(messages.keep(7, "first"), Kept::Alone);
-        assert_eq!(messages.keep(7, "again"), Kept::Instead("first"));
+        assert_eq!(messages.keep(7, "first"), KeepOutcome::Alone);
+        assert_eq!(messages.keep(7, "again"), KeepOutcome::Instead("first"));
         assert_eq!(messages.settle(7), Some("again"));
-        assert_eq!(messages.keep(7, "once more"), Kept::Alone);
+        assert_eq!(messages.keep(7, "once more"), KeepOutcome::Alone);
     }
 
     #[test]
@@ -151,10 +151,10 @@ mod tests {
         let mut messages = Messages::default();
         assert_eq!(messages.settle(7), None);
         messages.age();
-        assert_eq!(messages.keep(8, "of another"), Kept::Alone);
-        assert_eq!(messages.keep(7, "late"), Kept::Settled("late"));
+        assert_eq!(messages.keep(8, "of another"), KeepOutcome::Alone);
+        assert_eq!(messages.keep(7, "late"), KeepOutcome::Settled("late"));
         // The same delivery may have been opened again.
-        assert_eq!(messages.keep(7, "once more"), Kept::Alone);
+        assert_eq!(messages.keep(7, "once more"), KeepOutcome::Alone);
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         messages.settle(7);
         messages.age();
         messages.age();
-        assert_eq!(messages.keep(7, "replayed"), Kept::Alone);
+        assert_eq!(messages.keep(7, "replayed"), KeepOutcome::Alone);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         for sequence in 0..=beyond {
             assert_eq!(messages.settle(sequence), None);
         }
-        assert_eq!(messages.keep(0, "late"), Kept::Settled("late"));
-        assert_eq!(messages.keep(beyond, "looked up"), Kept::Alone);
+        assert_eq!(messages.keep(0, "late"), KeepOutcome::Settled("late"));
+        assert_eq!(messages.keep(beyond, "looked up"), KeepOutcome::Alone);
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::link::Link;
 use super::wire;
-use crate::live::{Live, LiveEvent};
+use crate::live::{LiveChannel, LiveEvent};
 
 /// Names the process that published, so that it does not hear itself twice.
 const ORIGIN: &str = "ropewalk-origin";
@@ -19,7 +19,7 @@ const ORIGIN: &str = "ropewalk-origin";
 /// Publishes what this process says, and hears what others say.
 pub(super) fn start(
     link: &Arc<Link>,
-    live: &Live,
+    live: &LiveChannel,
     mut outgoing: mpsc::Receiver<LiveEvent>,
     process: Uuid,
     supervisor: &Supervisor,
@@ -68,7 +68,7 @@ async fn publish(link: &Link, event: &LiveEvent, origin: &str) {
     }
 }
 
-async fn hear(link: &Link, live: &Live, origin: &str) {
+async fn hear(link: &Link, live: &LiveChannel, origin: &str) {
     let subject = format!("ropewalk-live.{}.>", link.options().project);
     // The subscription survives reconnections; it fails only when the client is closed.
     let mut messages = match link.client().subscribe(subject).await {

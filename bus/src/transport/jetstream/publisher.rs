@@ -11,7 +11,7 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErro
 use async_nats::jetstream::stream::Stream;
 use futures::FutureExt;
 use ropewalk_runtime::failpoint;
-use ropewalk_store::{Committed, EventFilter, Store, StoredEvent};
+use ropewalk_store::{CommitOutcome, EventFilter, Store, StoredEvent};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
@@ -21,7 +21,7 @@ use super::wire;
 use super::words::chain;
 use crate::error::BusError;
 use crate::hub::Hub;
-use crate::inbox::queue::Wanted;
+use crate::inbox::queue::ReadScope;
 
 /// How many messages are on their way to the broker at once.
 const BATCH: u32 = 256;
@@ -162,7 +162,7 @@ impl Publisher {
     }
 
     /// Publishes commits of this process; an error when events of others lie in between, or the broker fails.
-    async fn publish_commits(&self, commits: &[Arc<Committed>]) -> Result<(), BusError> {
+    async fn publish_commits(&self, commits: &[Arc<CommitOutcome>]) -> Result<(), BusError> {
         let position = self.signals.position().unwrap_or(0);
         let events: Vec<&StoredEvent> = commits
             .iter()
@@ -320,7 +320,7 @@ impl Publisher {
                     "event `{}` is too large for the NATS server, delivered from the store: {reason}",
                     event.event.id
                 );
-                self.hub.want(Wanted::Newer);
+                self.hub.want(ReadScope::Newer);
                 continue;
             }
             again.push(event);

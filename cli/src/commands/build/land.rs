@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ropewalk_builder::Shape;
-use ropewalk_builder::land::{LandRequest, Landed, Way};
+use ropewalk_builder::land::{LandRequest, LandedBuild, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
@@ -38,13 +38,13 @@ pub struct Land {
 }
 
 #[derive(Debug, Serialize)]
-struct Resolving {
+struct ResolutionReceipt {
     build: BuildId,
     resolving: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     build: BuildId,
     into: String,
     commit: CommitId,
@@ -65,7 +65,7 @@ impl Land {
         if self.resolve {
             landing::land(&context, &build, Landing::Resolve, person).await?;
             desk.poke()?;
-            let resolving = Resolving {
+            let resolving = ResolutionReceipt {
                 build: build.id,
                 resolving: true,
             };
@@ -98,13 +98,13 @@ impl Land {
                 return Err(refusal.into());
             }
         };
-        let Landed {
+        let LandedBuild {
             build,
             into,
             commit,
             way,
         } = landed;
-        let done = Done {
+        let done = Receipt {
             build,
             into,
             commit,
@@ -115,7 +115,7 @@ impl Land {
     }
 }
 
-fn human(done: &Done) -> String {
+fn human(done: &Receipt) -> String {
     let how = match done.way {
         Way::FastForward => "moved on to it",
         Way::Merge => "joined with it in a merge commit that passed the gate",

@@ -21,7 +21,7 @@ pub struct SetPriority {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     build: BuildId,
     priority: Priority,
 }
@@ -33,7 +33,7 @@ impl SetPriority {
         let build = self.id.find::<Build>(&desk, "build", "build list").await?;
         builds::rank(&desk.context(), &build, self.priority, desk.person()?).await?;
         desk.poke_or_say(&app.output)?;
-        let done = Done {
+        let done = Receipt {
             build: build.id,
             priority: self.priority,
         };

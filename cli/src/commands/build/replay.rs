@@ -47,14 +47,14 @@ struct Report {
     same: bool,
     commits: Vec<CommitId>,
     /// The first request that was not what it was.
-    strayed: Option<Strayed>,
+    strayed: Option<RequestDeviation>,
     /// Where it went another way.
     differs: Option<String>,
 }
 
 /// A request that was not what it was.
 #[derive(Debug, Serialize)]
-struct Strayed {
+struct RequestDeviation {
     task: TaskId,
     turn: u32,
     what: String,
@@ -174,7 +174,11 @@ async fn found(store: &Store, id: BuildId) -> Result<Build, CliError> {
 }
 
 /// Finds the first request that was not what it was.
-async fn strayed(store: &Store, state: &Path, id: BuildId) -> Result<Option<Strayed>, CliError> {
+async fn strayed(
+    store: &Store,
+    state: &Path,
+    id: BuildId,
+) -> Result<Option<RequestDeviation>, CliError> {
     let build = found(store, id).await?;
     let passages = Transcripts::of(build, state).next(store).await;
     let passages = passages.map_err(CliError::failed)?;
@@ -185,7 +189,7 @@ async fn strayed(store: &Store, state: &Path, id: BuildId) -> Result<Option<Stra
                 turn,
                 strayed: Some(what),
                 ..
-            } => Some(Strayed {
+            } => Some(RequestDeviation {
                 task: passage.task,
                 turn,
                 what,
@@ -197,7 +201,7 @@ async fn strayed(store: &Store, state: &Path, id: BuildId) -> Result<Option<Stra
 fn tell(report: &Report, app: &App) -> Result<(), CliError> {
     app.output.show(report, |report| {
         let strayed = report.strayed.as_ref().map(|strayed| {
-            let Strayed { task, turn, what } = strayed;
+            let RequestDeviation { task, turn, what } = strayed;
             format!("\nthe first request that was not what it was: turn {turn} at `{task}`: {what}")
         });
         let same = if report.same { "the same" } else { "other" };

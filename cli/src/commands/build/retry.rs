@@ -23,7 +23,7 @@ pub struct Retry {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     build: BuildId,
     task: TaskId,
     recorded: bool,
@@ -37,7 +37,7 @@ impl Retry {
         let (context, person) = (desk.context(), desk.person()?);
         tasks::retry(&context, &build, &self.task, person, self.guidance).await?;
         desk.poke_or_say(&app.output)?;
-        let done = Done {
+        let done = Receipt {
             build: build.id,
             task: self.task,
             recorded: true,

@@ -19,7 +19,7 @@ use crate::wiring::Desk;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     build: BuildId,
     state: BuildState,
     pause_requested: bool,
@@ -49,7 +49,7 @@ pub(super) async fn steer(
         None
     };
     let now = after.as_ref().unwrap_or(&build.record);
-    let done = Done {
+    let done = Receipt {
         build: now.id,
         state: now.state,
         pause_requested: now.pause_requested,

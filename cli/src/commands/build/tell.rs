@@ -23,7 +23,7 @@ pub struct Tell {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     build: BuildId,
     tasks: Vec<TaskId>,
     text: String,
@@ -39,7 +39,7 @@ impl Tell {
         let (context, person) = (desk.context(), desk.person()?);
         let tasks = tasks::tell(&context, &build, named, person, &text).await?;
         desk.poke_or_say(&app.output)?;
-        let done = Done {
+        let done = Receipt {
             build: build.id,
             tasks,
             text,

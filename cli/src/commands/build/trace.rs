@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use ropewalk_desk::views::trace::{Origin, Seen, Traced};
+use ropewalk_desk::views::trace::{EvidenceView, Origin, RequirementView};
 use ropewalk_schemas::attempt::Verdict;
 
 use crate::output::{self, time};
 
 /// Shows every requirement in a line for each of its tasks.
-pub(super) fn overview(traced: &[Traced]) -> String {
+pub(super) fn overview(traced: &[RequirementView]) -> String {
     let rows = traced.iter().flat_map(|traced| {
         let met = traced.fulfilment;
         let of_tasks = traced.tasks.iter().map(move |link| {
@@ -47,7 +47,7 @@ pub(super) fn overview(traced: &[Traced]) -> String {
 }
 
 /// Shows one requirement with all that is there for it.
-pub(super) fn requirement(traced: &Traced) -> String {
+pub(super) fn requirement(traced: &RequirementView) -> String {
     let met = traced.fulfilment;
     let mut text = format!("{} is {met}: {}\n", traced.requirement, traced.text);
     for link in &traced.tasks {
@@ -80,7 +80,7 @@ pub(super) fn origin(origin: &Origin) -> String {
     text
 }
 
-fn told(seen: &Seen) -> String {
+fn told(seen: &EvidenceView) -> String {
     let verdict = match seen.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "failed",
@@ -107,7 +107,7 @@ fn told(seen: &Seen) -> String {
     text
 }
 
-fn checks(seen: &Seen) -> String {
+fn checks(seen: &EvidenceView) -> String {
     let told = seen.checks.iter().map(|run| {
         let result = match (run.exit_code, &run.tests) {
             (Some(0), Some(tests)) => format!("{} tests", tests.passed),

@@ -18,7 +18,7 @@ use crate::wiring;
 pub struct Check {}
 
 #[derive(Debug, Serialize)]
-struct Checked {
+struct Report {
     ok: bool,
     file: Option<PathBuf>,
     name: String,
@@ -32,7 +32,7 @@ impl Check {
     pub fn run(self, app: &App) -> Result<(), CliError> {
         let project = app.project()?;
         let warnings = warnings(app, &project)?;
-        let checked = Checked {
+        let checked = Report {
             ok: true,
             file: project.loaded.project_file.clone(),
             name: project.locations.name.to_string(),

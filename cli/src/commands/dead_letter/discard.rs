@@ -15,7 +15,7 @@ pub struct Discard {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     id: String,
     discarded: bool,
 }
@@ -27,7 +27,7 @@ impl Discard {
         dead_letters::discard(&desk.store, &self.id).await?;
         // What came after it on the same entity may go on.
         desk.poke()?;
-        let done = Done {
+        let done = Receipt {
             id: self.id.to_string(),
             discarded: true,
         };

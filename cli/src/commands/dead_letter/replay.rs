@@ -15,7 +15,7 @@ pub struct Replay {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     id: String,
     replayed: bool,
 }
@@ -26,7 +26,7 @@ impl Replay {
         let desk = app.desk().await?;
         dead_letters::replay(&desk.store, &self.id).await?;
         desk.poke_or_say(&app.output)?;
-        let done = Done {
+        let done = Receipt {
             id: self.id.to_string(),
             replayed: true,
         };

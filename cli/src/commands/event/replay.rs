@@ -22,7 +22,7 @@ pub struct Replay {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     subscriber: ComponentName,
     events: u64,
 }
@@ -43,7 +43,7 @@ impl Replay {
         let desk = app.desk().await?;
         let events = subscribers::replay(&desk.store, &self.subscriber, self.from).await?;
         desk.poke_or_say(&app.output)?;
-        let done = Done {
+        let done = Receipt {
             subscriber: self.subscriber,
             events,
         };

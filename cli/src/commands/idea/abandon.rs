@@ -20,7 +20,7 @@ pub struct Abandon {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     idea: Slug,
 }
 
@@ -36,7 +36,7 @@ impl Abandon {
                 refused => CliError::advised("idea-state", refused),
             })?;
         desk.poke_or_say(&app.output)?;
-        let done = Done { idea: slug };
+        let done = Receipt { idea: slug };
         app.output
             .show(&done, |done| format!("abandoned {}", done.idea))
     }

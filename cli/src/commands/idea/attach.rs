@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ropewalk_desk::attachments::{self, AttachError, FILE_BYTES, Sent};
+use ropewalk_desk::attachments::{self, AttachError, FILE_BYTES, Upload};
 use ropewalk_schemas::idea::{Attachment, Idea};
 use ropewalk_schemas::{MessageId, Slug};
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct Attach {
 }
 
 #[derive(Debug, Serialize)]
-struct Kept {
+struct Receipt {
     idea: Slug,
     message: MessageId,
     #[serde(flatten)]
@@ -41,7 +41,7 @@ impl Attach {
         let idea = idea.ok_or_else(|| CliError::unknown("idea", &slug, "idea list"))?;
         let bytes = read(&self.file)?;
         let name = self.file.file_name().unwrap_or_default().to_string_lossy();
-        let sent = Sent {
+        let sent = Upload {
             name: &name,
             media_type: None,
             bytes: &bytes,
@@ -52,7 +52,7 @@ impl Attach {
         let state = desk.project.state();
         let attached = attachments::attach(&context, state, idea.session, user, sent).await?;
         desk.poke()?;
-        let kept = Kept {
+        let kept = Receipt {
             idea: attached.said.idea,
             message: attached.said.message,
             file: attached.file,

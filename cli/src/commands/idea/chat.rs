@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
-use crate::output::{Bold, Output};
+use crate::output::{BoldState, Output};
 use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, may_colour};
 
 /// Who answers.
@@ -36,7 +36,7 @@ pub struct Chat {
 
 /// A reply with what the conversation has come to.
 #[derive(Debug, Serialize)]
-struct Answered {
+struct ChatReply {
     message: MessageId,
     text: String,
     phase: Phase,
@@ -133,22 +133,22 @@ pub(super) async fn end(app: &App, reach: &Reach, slug: &Slug) -> Result<(), Cli
 }
 
 /// The words of a reply that came so far.
-struct Spoken {
+struct PartialReply {
     /// What was shown.
     text: String,
     /// The try of the agent that they come from.
     this_try: Option<String>,
-    bold: Bold,
+    bold: BoldState,
     /// What came while an earlier reply was still owed, which is shown first.
     held: String,
 }
 
-impl Spoken {
+impl PartialReply {
     const fn new(styled: bool) -> Self {
         Self {
             text: String::new(),
             this_try: None,
-            bold: Bold::new(styled),
+            bold: BoldState::new(styled),
             held: String::new(),
         }
     }
@@ -181,7 +181,7 @@ struct Conversation<'a> {
     /// How many replies were not waited for, and the position from which they come.
     owed: (u32, i64),
     /// The reply that comes now.
-    spoken: Spoken,
+    spoken: PartialReply,
     phase: Phase,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Conversation<'a> {
             live: reach.live().await,
             terminal: std::io::stdin().is_terminal() && !output.is_json(),
             styled,
-            spoken: Spoken::new(styled),
+            spoken: PartialReply::new(styled),
             reach,
             idea: slug.clone(),
             session: idea.session,
@@ -265,7 +265,7 @@ impl<'a> Conversation<'a> {
 
     /// Shows the words of the reply to `asked` while they come, then what they changed.
     async fn reply(&mut self, asked: MessageId, after: i64) -> Result<(), CliError> {
-        self.spoken = Spoken::new(self.styled);
+        self.spoken = PartialReply::new(self.styled);
         let after = if self.owed.0 == 0 { after } else { self.owed.1 };
         let mut vigil = Vigil::over(ROLE, Subject::idea(&self.idea), after)?;
         if self.terminal {
@@ -302,7 +302,8 @@ impl<'a> Conversation<'a> {
         self.owed.0 -= 1;
         self.known.insert(message.id);
         let text = format!("(to what you said before) {}\n", message.text.trim_end());
-        self.output.last_words(&text, &mut Bold::new(self.styled))?;
+        self.output
+            .last_words(&text, &mut BoldState::new(self.styled))?;
         if self.owed.0 == 0 {
             let held = std::mem::take(&mut self.spoken.held);
             self.speak(&held)?;
@@ -323,7 +324,8 @@ impl<'a> Conversation<'a> {
             return self.output.last_words(rest.trim_end(), &mut spoken.bold);
         }
         let text = format!("\n{}", message.text.trim_end());
-        self.output.last_words(&text, &mut Bold::new(self.styled))
+        self.output
+            .last_words(&text, &mut BoldState::new(self.styled))
     }
 
     /// Breaks off what an earlier try said: its words may stand on the screen before its failure stands in the store.
@@ -338,7 +340,7 @@ impl<'a> Conversation<'a> {
 
     /// Ends the line of a reply of which nothing more is shown.
     fn break_off(&mut self) -> Result<(), CliError> {
-        let mut before = std::mem::replace(&mut self.spoken, Spoken::new(self.styled));
+        let mut before = std::mem::replace(&mut self.spoken, PartialReply::new(self.styled));
         self.spoken.this_try = before.this_try;
         if before.text.is_empty() {
             return Ok(());
@@ -462,8 +464,8 @@ fn captured(session: &Session) -> Vec<String> {
         .collect()
 }
 
-fn answered(message: &Message, session: &Session) -> Answered {
-    Answered {
+fn answered(message: &Message, session: &Session) -> ChatReply {
+    ChatReply {
         message: message.id,
         text: message.text.clone(),
         phase: session.phase,

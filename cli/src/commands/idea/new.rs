@@ -57,7 +57,7 @@ impl From<Kind> for IdeaKind {
 }
 
 #[derive(Debug, Serialize)]
-struct Begun {
+struct Receipt {
     slug: Slug,
     session: SessionId,
 }
@@ -78,7 +78,7 @@ impl New {
         };
         let started = ideas::start(&desk.context(), opening).await?;
         desk.poke()?;
-        let begun = Begun {
+        let begun = Receipt {
             slug: started.idea,
             session: started.session,
         };

@@ -25,12 +25,12 @@ pub(super) struct Survey {
     /// The stacks, for people.
     pub(super) stacks: Vec<String>,
     /// Their tests.
-    pub(super) checks: Vec<Tried>,
+    pub(super) checks: Vec<CheckTrial>,
 }
 
 /// A check with what came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Tried {
+pub(super) struct CheckTrial {
     pub(super) name: String,
     pub(super) command: String,
     /// Whether it belongs into the gate: it passed.
@@ -90,8 +90,8 @@ fn in_words(title: &str, directory: &str) -> String {
     }
 }
 
-fn put_off((name, _, command): (String, String, String), why: &str) -> Tried {
-    Tried {
+fn put_off((name, _, command): (String, String, String), why: &str) -> CheckTrial {
+    CheckTrial {
         name,
         command,
         passed: false,
@@ -105,7 +105,7 @@ async fn attempt(
     clone: &LocalClone,
     head: &CommitId,
     checks: Vec<(String, String, String)>,
-) -> Result<Vec<Tried>, CliError> {
+) -> Result<Vec<CheckTrial>, CliError> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
@@ -149,7 +149,7 @@ async fn confined(state: &Path, environment: &Environment) -> Result<CommandRunn
     Ok(runner.confined(Some(sandbox)))
 }
 
-fn judged(run: CheckRun, ruling: Ruling) -> Tried {
+fn judged(run: CheckRun, ruling: Ruling) -> CheckTrial {
     let seconds = run.duration_ms.div_ceil(1_000);
     let (passed, told) = match (ruling, &run.tests) {
         (Ruling::Holds, Some(tests)) => (
@@ -160,7 +160,7 @@ fn judged(run: CheckRun, ruling: Ruling) -> Tried {
         (Ruling::Fails { finding, .. } | Ruling::Held { finding }, _) => (false, finding),
         (Ruling::Cancelled, _) => (false, "not run: it was ended".to_owned()),
     };
-    Tried {
+    CheckTrial {
         name: run.name,
         command: run.command,
         passed,

@@ -1,7 +1,7 @@
 //! Verb `knowledge add`: adds something worth remembering, on a person's word.
 
 use clap::{Args, ValueEnum};
-use ropewalk_desk::knowledge::{self, Remark, RemarkError, Remembered};
+use ropewalk_desk::knowledge::{self, Remark, RemarkError, RemarkOutcome};
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::task::Action;
 use ropewalk_schemas::{KnowledgeId, Slug};
@@ -24,7 +24,7 @@ pub struct Add {
     globs: Vec<String>,
     /// The action it applies to.
     #[arg(long, value_enum)]
-    action: Option<Does>,
+    action: Option<TaskAction>,
     /// What it is about; may be given again.
     #[arg(long = "topic")]
     topics: Vec<String>,
@@ -55,7 +55,7 @@ pub enum Kind {
 
 /// What a task does to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Does {
+pub enum TaskAction {
     /// Makes a new file.
     Create,
     /// Changes a file.
@@ -69,7 +69,7 @@ pub enum Does {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     id: KnowledgeId,
     outcome: &'static str,
 }
@@ -82,12 +82,12 @@ impl Add {
         let remembered = knowledge::remember(&desk.context(), self.remark(), person).await?;
         desk.poke()?;
         let outcome = match remembered {
-            Remembered::Added(_) => "added",
-            Remembered::SeenAgain { .. } => "seen-again",
-            Remembered::Superseded(_) => "superseded",
+            RemarkOutcome::Added(_) => "added",
+            RemarkOutcome::SeenAgain { .. } => "seen-again",
+            RemarkOutcome::Superseded(_) => "superseded",
         };
-        let counts = matches!(remembered, Remembered::SeenAgain { counted: true, .. });
-        let done = Done {
+        let counts = matches!(remembered, RemarkOutcome::SeenAgain { counted: true, .. });
+        let done = Receipt {
             id: remembered.item(),
             outcome,
         };
@@ -108,11 +108,11 @@ impl Add {
             content: self.content.join(" "),
             globs: self.globs,
             action: self.action.map(|action| match action {
-                Does::Create => Action::Create,
-                Does::Update => Action::Update,
-                Does::Add => Action::Add,
-                Does::Delete => Action::Delete,
-                Does::Verify => Action::Verify,
+                TaskAction::Create => Action::Create,
+                TaskAction::Update => Action::Update,
+                TaskAction::Add => Action::Add,
+                TaskAction::Delete => Action::Delete,
+                TaskAction::Verify => Action::Verify,
             }),
             topics: self.topics,
             confidence: self.confidence,

@@ -1,7 +1,7 @@
 //! Verb `people link`: prints a code by which somebody's phone is linked, once.
 
 use clap::Args;
-use ropewalk_desk::people::{Forbidden, Person};
+use ropewalk_desk::people::{PermissionError, Person};
 use ropewalk_desk::phones;
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::person::Right;
@@ -21,13 +21,13 @@ pub struct Link {
 }
 
 #[derive(Debug, Serialize)]
-struct Made {
+struct LinkReceipt {
     name: UserSlug,
     code: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Unlinked {
+struct UnlinkReceipt {
     name: UserSlug,
     unlinked: bool,
 }
@@ -42,7 +42,7 @@ impl Link {
             let unlinked = phones::unlink(&context, &name).await;
             let unlinked = unlinked.map_err(CliError::failed)?;
             desk.close().await?;
-            return app.output.show(&Unlinked { name, unlinked }, |done| {
+            return app.output.show(&UnlinkReceipt { name, unlinked }, |done| {
                 let what = if done.unlinked { "any more" } else { "at all" };
                 format!("no phone is linked to {} {what}", done.name)
             });
@@ -54,7 +54,7 @@ impl Link {
         let code = phones::code(&context, people, &name).await;
         let code = code.map_err(|error| CliError::advised("link", error))?;
         desk.close().await?;
-        app.output.show(&Made { name, code }, |made| {
+        app.output.show(&LinkReceipt { name, code }, |made| {
             format!(
                 "send this to the bot from the phone of {}, within 15 minutes:\n\n/start {}",
                 made.name, made.code
@@ -64,7 +64,7 @@ impl Link {
 }
 
 /// Returns whose phone is meant. Who has the phone of somebody may do what that person may.
-fn meant(name: Option<UserSlug>, person: &Person) -> Result<UserSlug, Forbidden> {
+fn meant(name: Option<UserSlug>, person: &Person) -> Result<UserSlug, PermissionError> {
     let Some(name) = name.filter(|name| *name != person.name) else {
         return Ok(person.name.clone());
     };

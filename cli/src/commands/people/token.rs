@@ -16,7 +16,7 @@ pub struct Token {
 }
 
 #[derive(Debug, Serialize)]
-struct Made {
+struct Receipt {
     name: UserSlug,
     token: String,
     token_sha256: ContentHash,
@@ -26,7 +26,7 @@ impl Token {
     /// Runs the verb.
     pub fn run(self, app: &App) -> Result<(), CliError> {
         let token = token::fresh();
-        let made = Made {
+        let made = Receipt {
             name: self.name,
             token_sha256: ContentHash::of(token.as_bytes()),
             token,

@@ -3,7 +3,7 @@
 use clap::Args;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::questions;
-use ropewalk_orchestrator::questions::{Answered, choices_told};
+use ropewalk_orchestrator::questions::{AcceptedAnswer, choices_told};
 use ropewalk_schemas::question::{Choice, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, QuestionId};
 use serde::Serialize;
@@ -33,15 +33,15 @@ pub struct Answer {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     id: QuestionId,
     #[serde(skip_serializing_if = "Option::is_none")]
     choice: Option<ChoiceId>,
     answer: String,
 }
 
-impl From<Answered> for Done {
-    fn from(answered: Answered) -> Self {
+impl From<AcceptedAnswer> for Receipt {
+    fn from(answered: AcceptedAnswer) -> Self {
         Self {
             id: answered.id,
             choice: answered.choice,
@@ -57,7 +57,7 @@ impl Answer {
         let person = desk.person()?;
         let Some(id) = self.id else {
             let answered = questions::answer_defaults(&desk.context(), person, CHANNEL).await?;
-            let done: Vec<Done> = answered.into_iter().map(Done::from).collect();
+            let done: Vec<Receipt> = answered.into_iter().map(Receipt::from).collect();
             if !done.is_empty() {
                 desk.poke_or_say(&app.output)?;
             }
@@ -87,7 +87,7 @@ async fn answer(
     id: QuestionId,
     text: &str,
     person: &Person,
-) -> Result<Done, CliError> {
+) -> Result<Receipt, CliError> {
     let answered = questions::answer(&desk.context(), id, text, person, CHANNEL).await?;
     Ok(answered.into())
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_desk::specifications::{self, Approved};
+use ropewalk_desk::specifications::{self, ApprovedRevision};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::{Price, SpecState, Specification};
 use ropewalk_schemas::{BuildId, ContentHash, Priority, SpecId};
@@ -73,7 +73,7 @@ impl HashText {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     spec: SpecId,
     revision: u32,
     hash: ContentHash,
@@ -94,7 +94,7 @@ impl Approve {
             Some(hash) => hash.of(&spec)?,
             None => ask(app, &spec)?,
         };
-        let Approved {
+        let ApprovedRevision {
             spec,
             revision,
             hash,
@@ -112,7 +112,7 @@ impl Approve {
         } else {
             None
         };
-        let done = Done {
+        let done = Receipt {
             spec,
             revision,
             hash,

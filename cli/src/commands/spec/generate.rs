@@ -72,7 +72,7 @@ impl Generate {
             }
         };
         let (reach, slug) = Reach::open(app, crew, &idea).await?;
-        let wanted = Wanted {
+        let wanted = GenerationRequest {
             slug,
             given: self.from.is_some(),
             complexity: self.complexity,
@@ -84,14 +84,14 @@ impl Generate {
 }
 
 /// A specification that is to be made.
-struct Wanted {
+struct GenerationRequest {
     slug: Slug,
     /// Whether it is of a text that was given just now.
     given: bool,
     complexity: Size,
 }
 
-impl Wanted {
+impl GenerationRequest {
     async fn make(self, app: &App, reach: &Reach) -> Result<(), CliError> {
         reach.require(ROLE).await?;
         if self.given {

@@ -21,7 +21,7 @@ pub struct Reject {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     spec: SpecId,
     state: SpecState,
 }
@@ -37,7 +37,7 @@ impl Reject {
             .id;
         specifications::reject(&desk.context(), spec, desk.person()?, &self.reason).await?;
         desk.poke()?;
-        let done = Done {
+        let done = Receipt {
             spec,
             state: SpecState::Rejected,
         };

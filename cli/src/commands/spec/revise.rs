@@ -21,7 +21,7 @@ pub struct Revise {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct Receipt {
     spec: SpecId,
     requested: bool,
 }
@@ -39,7 +39,7 @@ impl Revise {
         specifications::revise(&desk.context(), spec, &desk.person()?.name, &feedback).await?;
         desk.poke_or_say(&app.output)?;
         app.output.show(
-            &Done {
+            &Receipt {
                 spec,
                 requested: true,
             },

@@ -20,7 +20,7 @@ pub struct Validate {
 }
 
 #[derive(Debug, Serialize)]
-struct Validated {
+struct Report {
     ok: bool,
     errors: Vec<String>,
     warnings: Vec<String>,
@@ -52,7 +52,7 @@ impl Validate {
             errors.push("the stored content does not fit its hash".to_owned());
         }
         errors.extend(files(&desk, &spec, &revision));
-        let validated = Validated {
+        let validated = Report {
             ok: errors.is_empty(),
             errors,
             warnings: found.warnings,
@@ -105,7 +105,7 @@ fn files(desk: &Desk, spec: &Specification, revision: &Revision) -> Vec<String> 
     errors
 }
 
-fn human(validated: &Validated) -> String {
+fn human(validated: &Report) -> String {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(
         validated

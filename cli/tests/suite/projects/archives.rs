@@ -65,10 +65,10 @@ fn entries(path: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// A name, a kind and a content.
-type Packed<'a> = (&'a str, EntryType, &'a [u8]);
+type ArchiveEntry<'a> = (&'a str, EntryType, &'a [u8]);
 
 /// Writes an archive of these entries, whatever their names are.
-fn archive(path: &Path, entries: &[Packed<'_>]) {
+fn archive(path: &Path, entries: &[ArchiveEntry<'_>]) {
     let file = std::fs::File::create(path).unwrap();
     let mut archive = Builder::new(GzEncoder::new(file, Compression::fast()));
     for (name, kind, content) in entries {
@@ -235,7 +235,7 @@ fn of_a_torn_changed_newer_or_forged_archive_nothing_is_imported() {
     refused("no archive of a project");
     let plain = EntryType::Regular;
     let first = ("manifest.json", plain, manifest.as_slice());
-    let cases: [(&[Packed<'_>], &str); 7] = [
+    let cases: [(&[ArchiveEntry<'_>], &str); 7] = [
         (
             &[("manifest.json", plain, newer.as_bytes())],
             "update this one",

@@ -108,7 +108,7 @@ fn what_does_not_parse_or_hides_its_words_is_told_apart() {
     ] {
         let found = read(line);
         assert!(
-            matches!(found, Err(Unjudged::Unparsed(_))),
+            matches!(found, Err(ShellLineError::Unparsed(_))),
             "{line}: {found:?}"
         );
     }
@@ -125,14 +125,14 @@ fn what_does_not_parse_or_hides_its_words_is_told_apart() {
     ] {
         let found = read(line);
         assert!(
-            matches!(found, Err(Unjudged::Hidden(_))),
+            matches!(found, Err(ShellLineError::Hidden(_))),
             "{line}: {found:?}"
         );
     }
     let deep = |depth: usize| "eval ".repeat(depth) + "a";
     assert!(read(&deep(DEEPEST)).is_ok());
     let long = format!("echo {}", "x".repeat(LONGEST_BYTES));
-    assert_eq!(read(&long), Err(Unjudged::TooLong));
+    assert_eq!(read(&long), Err(ShellLineError::TooLong));
 }
 
 #[test]

@@ -12,12 +12,12 @@ const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Is a file at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stand {
+pub(super) struct FileState {
     modified: SystemTime,
     content: ContentHash,
 }
 
-impl Stand {
+impl FileState {
     /// Describes a file that holds `content` and was written at the time `modified`.
     pub(super) fn of(modified: SystemTime, content: &[u8]) -> Self {
         Self {
@@ -39,19 +39,19 @@ impl Stand {
 
 /// Is what the model knows of files, the latest [`REMEMBERED`] of them.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    files: BTreeMap<String, Stand>,
+pub(super) struct FileKnowledge {
+    files: BTreeMap<String, FileState>,
     order: VecDeque<String>,
 }
 
-impl Known {
+impl FileKnowledge {
     /// Returns a file as the model knows it.
-    pub(super) fn of(&self, file: &str) -> Option<&Stand> {
+    pub(super) fn of(&self, file: &str) -> Option<&FileState> {
         self.files.get(file)
     }
 
     /// Remembers that the model knows a file so.
-    pub(super) fn remember(&mut self, file: &str, stand: Stand) {
+    pub(super) fn remember(&mut self, file: &str, stand: FileState) {
         self.order.retain(|known| known != file);
         self.order.push_back(file.to_owned());
         self.files.insert(file.to_owned(), stand);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::entries;
-use crate::line::{self, Simple, name_of};
+use crate::line::{self, SimpleCommand, name_of};
 
 /// Programs that run the file that they are given.
 const INTERPRETERS: &[&str] = &[
@@ -114,7 +114,7 @@ impl Reach {
     fn command(
         &mut self,
         place: &Place<'_>,
-        simple: &Simple,
+        simple: &SimpleCommand,
         contents: &dyn Fn(&str) -> Option<String>,
     ) {
         let Some((program, arguments)) = simple.program() else {
@@ -200,7 +200,7 @@ impl Reach {
             self.walk(&here, line, contents);
             if let Some(("cd", to)) = line::simple_commands(line)
                 .first()
-                .and_then(Simple::program)
+                .and_then(SimpleCommand::program)
                 && let Some(to) = to.last().and_then(|to| joined(&directory, to))
             {
                 directory = to;

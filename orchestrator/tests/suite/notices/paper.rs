@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ropewalk_config::settings::QuietHours;
 use ropewalk_orchestrator::Agent;
-use ropewalk_orchestrator::notices::{Listener, Notifier, Parts, Port, Rules, SendError, Telling};
+use ropewalk_orchestrator::notices::{
+    Listener, Notification, Notifier, Parts, Port, Rules, SendError,
+};
 use ropewalk_orchestrator::questions::{Deadlines, QuestionService};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::notice::Notice;
@@ -19,7 +21,7 @@ use crate::house::House;
 
 /// What somebody was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct SentNotice {
     pub(crate) to: String,
     pub(crate) nonce: String,
     pub(crate) title: String,
@@ -28,8 +30,8 @@ pub(crate) struct Said {
 }
 
 #[derive(Default)]
-struct Written {
-    said: Vec<Said>,
+struct PaperState {
+    said: Vec<SentNotice>,
     edits: Vec<(String, String)>,
     tries: usize,
     is_away: bool,
@@ -43,7 +45,7 @@ struct Written {
 #[derive(Clone)]
 pub(crate) struct Paper {
     reaches: Vec<String>,
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<PaperState>>,
 }
 
 impl Paper {
@@ -54,7 +56,7 @@ impl Paper {
         }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, PaperState> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,7 +76,7 @@ impl Paper {
         self.written().refuses = refuses;
     }
 
-    pub(crate) fn all(&self) -> Vec<Said> {
+    pub(crate) fn all(&self) -> Vec<SentNotice> {
         self.written().said.clone()
     }
 
@@ -96,7 +98,11 @@ impl Paper {
     }
 
     /// Waits until so many things were said, and returns all of them.
-    pub(crate) async fn said(&self, house: &House, count: usize) -> anyhow::Result<Vec<Said>> {
+    pub(crate) async fn said(
+        &self,
+        house: &House,
+        count: usize,
+    ) -> anyhow::Result<Vec<SentNotice>> {
         self.until(house, || self.count() >= count).await?;
         Ok(self.written().said.clone())
     }
@@ -175,7 +181,7 @@ impl Port for Paper {
     async fn send(
         &self,
         receiver: &str,
-        telling: &Telling,
+        telling: &Notification,
         _: &Store,
     ) -> Result<Option<String>, SendError> {
         let (hangs, number) = {
@@ -191,7 +197,7 @@ impl Port for Paper {
             if written.refuses {
                 return Err(SendError::Refused("blocked by the user".to_owned()));
             }
-            written.said.push(Said {
+            written.said.push(SentNotice {
                 to: receiver.to_owned(),
                 nonce: telling.nonce.clone(),
                 title: telling.text.title.clone(),
@@ -206,7 +212,7 @@ impl Port for Paper {
         Ok(Some(number.to_string()))
     }
 
-    async fn edit(&self, message: &str, telling: &Telling) -> Result<(), SendError> {
+    async fn edit(&self, message: &str, telling: &Notification) -> Result<(), SendError> {
         let edit = (message.to_owned(), telling.text.title.clone());
         self.written().edits.push(edit);
         Ok(())

@@ -15,7 +15,7 @@ use crate::task::{Action, RequirementLine, TaskBlock, TaskState, Validation};
 
 /// A block as people and agents write it; unknown fields are left to whoever wrote them.
 #[derive(Debug, Deserialize)]
-struct Written {
+struct WrittenBlock {
     id: TaskId,
     phase: String,
     #[serde(default)]
@@ -87,7 +87,7 @@ where
 
 /// Reads a block.
 pub(super) fn read(text: &str) -> Result<(TaskBlock, Progress), YamlError> {
-    let written: Written = yaml::read(text)?;
+    let written: WrittenBlock = yaml::read(text)?;
     let block = TaskBlock {
         id: written.id,
         phase: written.phase,

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use super::Instance;
 use crate::database::dialect::{Purpose, Statement, lock_name};
-use crate::database::{Connection, Superseded};
+use crate::database::{Connection, TakeoverError};
 use crate::value::Value;
 
 /// Tells a session from any other that the server has had.
@@ -36,7 +36,7 @@ struct Identity {
 
 /// What came of taking the lock.
 #[derive(Debug)]
-pub(super) enum Taking {
+pub(super) enum LockOutcome {
     Taken,
     /// Refused for the session that has it.
     Held(Holder),
@@ -68,20 +68,20 @@ impl Right {
     pub(super) async fn take(
         &mut self,
         connection: &mut Connection,
-    ) -> Result<Taking, sqlx::Error> {
+    ) -> Result<LockOutcome, sqlx::Error> {
         let rows = connection.fetch(attempt(self.instance)).await?;
         let mut values = rows.into_iter().flatten();
         if values.next() == Some(Value::Integer(1)) {
             self.session = identity(&mut values);
-            return Ok(Taking::Taken);
+            return Ok(LockOutcome::Taken);
         }
         let rows = connection.fetch(holder()).await?;
         let mut values = rows.into_iter().flatten();
         let name = values.next().and_then(Value::into_text);
         let session = identity(&mut values);
         Ok(match name.zip(session) {
-            Some((name, session)) => Taking::Held(Holder { name, session }),
-            None => Taking::LetGo,
+            Some((name, session)) => LockOutcome::Held(Holder { name, session }),
+            None => LockOutcome::LetGo,
         })
     }
 
@@ -97,15 +97,15 @@ impl Right {
         }
         let before = self.session;
         match self.take(connection).await? {
-            Taking::Taken => Ok(()),
-            Taking::Held(other) if Some(other.session) != before => {
+            LockOutcome::Taken => Ok(()),
+            LockOutcome::Held(other) if Some(other.session) != before => {
                 self.taken_by.send_replace(Some(other.name));
                 self.check()
             }
             // It is free, or about to be.
-            Taking::Held(_) | Taking::LetGo => Err(sqlx::Error::Io(std::io::Error::other(
-                "the lock of the database is just being let go",
-            ))),
+            LockOutcome::Held(_) | LockOutcome::LetGo => Err(sqlx::Error::Io(
+                std::io::Error::other("the lock of the database is just being let go"),
+            )),
         }
     }
 
@@ -113,7 +113,7 @@ impl Right {
     pub(crate) fn check(&self) -> Result<(), sqlx::Error> {
         match self.taken_by.borrow().clone() {
             None => Ok(()),
-            Some(holder) => Err(Superseded(holder).into()),
+            Some(holder) => Err(TakeoverError(holder).into()),
         }
     }
 }

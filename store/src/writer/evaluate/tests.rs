@@ -61,10 +61,10 @@ fn key() -> DeliveryKey {
 }
 
 /// A database with timer 1 at version 3, a delivery, a lease granted to attempt 1 with token 5, and counters.
-fn loaded(delivery: DeliveryState, leased: LeaseState) -> Loaded {
+fn loaded(delivery: DeliveryState, leased: LeaseState) -> LoadedState {
     let held = lease(1, leased, 5);
     let row = |version, body| LoadedRow { version, body };
-    Loaded {
+    LoadedState {
         rows: HashMap::from([
             (("timers", timer(1, "").key()), row(3, None)),
             (
@@ -82,12 +82,15 @@ fn loaded(delivery: DeliveryState, leased: LeaseState) -> Loaded {
         last_sequence: 40,
         token: 5,
         floor: 1,
-        ..Loaded::default()
+        ..LoadedState::default()
     }
 }
 
 /// Evaluates one change set and names the verdict.
-fn verdict(loaded: &Loaded, fill: impl FnOnce(&mut ChangeSet) -> &mut ChangeSet) -> &'static str {
+fn verdict(
+    loaded: &LoadedState,
+    fill: impl FnOnce(&mut ChangeSet) -> &mut ChangeSet,
+) -> &'static str {
     let mut changes = ChangeSet::new();
     fill(&mut changes);
     let submission = Submission::prepare(changes).unwrap();
@@ -261,7 +264,7 @@ fn submission(steps: &[Step]) -> Submission {
 }
 
 /// Brings what is loaded to where `writes` leave the database.
-fn store(mut loaded: Loaded, writes: &Writes) -> Loaded {
+fn store(mut loaded: LoadedState, writes: &Writes) -> LoadedState {
     for (id, row) in &writes.rows {
         match row {
             FinalRow::Written { version, .. } => {
@@ -286,8 +289,8 @@ proptest! {
         batch in prop::collection::vec(prop::collection::vec(step(), 1..4), 1..12)
     ) {
         let batch: Vec<Submission> = batch.iter().map(|steps| submission(steps)).collect();
-        let together = evaluate(&Loaded::default(), &Routing::unknown(), &batch, now());
-        let mut alone = Loaded::default();
+        let together = evaluate(&LoadedState::default(), &Routing::unknown(), &batch, now());
+        let mut alone = LoadedState::default();
         let mut highest: HashMap<RowId, i64> = HashMap::new();
         for (submission, answer) in batch.iter().zip(&together.answers) {
             let one = std::slice::from_ref(submission);
@@ -301,7 +304,7 @@ proptest! {
             }
             alone = store(alone, &evaluated.writes);
         }
-        let end = store(Loaded::default(), &together.writes);
+        let end = store(LoadedState::default(), &together.writes);
         prop_assert_eq!(end.rows, alone.rows);
         prop_assert_eq!(end.floor, alone.floor);
     }

@@ -47,7 +47,7 @@ pub(super) enum Request {
 
 /// Says why a head is none of a request to a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Malformed {
+pub(super) enum HeadError {
     #[error("the first line is none of a request to a proxy")]
     Line,
     #[error("the address is not `http://host/…`; `https` goes by CONNECT")]
@@ -58,32 +58,32 @@ pub(super) enum Malformed {
 
 impl Request {
     /// Reads the head of a request, without the empty line at its end.
-    pub(super) fn parse(head: &[u8]) -> Result<Self, Malformed> {
-        let head = std::str::from_utf8(head).map_err(|_| Malformed::Line)?;
+    pub(super) fn parse(head: &[u8]) -> Result<Self, HeadError> {
+        let head = std::str::from_utf8(head).map_err(|_| HeadError::Line)?;
         let mut lines = head.split("\r\n");
         let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [method, address, "HTTP/1.0" | "HTTP/1.1"] = words.as_slice() else {
-            return Err(Malformed::Line);
+            return Err(HeadError::Line);
         };
         let is_visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_token(method) || !is_visible(address) {
-            return Err(Malformed::Line);
+            return Err(HeadError::Line);
         }
         let headers = headers(lines)?;
         if *method == "CONNECT" {
-            let target = Target::parse(address, None).ok_or(Malformed::Line)?;
+            let target = Target::parse(address, None).ok_or(HeadError::Line)?;
             return Ok(Self::Tunnel(target));
         }
-        let scheme = address.get(..7).ok_or(Malformed::Address)?;
+        let scheme = address.get(..7).ok_or(HeadError::Address)?;
         if !scheme.eq_ignore_ascii_case("http://") {
-            return Err(Malformed::Address);
+            return Err(HeadError::Address);
         }
         let rest = address.get(7..).unwrap_or_default();
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         let path = path.split('#').next().unwrap_or_default();
         Ok(Self::Plain {
-            target: Target::parse(authority, Some(HTTP_PORT)).ok_or(Malformed::Address)?,
+            target: Target::parse(authority, Some(HTTP_PORT)).ok_or(HeadError::Address)?,
             method: (*method).to_owned(),
             path: if path.starts_with('/') {
                 path.to_owned()
@@ -125,13 +125,13 @@ impl Target {
     }
 }
 
-fn headers<'a>(lines: impl Iterator<Item = &'a str>) -> Result<String, Malformed> {
+fn headers<'a>(lines: impl Iterator<Item = &'a str>) -> Result<String, HeadError> {
     let mut kept = String::new();
     for (index, line) in lines.enumerate() {
-        let (name, value) = line.split_once(':').ok_or(Malformed::Header)?;
+        let (name, value) = line.split_once(':').ok_or(HeadError::Header)?;
         // What two readers may understand differently is none: a lone end of a line above all.
         if index >= MOST_HEADERS || !is_token(name) || value.contains(['\r', '\n', '\0']) {
-            return Err(Malformed::Header);
+            return Err(HeadError::Header);
         }
         let concerns_the_host = !OF_THE_CONNECTION
             .iter()
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_could_be_understood_in_two_ways_is_refused() {
-        use Malformed::{Address, Header, Line};
+        use HeadError::{Address, Header, Line};
         for (head, expected) in [
             ("", Line),
             ("GET http://h/", Line),

@@ -8,7 +8,7 @@ use ropewalk_schemas::HostPattern;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::request::{Malformed, Target};
+use super::request::{HeadError, Target};
 use super::upstream::Proxy;
 use super::{Egress, Refusal, Way};
 
@@ -23,7 +23,7 @@ pub(super) enum Hindrance {
     #[error("{0}")]
     Refused(Refusal),
     #[error("{0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] HeadError),
     #[error("the head of the request is too long")]
     TooLong,
     #[error("the head of the request did not come in time")]

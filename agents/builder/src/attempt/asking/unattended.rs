@@ -22,13 +22,13 @@ const INSTEAD: &str = "no person is there now; do the task without it. Where tha
 const SUBJECT: usize = 300;
 
 /// Answers for people while a task of a build is worked on.
-pub(in crate::attempt) struct Unattended {
+pub(in crate::attempt) struct UnattendedApprover {
     context: Context,
     build: BuildId,
     task: TaskId,
 }
 
-impl Unattended {
+impl UnattendedApprover {
     /// Answers in an attempt.
     pub(in crate::attempt) fn new(work: &Work<'_>) -> Self {
         let (build, task, _) = work.ids();
@@ -93,7 +93,7 @@ impl Unattended {
 }
 
 #[async_trait]
-impl Approver for Unattended {
+impl Approver for UnattendedApprover {
     async fn decide(&self, request: &ApprovalRequest) -> Approval {
         if let Err(error) = self.tell(request).await {
             // The refusal stands; the next one tells it.

@@ -7,7 +7,7 @@ use ropewalk_store::ChangeSet;
 
 use super::telling::told_failed;
 use super::{Fault, judged};
-use crate::Shared;
+use crate::SharedState;
 use crate::ask::class_name;
 use crate::attempt::report::Report;
 use crate::attempt::rows::Rows;
@@ -30,7 +30,7 @@ pub(crate) enum Refusal {
 
 /// Counts a try that the gate refused, and says whether the same conversation goes on.
 pub(crate) async fn refused(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     ids: (BuildId, &TaskId, AttemptId),
     fault: &Fault,
@@ -54,7 +54,7 @@ pub(crate) async fn refused(
 }
 
 async fn changes(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     rows: &Rows,
     (fault, failure): (&Fault, Failure),

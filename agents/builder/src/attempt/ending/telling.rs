@@ -8,13 +8,13 @@ use ropewalk_schemas::task::Task;
 
 use super::EVENT_ERROR_BYTES;
 use crate::attempt::rows::Rows;
-use crate::decide::counts::Standing;
+use crate::decide::counts::TaskImpact;
 use crate::decide::failure;
 
 /// What the end of a task means for the rest of its build.
 pub(super) struct End {
     pub(super) class: FailureClass,
-    pub(super) standing: Standing,
+    pub(super) standing: TaskImpact,
 }
 
 /// Says to everybody that an attempt failed.

@@ -17,15 +17,15 @@ pub(in crate::attempt) struct Follower {
 pub(in crate::attempt) type Followers = mpsc::Receiver<Follower>;
 
 /// Asks for a later head.
-pub(in crate::attempt) type Follow = mpsc::Sender<Follower>;
+pub(in crate::attempt) type FollowerSender = mpsc::Sender<Follower>;
 
 /// Makes the way from the tools to whoever has the slot.
-pub(in crate::attempt) fn way() -> (Follow, Followers) {
+pub(in crate::attempt) fn way() -> (FollowerSender, Followers) {
     mpsc::channel(1)
 }
 
 /// Asks for `head`, and waits until the tree stands on it; false when nobody serves any more.
-pub(super) async fn ask(follow: &Follow, head: CommitId) -> bool {
+pub(super) async fn ask(follow: &FollowerSender, head: CommitId) -> bool {
     let (done, served) = oneshot::channel();
     follow.send(Follower { head, done }).await.is_ok() && served.await.is_ok()
 }

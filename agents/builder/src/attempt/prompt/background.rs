@@ -42,9 +42,9 @@ pub(in crate::attempt) struct Background {
     /// What a person approved; none where a store of before holds no revision.
     pub(in crate::attempt) document: Option<Document>,
     /// The other tasks of the build, in the order of the plan.
-    pub(in crate::attempt) others: Vec<Other>,
+    pub(in crate::attempt) others: Vec<OtherTask>,
     /// What the tasks did that had to be complete before this one.
-    pub(in crate::attempt) before: Vec<Done>,
+    pub(in crate::attempt) before: Vec<FinishedTask>,
     /// How large the files of the task are by now.
     pub(in crate::attempt) sizes: Vec<Size>,
     /// What the gate runs beside the task's own check.
@@ -56,11 +56,11 @@ pub(in crate::attempt) struct Background {
     /// What came of installing packages in the checkout, if that was tried.
     pub(in crate::attempt) packages: Option<String>,
     /// What an earlier conversation about the task came to.
-    pub(in crate::attempt) earlier: Option<Earlier>,
+    pub(in crate::attempt) earlier: Option<EarlierWork>,
 }
 
 /// What an earlier conversation about a task left.
-pub(in crate::attempt) struct Earlier {
+pub(in crate::attempt) struct EarlierWork {
     /// What its agent said it did.
     pub(in crate::attempt) summary: Option<String>,
     /// What it changed.
@@ -69,7 +69,7 @@ pub(in crate::attempt) struct Earlier {
 
 /// Another task of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::attempt) struct Other {
+pub(in crate::attempt) struct OtherTask {
     id: TaskId,
     title: String,
     state: TaskState,
@@ -77,7 +77,7 @@ pub(in crate::attempt) struct Other {
 
 /// What a finished task did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::attempt) struct Done {
+pub(in crate::attempt) struct FinishedTask {
     id: TaskId,
     title: String,
     /// In the words of its agent.
@@ -99,7 +99,7 @@ pub(in crate::attempt) struct Size {
 
 impl Size {
     fn of(path: &str, content: Option<&[u8]>) -> Self {
-        let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+        let count = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').count() - 1;
         Self {
             path: path.to_owned(),
             lines: content.map(count),
@@ -133,9 +133,9 @@ impl Background {
     }
 }
 
-fn others(tasks: &[Task], own: &Task) -> Vec<Other> {
+fn others(tasks: &[Task], own: &Task) -> Vec<OtherTask> {
     let others = tasks.iter().filter(|task| task.id != own.id);
-    let told = others.take(OTHERS).map(|task| Other {
+    let told = others.take(OTHERS).map(|task| OtherTask {
         id: task.id.clone(),
         title: task.block.in_words(),
         state: task.state,
@@ -204,7 +204,7 @@ fn outline_of(path: &str, content: Option<&[u8]>, most: usize) -> Option<String>
 }
 
 /// Tells what the tasks did on which this one rests.
-async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<Done>, BuilderError> {
+async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<FinishedTask>, BuilderError> {
     let needed = &work.claim.task.block.depends_on;
     let done: Vec<&Task> = tasks
         .iter()
@@ -222,7 +222,7 @@ async fn before(work: &Work<'_>, tasks: &[Task]) -> Result<Vec<Done>, BuilderErr
     }
     let mut told = Vec::new();
     for task in done {
-        told.push(Done {
+        told.push(FinishedTask {
             id: task.id.clone(),
             title: task.block.in_words(),
             summary: summaries.get(&task.id).map(|summary| (*summary).to_owned()),

@@ -6,14 +6,14 @@ use ropewalk_schemas::attempt::Attempt;
 use ropewalk_store::{Query, Versioned};
 
 use super::super::work::Work;
-use super::background::Earlier;
+use super::background::EarlierWork;
 use crate::error::BuilderError;
 
 /// So much of a difference is told.
 const DIFFERENCE_BYTES: usize = 24 * 1024;
 
 /// Shows the latest work of earlier conversations; none where there was no work.
-pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<Earlier>, BuilderError> {
+pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<EarlierWork>, BuilderError> {
     let attempt = &work.claim.attempt;
     let attempts = attempts(work).await?;
     let before = attempts
@@ -29,7 +29,7 @@ pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<Earlier>,
             .diff_of(earlier.base.as_str(), candidate.as_str(), &[])
             .await?;
         if !difference.text.trim().is_empty() {
-            return Ok(Some(Earlier {
+            return Ok(Some(EarlierWork {
                 summary,
                 difference: bounded(difference.text.trim_end(), DIFFERENCE_BYTES),
             }));

@@ -5,7 +5,7 @@ use ropewalk_schemas::task::TaskState;
 
 fn decide(task: &Task, class: Class, error: &str) -> Answer {
     let failure = failure(class, error);
-    let happened = Happened {
+    let happened = FailureContext {
         failure: &failure,
         quota_back: None,
         installable: false,
@@ -130,7 +130,7 @@ fn installing_is_off_unless_allowed_and_then_bounded() {
     for installs in 0..3 {
         for installable in [false, true] {
             task.installs = installs;
-            let happened = Happened {
+            let happened = FailureContext {
                 failure: &missing,
                 quota_back: None,
                 installable,
@@ -209,7 +209,7 @@ fn row(class: Class, same: bool, installable: bool) -> Vec<String> {
     while answers.len() < LONGEST {
         let letters = "x".repeat(if same { 1 } else { answers.len() + 1 });
         let failure = failure(class, &letters);
-        let happened = Happened {
+        let happened = FailureContext {
             failure: &failure,
             quota_back: None,
             installable,

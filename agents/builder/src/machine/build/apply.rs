@@ -8,7 +8,7 @@ use ropewalk_schemas::wait::Resource;
 use super::{Input, State};
 use crate::decide::counts::with_addition;
 use crate::decide::step::working_time;
-use crate::machine::{Effect, Illegal};
+use crate::machine::{Effect, IllegalRequest};
 
 /// Why questions of a build that goes on are closed.
 const RESUMED: &str = "the build was resumed";
@@ -18,7 +18,7 @@ pub fn apply(
     build: &Build,
     input: Input,
     now: DateTime<Utc>,
-) -> Result<(Build, Vec<Effect>), Illegal> {
+) -> Result<(Build, Vec<Effect>), IllegalRequest> {
     let mut transition = Transition {
         from: State::of(build),
         build: build.clone(),
@@ -51,7 +51,7 @@ struct Transition {
 }
 
 /// What an arm comes to.
-type Arm = Result<(), Illegal>;
+type Arm = Result<(), IllegalRequest>;
 
 impl Transition {
     fn go(&mut self, next: State, reason: Option<String>) {
@@ -60,7 +60,7 @@ impl Transition {
     }
 
     fn refuse(&self, input: &Input) -> Arm {
-        Err(Illegal::of_build(&self.build, input.wish(), None))
+        Err(IllegalRequest::of_build(&self.build, input.wish(), None))
     }
 
     fn tell(&mut self, told: &str) {

@@ -11,7 +11,7 @@ use ropewalk_schemas::{AttemptId, TaskId};
 
 use super::{Blocker, Input, On, Phase, State};
 use crate::decide::readiness::{Edges, follows_edges};
-use crate::machine::{Effect, Illegal};
+use crate::machine::{Effect, IllegalRequest};
 
 /// The reason of a task that only waits for a loop.
 const FREE_LOOP: &str = "ready; waits for a free loop";
@@ -21,7 +21,7 @@ pub fn apply(
     task: &Task,
     input: Input,
     now: DateTime<Utc>,
-) -> Result<(Task, Vec<Effect>), Illegal> {
+) -> Result<(Task, Vec<Effect>), IllegalRequest> {
     let mut transition = Transition {
         from: State::of(task),
         task: task.clone(),
@@ -80,7 +80,7 @@ struct Transition {
 }
 
 /// What an arm comes to.
-type Arm = Result<(), Illegal>;
+type Arm = Result<(), IllegalRequest>;
 
 impl Transition {
     /// Goes to `next`; what belonged to the old state alone ends with it.
@@ -128,8 +128,8 @@ impl Transition {
         Err(self.illegal(input.wish(), None))
     }
 
-    fn illegal(&self, wish: &'static str, instead: Option<String>) -> Illegal {
-        Illegal::of_task(&self.task, wish, instead)
+    fn illegal(&self, wish: &'static str, instead: Option<String>) -> IllegalRequest {
+        IllegalRequest::of_task(&self.task, wish, instead)
     }
 
     /// A task behind a failed one is blocked and revives by itself; one behind a task that was left out is left out too,

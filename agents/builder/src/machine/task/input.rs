@@ -1,15 +1,15 @@
 //! Names what can happen to a task.
 
 use chrono::{DateTime, Utc};
-use ropewalk_engine::Exceeded;
-use ropewalk_gate::protected::Protected;
+use ropewalk_engine::BudgetOverrun;
+use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::Failure;
 use ropewalk_schemas::task::KeptWork;
 use ropewalk_schemas::{AttemptId, CommitId, ComponentName, QuestionId, RepoPath};
 
 use crate::decide::failure::Answer;
 use crate::decide::readiness::Edges;
-use crate::machine::Put;
+use crate::machine::TopicQuestion;
 use crate::machine::task::{Files, Phase};
 
 /// What can happen to a task.
@@ -87,13 +87,13 @@ pub enum Input {
         why: String,
     },
     /// Its model asks a person, and the same conversation goes on with the answer.
-    PutQuestion(Box<Put>),
+    PutQuestion(Box<TopicQuestion>),
     /// A person has answered what its model asked.
     Answer,
     /// The next model call would go beyond a budget.
     ExhaustBudget {
         /// The budget.
-        exceeded: Box<Exceeded>,
+        exceeded: Box<BudgetOverrun>,
         /// Whether the budget is the task's own, so that it is asked about the task.
         own: bool,
     },
@@ -182,7 +182,7 @@ pub struct FailedAttempt {
     /// What the gate saw of it.
     pub shown: Option<CommitId>,
     /// What a person would have to accept.
-    pub protected: Vec<Protected>,
+    pub protected: Vec<ProtectedChange>,
     /// Whose quota is used up, if that was it.
     pub provider: String,
 }

@@ -12,14 +12,14 @@ use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, Query, Record, Versioned, revision_key};
 use tracing::info;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::context::{self, Plan};
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 
 /// Says that the build has to wait: something of one before still runs, and may land.
 pub(super) async fn waits(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
 ) -> Result<bool, BuilderError> {
@@ -42,7 +42,7 @@ pub(super) async fn waits(
 
 /// Takes over what is done, with its evidence and the files it owns; of the rest the next attempts find what was begun.
 pub(super) async fn carry(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
 ) -> Result<(), BuilderError> {
@@ -105,7 +105,7 @@ pub(super) async fn carry(
 
 /// Finds what the last attempt at a task made.
 async fn work_of(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     task: &Task,
 ) -> Result<Option<CommitId>, BuilderError> {

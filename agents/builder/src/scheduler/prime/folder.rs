@@ -12,7 +12,7 @@ use ropewalk_store::revision_key;
 use ropewalk_workspace::clone::FileChange;
 use tracing::warn;
 
-use crate::Shared;
+use crate::SharedState;
 use crate::error::BuilderError;
 
 /// A longer file of an idea folder does not travel with the code.
@@ -25,11 +25,11 @@ const SPEC: &str = "build/spec.md";
 const TASKS: &str = "build/tasks.md";
 
 /// A file with its path in the folder of its idea.
-type Named = (String, Vec<u8>);
+type FolderFile = (String, Vec<u8>);
 
 /// Returns the files to add to `head`; none where a file or link of the user is in the place of the folder.
 pub(super) async fn files(
-    shared: &Shared,
+    shared: &SharedState,
     context: &Context,
     build: &Build,
     head: &CommitId,
@@ -59,7 +59,7 @@ pub(super) async fn files(
 }
 
 /// Says that the plan in the folder, if there is one, is that of the build, however it is written.
-fn holds_what_was_approved(found: &[Named], build: &Build) -> bool {
+fn holds_what_was_approved(found: &[FolderFile], build: &Build) -> bool {
     let text = |wanted: &str| {
         let (_, content) = found.iter().find(|(name, _)| name == wanted)?;
         Some(String::from_utf8_lossy(content).into_owned())
@@ -76,7 +76,7 @@ fn holds_what_was_approved(found: &[Named], build: &Build) -> bool {
 }
 
 /// Writes the plan as it was approved.
-async fn approved(context: &Context, build: &Build) -> Result<Vec<Named>, BuilderError> {
+async fn approved(context: &Context, build: &Build) -> Result<Vec<FolderFile>, BuilderError> {
     let key = revision_key(build.spec, build.revision);
     let Some(revision) = context.store.get::<Revision>(&key).await? else {
         return Ok(Vec::new());
@@ -98,7 +98,7 @@ async fn approved(context: &Context, build: &Build) -> Result<Vec<Named>, Builde
 }
 
 /// Reads a folder; links, long files and what is no text path stay where they are.
-fn read(folder: &Path) -> Result<Vec<Named>, BuilderError> {
+fn read(folder: &Path) -> Result<Vec<FolderFile>, BuilderError> {
     let mut files = Vec::new();
     for path in listed(folder)?.into_iter().take(MOST_FILES) {
         let size = path

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_engine::{Allowance, Budgets};
-use ropewalk_orchestrator::questions::{Asked, Asking, Deadlines, ask};
+use ropewalk_orchestrator::questions::{AskOutcome, Deadlines, QuestionRequest, ask};
 use ropewalk_schemas::attempt::{AttemptState, FailureClass};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::model_call::{ModelCall, Spending};
@@ -14,7 +14,7 @@ use ropewalk_schemas::{BuildId, ChoiceId, Payload, QuestionId, Subject};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 fn plan() -> Value {
     json!([{
@@ -23,12 +23,12 @@ fn plan() -> Value {
     }])
 }
 
-async fn spending(open: &Open, build: BuildId) -> Spending {
+async fn spending(open: &OpenHouse, build: BuildId) -> Spending {
     let calls = Query::new().equal("build", build.to_string());
     open.services.store.spending(calls).await.unwrap()
 }
 
-async fn waits(open: &Open) -> Vec<String> {
+async fn waits(open: &OpenHouse) -> Vec<String> {
     let waits = open
         .services
         .store
@@ -44,7 +44,7 @@ async fn waits(open: &Open) -> Vec<String> {
     told
 }
 
-async fn events(open: &Open, wanted: &str) -> Vec<Value> {
+async fn events(open: &OpenHouse, wanted: &str) -> Vec<Value> {
     let events = open.events().await.into_iter();
     events
         .filter(|(name, _)| name == wanted)
@@ -189,8 +189,13 @@ fn poor(rules: &str) -> House {
 }
 
 /// Asks about the whole build.
-async fn ask_about(open: &Open, build: BuildId, trigger: &str, topic: Option<&str>) -> QuestionId {
-    let asking = Asking {
+async fn ask_about(
+    open: &OpenHouse,
+    build: BuildId,
+    trigger: &str,
+    topic: Option<&str>,
+) -> QuestionId {
+    let asking = QuestionRequest {
         kind: QuestionKind::Blocking,
         trigger: trigger.to_owned(),
         text: "Shall it go on?".to_owned(),
@@ -208,19 +213,19 @@ async fn ask_about(open: &Open, build: BuildId, trigger: &str, topic: Option<&st
     };
     let mut changes = ChangeSet::new();
     let asked = ask(&mut changes, &open.context, &Deadlines::default(), asking).await;
-    let Asked::Open(question) = asked.unwrap() else {
+    let AskOutcome::Open(question) = asked.unwrap() else {
         panic!("it is asked anew")
     };
     open.services.store.commit(changes).await.unwrap();
     question
 }
 
-async fn ask_for_more(open: &Open, build: BuildId, scope: &str) -> QuestionId {
+async fn ask_for_more(open: &OpenHouse, build: BuildId, scope: &str) -> QuestionId {
     ask_about(open, build, "budget_exceeded", Some(scope)).await
 }
 
 /// Lets the whole build wait for a budget, as an attempt that meets its end does.
-async fn use_up(open: &Open, build: BuildId, scope: &str, question: QuestionId) {
+async fn use_up(open: &OpenHouse, build: BuildId, scope: &str, question: QuestionId) {
     let wait = Wait {
         waiter: Party::Build { build },
         resource: Resource::Budget {
@@ -236,7 +241,7 @@ async fn use_up(open: &Open, build: BuildId, scope: &str, question: QuestionId) 
     open.change_build_with(build, Some(&wait), exhausted).await;
 }
 
-async fn state_of(open: &Open, id: QuestionId) -> QuestionState {
+async fn state_of(open: &OpenHouse, id: QuestionId) -> QuestionState {
     let row = open.services.store.get::<Question>(&id.to_string()).await;
     row.unwrap().unwrap().state
 }

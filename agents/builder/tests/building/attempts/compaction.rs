@@ -8,7 +8,7 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::Query;
 use serde_json::json;
 
-use crate::world::house::{House, Open};
+use crate::world::house::{House, OpenHouse};
 use crate::world::listener::Hold;
 
 /// The steps of the agent before it says that it is done.
@@ -32,7 +32,7 @@ fn house(hold: &Hold) -> House {
         .with(|options| options.loops = 1)
 }
 
-async fn approve(open: &Open) -> SpecId {
+async fn approve(open: &OpenHouse) -> SpecId {
     let plan = json!([{
         "id": "T-1", "phase": "api", "action": "CREATE", "file": "lines.txt",
         "validation": { "command": format!("grep -q line-{STEPS} lines.txt"), "expected": "exit 0" },

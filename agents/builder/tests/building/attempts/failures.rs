@@ -9,7 +9,7 @@ use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 /// Plans a task that creates `<id>.txt` and wants the word `good` in it.
 fn plan(id: &str, needs: &[&str]) -> Value {
@@ -24,7 +24,10 @@ fn script(rules: &[String]) -> String {
     rules.concat()
 }
 
-async fn paused(open: &Open, spec: ropewalk_schemas::SpecId) -> ropewalk_schemas::build::Build {
+async fn paused(
+    open: &OpenHouse,
+    spec: ropewalk_schemas::SpecId,
+) -> ropewalk_schemas::build::Build {
     let (build, _) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -32,7 +35,7 @@ async fn paused(open: &Open, spec: ropewalk_schemas::SpecId) -> ropewalk_schemas
     build
 }
 
-async fn lessons(open: &Open) -> Vec<Versioned<KnowledgeItem>> {
+async fn lessons(open: &OpenHouse) -> Vec<Versioned<KnowledgeItem>> {
     let store = &open.services.store;
     store.list(Query::new()).await.unwrap()
 }

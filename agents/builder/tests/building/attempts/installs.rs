@@ -10,7 +10,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, git, task, writes};
+use crate::world::house::{House, OpenHouse, git, task, writes};
 
 const MANIFEST: &str = r#"{
   "name": "habits", "version": "1.0.0", "private": true,
@@ -62,7 +62,7 @@ fn plan() -> Value {
     })
 }
 
-async fn given_up(open: &Open, spec: SpecId) -> (Build, Task) {
+async fn given_up(open: &OpenHouse, spec: SpecId) -> (Build, Task) {
     let (build, tasks) = open
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;

@@ -10,7 +10,7 @@ use ropewalk_schemas::{Payload, Subject};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task};
+use crate::world::house::{House, OpenHouse, task};
 use crate::world::listener::Hold;
 
 pub(super) fn plan() -> Value {
@@ -81,7 +81,7 @@ pub(super) fn one_wrong_line() -> String {
     .concat()
 }
 
-async fn landed(open: &Open, house: &House, spec: ropewalk_schemas::SpecId) {
+async fn landed(open: &OpenHouse, house: &House, spec: ropewalk_schemas::SpecId) {
     let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let done = task(&tasks, "T-1");

@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::house::{House, Open, request, writes};
+use crate::world::house::{House, OpenHouse, request, writes};
 
 /// The emulator does not answer at all.
 const SILENT: u16 = 0;
@@ -135,18 +135,18 @@ fn twelve() -> (String, Value) {
     (rules, tasks.collect())
 }
 
-async fn outage(open: &Open) -> Option<Outage> {
+async fn outage(open: &OpenHouse) -> Option<Outage> {
     let rows = open.services.store.list::<Outage>(Query::new()).await;
     let found = rows.unwrap().into_iter().next();
     found.map(|row| row.record).filter(Outage::stands)
 }
 
-async fn alerts(open: &Open) -> Vec<Alert> {
+async fn alerts(open: &OpenHouse) -> Vec<Alert> {
     let rows = open.services.store.list::<Alert>(Query::new()).await;
     rows.unwrap().into_iter().map(|row| row.record).collect()
 }
 
-async fn questions(open: &Open) -> Vec<Question> {
+async fn questions(open: &OpenHouse) -> Vec<Question> {
     let rows = open.services.store.list::<Question>(Query::new()).await;
     rows.unwrap().into_iter().map(|row| row.record).collect()
 }
@@ -309,7 +309,7 @@ async fn a_refused_key_is_asked_about_once_and_tried_again_on_a_word() {
 }
 
 /// Waits for question number `number` about the key, which is open and the only one.
-async fn until_asked(open: &Open, number: usize) -> Question {
+async fn until_asked(open: &OpenHouse, number: usize) -> Question {
     let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
     loop {
         let of_key = |question: &Question| question.trigger == "provider_key_refused";
@@ -324,7 +324,7 @@ async fn until_asked(open: &Open, number: usize) -> Question {
     }
 }
 
-async fn answer_again(open: &Open, question: QuestionId) {
+async fn answer_again(open: &OpenHouse, question: QuestionId) {
     let context = &open.context;
     let answered =
         ropewalk_orchestrator::questions::answer(context, question, "again", "ada", "cli");

@@ -13,7 +13,7 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_store::{Query, Versioned};
 use serde_json::json;
 
-use crate::world::house::{House, Open, PATIENCE, git, task, writes};
+use crate::world::house::{House, OpenHouse, PATIENCE, git, task, writes};
 use crate::world::listener::Hold;
 
 const SCRIPT: &str = r#"
@@ -61,7 +61,7 @@ impl Stage {
         }
     }
 
-    async fn approve(&self, open: &Open) -> SpecId {
+    async fn approve(&self, open: &OpenHouse) -> SpecId {
         let at = self.gate.path().display();
         let command = format!(
             "pwd > {at}/where; find . -type f ! -path './.git/*' > {at}/saw; touch {at}/arrived; \
@@ -114,7 +114,7 @@ struct Rows {
     lease: Lease,
 }
 
-async fn rows(open: &Open, spec: SpecId) -> Rows {
+async fn rows(open: &OpenHouse, spec: SpecId) -> Rows {
     let build = open.build(spec).await.unwrap();
     let task = task(&open.tasks(build.id).await, "T-1").clone();
     let [attempt] = open.attempts(build.id, "T-1").await.try_into().unwrap();
@@ -127,13 +127,13 @@ async fn rows(open: &Open, spec: SpecId) -> Rows {
     }
 }
 
-async fn types(open: &Open) -> Vec<String> {
+async fn types(open: &OpenHouse) -> Vec<String> {
     let events = open.events().await.into_iter();
     events.map(|(event_type, _)| event_type).collect()
 }
 
 /// Asserts that the task is claimed, with its lock and its file, and that nothing is written yet.
-async fn claimed_before_anything_is_written(stage: &Stage, open: &Open, rows: &Rows) {
+async fn claimed_before_anything_is_written(stage: &Stage, open: &OpenHouse, rows: &Rows) {
     assert_eq!(rows.task.state, TaskState::Working);
     assert_eq!(
         types(open).await,
@@ -169,7 +169,7 @@ async fn claimed_before_anything_is_written(stage: &Stage, open: &Open, rows: &R
 }
 
 /// Lets three minutes pass, and asserts that the lock is renewed each time a third of its life is over.
-async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &Open, spec: SpecId) {
+async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &OpenHouse, spec: SpecId) {
     let before = rows(open, spec).await;
     let mut thirds = 0;
     for renewals in before.lease.renewals + 1..=before.lease.renewals + 9 {
@@ -210,7 +210,7 @@ async fn the_lock_is_renewed_for_three_minutes(stage: &Stage, open: &Open, spec:
 }
 
 /// Asserts that the gate judges a clean checkout of the candidate, and that nothing of it has landed.
-async fn validated_before_anything_lands(stage: &Stage, open: &Open, rows: &Rows) {
+async fn validated_before_anything_lands(stage: &Stage, open: &OpenHouse, rows: &Rows) {
     let (place, files) = stage.gate_runs().await;
     assert_eq!(
         (rows.task.state, rows.attempt.state),
@@ -239,7 +239,7 @@ async fn validated_before_anything_lands(stage: &Stage, open: &Open, rows: &Rows
 }
 
 /// Asserts that whoever hears of the landing finds all of it stored, and the lock given back.
-async fn landed_in_one_piece(open: &Open, before: &Rows) {
+async fn landed_in_one_piece(open: &OpenHouse, before: &Rows) {
     let build = open
         .services
         .store

@@ -12,7 +12,7 @@ use ropewalk_schemas::timer::Timer;
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 fn plan(id: &str) -> Value {
     json!({
@@ -59,7 +59,7 @@ fn watched(clock: &Clock, rules: &str, lease: Duration) -> House {
 struct Case {
     clock: Clock,
     house: House,
-    open: Open,
+    open: OpenHouse,
     spec: SpecId,
     minutes: u32,
 }

@@ -6,7 +6,7 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::job_event::{JobEvent, Passage};
 
 use super::mending::{one_wrong_line, plan};
-use crate::world::house::{House, Open, PATIENCE};
+use crate::world::house::{House, OpenHouse, PATIENCE};
 
 /// Tells what happened in one word each, leaving out what has its own tests.
 fn told(passages: &[Passage]) -> Vec<String> {
@@ -20,7 +20,7 @@ fn told(passages: &[Passage]) -> Vec<String> {
     passages.iter().filter_map(word).collect()
 }
 
-async fn transcript(house: &House, open: &Open, build: &Build) -> Vec<Passage> {
+async fn transcript(house: &House, open: &OpenHouse, build: &Build) -> Vec<Passage> {
     let mut transcripts = Transcripts::of(build.clone(), &house.state());
     let passages = transcripts.next(&open.services.store).await.unwrap();
     let again = transcripts.next(&open.services.store).await.unwrap();

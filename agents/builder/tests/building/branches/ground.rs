@@ -19,7 +19,7 @@ fn house() -> House {
 }
 
 /// Builds the one task on what the house holds, and returns the build with the house still open.
-async fn built(house: &House) -> (crate::world::house::Open, Build) {
+async fn built(house: &House) -> (crate::world::house::OpenHouse, Build) {
     let open = house.open().await;
     let spec = open.approve(one_task()).await;
     let (build, _) = open.ended(spec).await;

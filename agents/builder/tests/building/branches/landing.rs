@@ -2,11 +2,11 @@
 
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{LandError, LandRequest, Way};
-use ropewalk_schemas::build::{Build, BuildState, Followed};
+use ropewalk_schemas::build::{Build, BuildState, Predecessor};
 use ropewalk_schemas::{BuildId, CommitId, SpecId};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, writes};
+use crate::world::house::{House, OpenHouse, writes};
 use crate::world::meeting::MeetingGate;
 
 fn create(id: &str, file: &str) -> Value {
@@ -16,7 +16,7 @@ fn create(id: &str, file: &str) -> Value {
     }])
 }
 
-async fn built(open: &Open, plan: Value) -> (SpecId, Build) {
+async fn built(open: &OpenHouse, plan: Value) -> (SpecId, Build) {
     let spec = open.approve(plan).await;
     let (build, _) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
@@ -34,10 +34,10 @@ fn by_ada(build: BuildId) -> LandRequest {
 }
 
 /// Two builds, of which the second one builds on the first.
-async fn follower(open: &Open) -> (Build, Build) {
+async fn follower(open: &OpenHouse) -> (Build, Build) {
     let (_, first) = built(open, create("T-1", "a.txt")).await;
     let (_, second) = built(open, create("T-2", "b.txt")).await;
-    let followed = Followed {
+    let followed = Predecessor {
         build: first.id,
         commit: first.head.clone().unwrap(),
     };
@@ -137,7 +137,7 @@ async fn what_the_gate_saw_of_a_merge_is_kept_though_the_build_changed_meanwhile
 }
 
 /// Lands a build of two tasks in a shape, where `main` went on meanwhile if that is wanted.
-async fn shaped(shape: Shape, moved: bool) -> (House, Open, Build, Way) {
+async fn shaped(shape: Shape, moved: bool) -> (House, OpenHouse, Build, Way) {
     let house = House::new(&three_files());
     let open = house.open().await;
     let mut plan = create("T-1", "a.txt");

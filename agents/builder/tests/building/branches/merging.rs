@@ -6,10 +6,10 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::{EventFilter, Query};
 use serde_json::json;
 
-use crate::world::house::{House, Open, writes};
+use crate::world::house::{House, OpenHouse, writes};
 use crate::world::meeting::MeetingGate;
 
-async fn built(open: &Open) -> Build {
+async fn built(open: &OpenHouse) -> Build {
     let spec = open
         .approve(json!([{
             "id": "T-1", "phase": "api", "action": "CREATE", "file": "a.txt",
@@ -22,18 +22,18 @@ async fn built(open: &Open) -> Build {
 }
 
 /// Returns how many files are owned; that a build did own one is remembered after its end.
-async fn owned(open: &Open) -> usize {
+async fn owned(open: &OpenHouse) -> usize {
     let rows = open.services.store.list::<Ownership>(Query::new()).await;
     rows.unwrap().iter().filter(|row| !row.ended).count()
 }
 
-async fn merges(open: &Open) -> usize {
+async fn merges(open: &OpenHouse) -> usize {
     let events = open.events().await;
     let merged = events.iter().filter(|(name, _)| name == "build.merged");
     merged.count()
 }
 
-async fn pending(open: &Open) -> Vec<Question> {
+async fn pending(open: &OpenHouse) -> Vec<Question> {
     let query = Query::new().equal("state", QuestionState::Pending.as_str());
     let rows = open.services.store.list::<Question>(query).await.unwrap();
     rows.into_iter().map(|row| row.record).collect()
@@ -101,7 +101,7 @@ async fn a_merge_that_conflicts_changes_nothing_and_asks_with_both_sides() {
 }
 
 /// A house in which a merge needs a gate of its own, which is held, and the build that is to be merged.
-async fn held_at_its_gate() -> (House, Open, MeetingGate, Build) {
+async fn held_at_its_gate() -> (House, OpenHouse, MeetingGate, Build) {
     let gate = MeetingGate::new();
     let project_file = gate.project_file("true", "true");
     let house = House::new(&writes("T-1", "a.txt", "good\n", None))

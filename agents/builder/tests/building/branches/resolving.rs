@@ -13,7 +13,7 @@ use ropewalk_schemas::person::Right;
 use ropewalk_schemas::task::{Task, TaskState};
 use serde_json::json;
 
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 const MARKS: &str = "<<<<<<< ours\ngood\n=======\nmine\n>>>>>>> theirs\n";
 
@@ -27,7 +27,7 @@ fn house(resolved: &str) -> House {
 }
 
 /// A build that has succeeded, whose target holds another `a.txt` meanwhile, and a file beside it.
-async fn in_conflict(house: &House) -> (Open, Build) {
+async fn in_conflict(house: &House) -> (OpenHouse, Build) {
     let open = house.open().await;
     let spec = open
         .approve(json!([{
@@ -45,7 +45,7 @@ async fn in_conflict(house: &House) -> (Open, Build) {
 }
 
 /// Answers that the branch be merged, and that a task resolve what stands against it.
-async fn let_it_be_resolved(open: &Open, build: &Build) {
+async fn let_it_be_resolved(open: &OpenHouse, build: &Build) {
     open.answer_about_build("merge").await;
     open.until(build.spec, |build, _| {
         let reason = build.reason.as_deref().unwrap_or_default();
@@ -56,7 +56,7 @@ async fn let_it_be_resolved(open: &Open, build: &Build) {
 }
 
 /// Waits until the task that resolves is in a state and the build rests.
-async fn resolved(open: &Open, build: &Build, wanted: TaskState) -> (Build, Task) {
+async fn resolved(open: &OpenHouse, build: &Build, wanted: TaskState) -> (Build, Task) {
     let (build, tasks) = open
         .until(build.spec, |build, tasks| {
             let rests = matches!(build.state, BuildState::Succeeded | BuildState::Paused);

@@ -15,7 +15,7 @@ use ropewalk_store::{ChangeSet, Query, Versioned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::world::house::{House, Open, git, task};
+use crate::world::house::{House, OpenHouse, git, task};
 use crate::world::script::{Step, append, append_and_meet, meet, steps};
 
 /// So long that no renewal and no expiry plays a part.
@@ -57,7 +57,7 @@ impl Ring {
         Self { house, signals }
     }
 
-    async fn begin(&self, open: &Open) -> SpecId {
+    async fn begin(&self, open: &OpenHouse) -> SpecId {
         open.approve(json!([update("ONE", "a.ts", 1), update("TWO", "b.ts", 2)]))
             .await
     }
@@ -68,7 +68,7 @@ impl Ring {
     }
 
     /// Checks that the less urgent task gave way, and that both are done.
-    async fn check_end(&self, open: &Open, spec: SpecId) {
+    async fn check_end(&self, open: &OpenHouse, spec: SpecId) {
         let (build, tasks) = open.ended(spec).await;
         assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
         let survivor = open.attempts(build.id, "ONE").await;
@@ -102,7 +102,7 @@ impl Ring {
     }
 }
 
-async fn waits(open: &Open) -> Vec<Wait> {
+async fn waits(open: &OpenHouse) -> Vec<Wait> {
     let found = open
         .services
         .store
@@ -113,7 +113,7 @@ async fn waits(open: &Open) -> Vec<Wait> {
 }
 
 /// Waits until so many waits for locks are written down.
-async fn until_waits(open: &Open, spec: SpecId, number: usize) -> BuildId {
+async fn until_waits(open: &OpenHouse, spec: SpecId, number: usize) -> BuildId {
     let deadline = Instant::now() + Duration::from_mins(1);
     let mut feed = open.services.store.feed();
     while waits(open).await.len() != number {
@@ -123,7 +123,7 @@ async fn until_waits(open: &Open, spec: SpecId, number: usize) -> BuildId {
     open.build(spec).await.unwrap().id
 }
 
-async fn deadlock_alerts(open: &Open) -> Vec<Value> {
+async fn deadlock_alerts(open: &OpenHouse) -> Vec<Value> {
     let events = open.events().await.into_iter();
     events
         .filter(|event| event.0 == "alert.deadlock")
@@ -131,7 +131,7 @@ async fn deadlock_alerts(open: &Open) -> Vec<Value> {
         .collect()
 }
 
-async fn until_alert(open: &Open) -> Vec<Value> {
+async fn until_alert(open: &OpenHouse) -> Vec<Value> {
     let deadline = Instant::now() + Duration::from_mins(1);
     let mut feed = open.services.store.feed();
     loop {
@@ -144,7 +144,7 @@ async fn until_alert(open: &Open) -> Vec<Value> {
     }
 }
 
-async fn check_alert_record(open: &Open) {
+async fn check_alert_record(open: &OpenHouse) {
     let alerts = open
         .services
         .store

@@ -25,7 +25,7 @@ use ropewalk_schemas::lease::LeaseState;
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 use ropewalk_schemas::{ComponentName, Payload, SpecId, Subject};
 
-use crate::world::house::{House, Open, request, task};
+use crate::world::house::{House, OpenHouse, request, task};
 use plan::HELD;
 use reference::{Stretch, makespan};
 use world::World;
@@ -136,7 +136,7 @@ struct Run<'a> {
     seed: u64,
     directory: &'a Path,
     world: &'a World,
-    open: &'a Open,
+    open: &'a OpenHouse,
     spec: SpecId,
     /// When the person answers, by task; gone once it is answered, and noted in `rests`.
     answers: HashMap<String, DateTime<Utc>>,

@@ -11,7 +11,7 @@ use ropewalk_schemas::{ComponentName, RepoPath, SpecId, TaskId};
 use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, git, task, writes, writes_slowly};
+use crate::world::house::{House, OpenHouse, git, task, writes, writes_slowly};
 
 fn plan(id: &str, file: &str) -> Value {
     json!({
@@ -20,7 +20,7 @@ fn plan(id: &str, file: &str) -> Value {
     })
 }
 
-async fn span(open: &Open, build: &Build, id: &str) -> (DateTime<Utc>, DateTime<Utc>) {
+async fn span(open: &OpenHouse, build: &Build, id: &str) -> (DateTime<Utc>, DateTime<Utc>) {
     let attempts: Vec<Attempt> = open.attempts(build.id, id).await;
     (
         attempts[0].started_at,
@@ -115,7 +115,7 @@ async fn an_attempt_that_lost_its_lock_cannot_land() {
 }
 
 /// Opens a build whose first task has landed and whose second is at work.
-async fn half_built(house: &House) -> (Open, SpecId) {
+async fn half_built(house: &House) -> (OpenHouse, SpecId) {
     let open = house.open().await;
     let spec = open
         .approve(json!([plan("A", "a.txt"), plan("B", "b.txt")]))

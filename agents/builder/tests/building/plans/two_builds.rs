@@ -14,7 +14,7 @@ use ropewalk_schemas::{BuildId, CommitId, Payload, Priority, RepoPath, Subject, 
 use ropewalk_store::{Query, Versioned};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, PATIENCE, git, task};
+use crate::world::house::{House, OpenHouse, PATIENCE, git, task};
 use crate::world::script::{Step, append, append_and_meet, steps};
 
 pub(crate) fn update(id: &str, file: &str) -> Value {
@@ -31,7 +31,7 @@ fn create(id: &str, file: &str) -> Value {
 }
 
 /// Merges the branch of a build as a person does.
-pub(crate) async fn land(open: &Open, house: &House, build: &Build) {
+pub(crate) async fn land(open: &OpenHouse, house: &House, build: &Build) {
     open.git(&["merge", "-q", "--no-ff", "-m", "land it", &build.branch]);
     let merged = BuildMerged {
         build_id: build.id,
@@ -44,25 +44,25 @@ pub(crate) async fn land(open: &Open, house: &House, build: &Build) {
     open.emit(subject, Payload::BuildMerged(merged)).await;
 }
 
-async fn waits_of(open: &Open, build: BuildId, id: &str) -> Vec<Wait> {
+async fn waits_of(open: &OpenHouse, build: BuildId, id: &str) -> Vec<Wait> {
     let query = Query::new().equal("waiter", format!("task/{build}/{id}"));
     let found = open.services.store.list::<Wait>(query).await.unwrap();
     found.into_iter().map(Versioned::into_inner).collect()
 }
 
-async fn all_waits(open: &Open) -> Vec<Wait> {
+async fn all_waits(open: &OpenHouse) -> Vec<Wait> {
     let found = open.services.store.list::<Wait>(Query::new()).await;
     let found = found.unwrap().into_iter();
     found.map(Versioned::into_inner).collect()
 }
 
-async fn owner(open: &Open, file: &str) -> Option<Ownership> {
+async fn owner(open: &OpenHouse, file: &str) -> Option<Ownership> {
     let rows = open.services.store.list::<Ownership>(Query::new()).await;
     let mut rows = rows.unwrap().into_iter().map(Versioned::into_inner);
     rows.find(|row| row.path.as_str() == file && !row.ended)
 }
 
-async fn count(open: &Open, event: &str) -> usize {
+async fn count(open: &OpenHouse, event: &str) -> usize {
     open.events()
         .await
         .iter()
@@ -77,7 +77,7 @@ fn contains(house: &House, head: &CommitId, ancestor: &CommitId) -> bool {
 }
 
 /// Checks that a build stands on the head of another one, seen by the gate, and says so.
-async fn check_follows(open: &Open, house: &House, build: BuildId, other: &Build) {
+async fn check_follows(open: &OpenHouse, house: &House, build: BuildId, other: &Build) {
     let row = open
         .services
         .store
@@ -199,7 +199,7 @@ async fn disjoint_files_overlap_and_one_file_is_changed_by_one_after_the_other()
 }
 
 /// Waits until a task waits for no lock, which is within a tick of its release.
-async fn lock_is_no_longer_waited_for(open: &Open, build: BuildId, task: &str) {
+async fn lock_is_no_longer_waited_for(open: &OpenHouse, build: BuildId, task: &str) {
     let released = Instant::now();
     let is_lease = |wait: &Wait| matches!(wait.resource, Resource::Lease { .. });
     while waits_of(open, build, task).await.iter().any(is_lease) {
@@ -341,7 +341,7 @@ impl Contest {
     /// Goes as far as build 2 can come alone.
     async fn begin(
         &self,
-        open: &Open,
+        open: &OpenHouse,
     ) -> (Build, ropewalk_schemas::SpecId, ropewalk_schemas::SpecId) {
         let mut again = update("AGAIN", "types/session.ts");
         again["depends_on"] = json!(["MAKE"]);

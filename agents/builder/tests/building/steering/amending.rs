@@ -1,6 +1,6 @@
 //! An amended specification: what the change does not touch stays built.
 
-use ropewalk_schemas::build::{BuildState, Followed};
+use ropewalk_schemas::build::{BuildState, Predecessor};
 use ropewalk_schemas::document;
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::payload::SpecApproved;
@@ -12,7 +12,7 @@ use ropewalk_store::{ChangeSet, Query};
 use serde_json::{Value, json};
 
 use crate::plans::two_builds::land;
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 fn plan(second: &str) -> Value {
     let block = |id: &str, file: &str, says: &str, needs: &[&str]| {
@@ -31,12 +31,12 @@ fn plan(second: &str) -> Value {
 }
 
 /// Stores and approves the second revision of a specification.
-async fn amend(open: &Open, spec: SpecId, tasks: Value) {
+async fn amend(open: &OpenHouse, spec: SpecId, tasks: Value) {
     amend_as(open, spec, 2, tasks).await;
 }
 
 /// Stores and approves a later revision of a specification.
-pub(super) async fn amend_as(open: &Open, spec: SpecId, number: u32, tasks: Value) {
+pub(super) async fn amend_as(open: &OpenHouse, spec: SpecId, number: u32, tasks: Value) {
     let tasks: Vec<TaskBlock> = serde_json::from_value(tasks).unwrap();
     let text = Document {
         title: "Habits".to_owned(),
@@ -180,7 +180,7 @@ async fn an_amended_build_follows_whom_the_earlier_one_followed_and_ends_its_que
         .until(spec, |build, _| build.state == BuildState::Paused)
         .await;
     let question = open.open_question("T-2").await.unwrap();
-    let followed = Followed {
+    let followed = Predecessor {
         build: BuildId(open.services.ids.next()),
         commit: first.base.clone().unwrap(),
     };

@@ -10,7 +10,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{ContentHash, Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 /// A test that holds only when the product says `good`.
 const TEST: &str = "grep -q good product.txt && echo 'ok 1 - works'; echo '1..1'\n";
@@ -29,7 +29,7 @@ fn house(rules: &str) -> House {
     House::new(rules).with_files(&[("tests/check.sh", TEST), ("product.txt", "bad\n")])
 }
 
-async fn asked(open: &Open) -> Question {
+async fn asked(open: &OpenHouse) -> Question {
     let asked = open.questions("protected_files").await;
     let pending = |question: &&Question| question.state == QuestionState::Pending;
     asked.iter().find(pending).cloned().expect("a question")

@@ -15,7 +15,7 @@ use ropewalk_store::Query;
 use serde_json::{Value, json};
 
 use super::amending::amend_as;
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 use crate::world::script::{append_and_meet, steps};
 
 /// Two tasks that need nothing of each other; the second says `says`.
@@ -35,7 +35,7 @@ fn plan(says: &str) -> Value {
 
 /// Waits until the build of a revision is as wanted.
 async fn of_revision(
-    open: &Open,
+    open: &OpenHouse,
     spec: SpecId,
     revision: u32,
     wanted: impl Fn(&Build) -> bool,

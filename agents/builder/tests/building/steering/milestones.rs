@@ -11,7 +11,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, request, task, writes, writes_slowly};
+use crate::world::house::{House, OpenHouse, request, task, writes, writes_slowly};
 use crate::world::listener::Hold;
 
 fn create(id: &str, needs: &[&str]) -> Value {
@@ -36,7 +36,7 @@ fn ten() -> (String, Value) {
     (rules.concat(), json!(plan))
 }
 
-async fn last_one_works(open: &Open, spec: SpecId) {
+async fn last_one_works(open: &OpenHouse, spec: SpecId) {
     open.until(spec, |_, tasks| {
         task(tasks, "T-10").state == TaskState::Working
     })
@@ -81,13 +81,13 @@ async fn what_was_told_on_the_way_is_closed_by_every_end() {
 }
 
 /// A task that fails its check again and again, and takes four minutes each time where one was planned.
-struct Slow {
+struct SlowTask {
     house: House,
     hold: Hold,
     clock: Clock,
 }
 
-impl Slow {
+impl SlowTask {
     fn new() -> Self {
         let start: DateTime<Utc> = "2026-03-01T08:00:00Z".parse().unwrap();
         let (clock, hold) = (Clock::manual(start), Hold::new());
@@ -110,7 +110,7 @@ impl Slow {
         Self { house, hold, clock }
     }
 
-    async fn approve(&self, open: &Open) -> SpecId {
+    async fn approve(&self, open: &OpenHouse) -> SpecId {
         let mut slow = create("T-1", &[]);
         slow["estimate_minutes"] = json!(1);
         slow["validation"]["command"] = json!("cat T-1.txt; grep -q good T-1.txt");
@@ -129,7 +129,7 @@ impl Slow {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_takes_far_longer_than_planned_is_asked_about_once() {
-    let slow = Slow::new();
+    let slow = SlowTask::new();
     let open = slow.house.open().await;
     let spec = slow.approve(&open).await;
     for failures in 1..=2 {
@@ -155,7 +155,7 @@ async fn a_task_that_takes_far_longer_than_planned_is_asked_about_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_wants_a_long_task_simpler_is_heard_by_its_next_attempt() {
-    let slow = Slow::new();
+    let slow = SlowTask::new();
     let open = slow.house.open().await;
     let spec = slow.approve(&open).await;
     slow.attempt().await;

@@ -5,9 +5,9 @@ use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_store::{Query, Versioned};
 
-use crate::world::house::Open;
+use crate::world::house::OpenHouse;
 
-impl Open {
+impl OpenHouse {
     /// Answers the open question about a task.
     pub(crate) async fn answer(&self, task: &str, text: &str) {
         let question = self.open_question(task).await.expect("an open question");

@@ -9,7 +9,7 @@ use ropewalk_schemas::{Payload, Subject, TaskId};
 use ropewalk_store::{DeliveryFilter, DeliveryState};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, task, writes};
+use crate::world::house::{House, OpenHouse, task, writes};
 
 fn plan(id: &str) -> Value {
     json!({
@@ -33,7 +33,7 @@ fn house() -> House {
 }
 
 /// Builds both tasks and leaves the second one out.
-async fn succeeded_without(open: &Open) -> (SpecId, Build) {
+async fn succeeded_without(open: &OpenHouse) -> (SpecId, Build) {
     let spec = open.approve(json!([plan("T-1"), plan("T-2")])).await;
     open.until(spec, |build, _| build.state == BuildState::Paused)
         .await;
@@ -45,7 +45,7 @@ async fn succeeded_without(open: &Open) -> (SpecId, Build) {
     (spec, build)
 }
 
-async fn retry(open: &Open, build: &Build) {
+async fn retry(open: &OpenHouse, build: &Build) {
     let task = TaskId::parse("T-2").unwrap();
     let wish = TaskRetry {
         build_id: build.id,

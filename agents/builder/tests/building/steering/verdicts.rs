@@ -7,7 +7,7 @@ use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{ChoiceId, Payload, Subject};
 use serde_json::{Value, json};
 
-use crate::world::house::{House, Open, request, writes};
+use crate::world::house::{House, OpenHouse, request, writes};
 use crate::world::script::{append, meet, steps};
 
 const SCANNED: &str = r#"
@@ -39,7 +39,7 @@ fn plan() -> Value {
     }])
 }
 
-async fn answer(open: &Open, trigger: &str, text: &str) {
+async fn answer(open: &OpenHouse, trigger: &str, text: &str) {
     let asked = open.questions(trigger).await;
     let pending = |question: &&Question| question.state == QuestionState::Pending;
     let question = asked.iter().find(pending).unwrap();

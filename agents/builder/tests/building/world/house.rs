@@ -9,7 +9,7 @@ use ropewalk_agents::pm::{Pm, PmOptions};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::{Config, Prompts, QuestionTemplates, StackProfiles};
-use ropewalk_engine::llm::{Model, ModelRequest, PriceTable, Script, Scripted};
+use ropewalk_engine::llm::{Model, ModelRequest, PriceTable, Script, ScriptedModel};
 use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, Context, Frame, Services};
@@ -57,7 +57,7 @@ pub(crate) struct House {
 }
 
 /// A project with its build agent at work.
-pub(crate) struct Open {
+pub(crate) struct OpenHouse {
     pub(crate) services: Services,
     pub(crate) context: Context,
     supervisor: Supervisor,
@@ -191,7 +191,7 @@ impl House {
     }
 
     /// Starts the agent on what is on disk.
-    pub(crate) async fn open(&self) -> Open {
+    pub(crate) async fn open(&self) -> OpenHouse {
         let clock = self.clock.clone();
         let plan = Plan::unlike_any_other(&clock);
         let World {
@@ -205,7 +205,7 @@ impl House {
         agents.extend(self.watchers());
         Frame::start(&services, agents, &supervisor).await.unwrap();
         let person = ComponentName::parse("cli").unwrap();
-        Open {
+        OpenHouse {
             context: Context::new(&services, person),
             services,
             supervisor,
@@ -274,9 +274,9 @@ impl House {
             prices: PriceTable::default(),
             window_tokens: None,
         };
-        let second = Scripted::new(script.clone(), clock.clone()).named("second".to_owned());
+        let second = ScriptedModel::new(script.clone(), clock.clone()).named("second".to_owned());
         let first = Listener {
-            model: Scripted::new(script, clock.clone()),
+            model: ScriptedModel::new(script, clock.clone()),
             told: Arc::clone(&self.told),
             pace: self.pace.clone(),
         };
@@ -322,7 +322,7 @@ impl House {
     }
 }
 
-impl Open {
+impl OpenHouse {
     /// Emits an event as a person.
     pub(crate) async fn emit(&self, subject: Subject, payload: Payload) {
         let mut changes = ChangeSet::new();
@@ -417,7 +417,7 @@ impl Open {
         self.change_build_with(id, None, change).await;
     }
 
-    /// As [`Open::change_build`], with a wait in the same commit.
+    /// As [`OpenHouse::change_build`], with a wait in the same commit.
     pub(crate) async fn change_build_with(
         &self,
         id: BuildId,

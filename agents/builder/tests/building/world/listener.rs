@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ropewalk_engine::llm::{Model, ModelError, ModelRequest, ReplyStream, ScriptKey, Scripted};
+use ropewalk_engine::llm::{
+    Model, ModelError, ModelRequest, ReplyStream, ScriptKey, ScriptedModel,
+};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +20,7 @@ pub(crate) trait Pace: Send + Sync {
 
 /// Plays a script and notes what it was told.
 pub(crate) struct Listener {
-    pub(crate) model: Scripted,
+    pub(crate) model: ScriptedModel,
     pub(crate) pace: Option<Arc<dyn Pace>>,
     pub(crate) told: Arc<Mutex<Vec<ModelRequest>>>,
 }

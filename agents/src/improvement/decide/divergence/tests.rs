@@ -1,7 +1,7 @@
 use super::*;
 
-fn planned(action: Action, files: &[&str], state: TaskState) -> Planned {
-    Planned {
+fn planned(action: Action, files: &[&str], state: TaskState) -> PlannedTask {
+    PlannedTask {
         task: TaskId::parse("T-001").unwrap(),
         action,
         files: files.iter().map(ToString::to_string).collect(),
@@ -19,7 +19,7 @@ fn change(path: &str, kind: ChangeKind) -> ChangedFile {
     }
 }
 
-fn classes(plan: &[Planned], actual: &[ChangedFile]) -> Vec<(DivergenceClass, String)> {
+fn classes(plan: &[PlannedTask], actual: &[ChangedFile]) -> Vec<(DivergenceClass, String)> {
     divergences(plan, actual)
         .into_iter()
         .map(|one| (one.class, one.file.unwrap_or_default()))

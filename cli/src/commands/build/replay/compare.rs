@@ -9,7 +9,7 @@ use ropewalk_workspace::commit::LoggedCommit;
 use crate::error::CliError;
 
 /// What a comparison comes to.
-pub(super) struct Compared {
+pub(super) struct Comparison {
     /// The commits of the replay, the first one first.
     pub(super) commits: Vec<CommitId>,
     /// The first difference.
@@ -20,7 +20,7 @@ pub(super) struct Compared {
 pub(super) async fn compare(
     (before, was): (&LocalClone, &Build),
     (after, is): (&LocalClone, &Build),
-) -> Result<Compared, CliError> {
+) -> Result<Comparison, CliError> {
     let had = commits(before, was).await?;
     let has = commits(after, is).await?;
     let mut differs = None;
@@ -46,7 +46,7 @@ pub(super) async fn compare(
     if differs.is_none() && was.state != is.state {
         differs = Some(format!("the build is {}, and was {}", is.state, was.state));
     }
-    Ok(Compared {
+    Ok(Comparison {
         commits: has.into_iter().map(|commit| commit.id).collect(),
         differs,
     })

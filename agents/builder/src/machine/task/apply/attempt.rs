@@ -1,8 +1,8 @@
 //! What comes of an attempt: from the claim to its end.
 
 use chrono::{DateTime, Utc};
-use ropewalk_engine::Exceeded;
-use ropewalk_gate::protected::Protected;
+use ropewalk_engine::BudgetOverrun;
+use ropewalk_gate::protected::ProtectedChange;
 use ropewalk_schemas::attempt::{AttemptState, Failure, FailureClass};
 use ropewalk_schemas::wait::Resource;
 use ropewalk_schemas::{AttemptId, CommitId};
@@ -136,8 +136,8 @@ impl Transition {
         self.end_attempt(attempt, AttemptState::Interrupted, Some(failure));
     }
 
-    fn exhaust(&mut self, attempt: AttemptId, exceeded: &Exceeded, own: bool) {
-        let Exceeded { scope, used, limit } = exceeded;
+    fn exhaust(&mut self, attempt: AttemptId, exceeded: &BudgetOverrun, own: bool) {
+        let BudgetOverrun { scope, used, limit } = exceeded;
         let reason = format!("the budget `{scope}` is used up: {used} of {limit}");
         self.wait(On::Budget { question: None }, reason);
         self.end_attempt(attempt, AttemptState::Interrupted, None);
@@ -211,7 +211,7 @@ impl Transition {
         }
     }
 
-    fn ask_whether(&mut self, shown: Option<CommitId>, files: Vec<Protected>) {
+    fn ask_whether(&mut self, shown: Option<CommitId>, files: Vec<ProtectedChange>) {
         let why: Vec<&str> = files.iter().map(|one| one.why.as_str()).collect();
         let reason = format!("asks whether it may: {}", why.join(", "));
         self.wait(On::Person { question: None }, reason);
