@@ -168,16 +168,6 @@ pub fn table<const N: usize>(
     lines.join("\n")
 }
 
-/// Returns the beginning of a text as one line of at most `most` characters.
-pub fn short(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
-}
-
 /// Strikes secrets out and shows what could steer a terminal; texts come from models and from files.
 pub(crate) fn clean(text: &str) -> String {
     terminal::visible(&secrets::strike(text)).into_owned()
@@ -219,12 +209,6 @@ fn write(text: &str) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_text_is_shortened_to_one_line() {
-        assert_eq!(short("one  two\nthree", 40), "one two three");
-        assert_eq!(short("one two three", 9), "one two…");
-    }
 
     #[test]
     fn a_table_has_a_header_and_no_borders() {

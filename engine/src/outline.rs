@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::{Duration, Instant};
 
+use ropewalk_schemas::clip;
 use tree_sitter::{Node, ParseOptions, Parser, TreeCursor};
 
 pub use language::Language;
@@ -189,7 +190,8 @@ impl Walk<'_> {
         {
             signature = format!("{signature} {}", text(name.start_byte(), name.end_byte()));
         }
-        shortened(signature.trim_end_matches([':', ';', ' ', '=']))
+        let signature = signature.trim_end_matches([':', ';', ' ', '=']);
+        clip::letters(signature, SIGNATURE).into_owned()
     }
 }
 
@@ -209,13 +211,6 @@ fn inside(node: Node<'_>) -> Option<Node<'_>> {
 
 fn is_long(value: &Node<'_>) -> bool {
     value.start_position().row < value.end_position().row || value.byte_range().len() > SHORT_VALUE
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SIGNATURE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

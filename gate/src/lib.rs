@@ -15,7 +15,6 @@ mod error;
 pub mod install;
 pub mod judge;
 pub mod line;
-pub mod output;
 pub mod packages;
 mod parent;
 pub mod project;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use ropewalk_config::PROJECT_FILE;
 use ropewalk_config::settings::{GateSettings, PackageManager};
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, Proof, Verdict};
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::task::Expectation;
 use ropewalk_schemas::{AttemptId, CommitId};
 use ropewalk_workspace::{
@@ -23,7 +24,6 @@ use crate::checks::{Gate, GateCheck};
 use crate::counts::{self, Patterns};
 use crate::error::GateError;
 use crate::judge::{Observation, Ruling, rule};
-use crate::output::bounded;
 use crate::packages::Install;
 use crate::shell::Shell;
 
@@ -236,7 +236,7 @@ impl GateRunner {
             },
             duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
             tests,
-            output: bounded(&text, OUTPUT_BYTES),
+            output: clip::ends(&text, OUTPUT_BYTES, Weight::Tail).into_owned(),
             ..run_of(check)
         };
         Ok(Some((run, ruling)))

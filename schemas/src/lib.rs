@@ -13,6 +13,7 @@ pub mod alert;
 pub mod amendment;
 pub mod attempt;
 pub mod build;
+pub mod clip;
 pub mod deaths;
 pub mod document;
 pub mod event;

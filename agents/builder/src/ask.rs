@@ -9,6 +9,7 @@ use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{
     About, Choice, Content, FileChange, Question, QuestionKind, QuestionState,
 };
@@ -59,7 +60,10 @@ pub(crate) async fn task_failed(
     let values = BTreeMap::from([
         ("task_id", task.id.to_string()),
         ("attempts", tried.len().to_string()),
-        ("error_message", cut(error)),
+        (
+            "error_message",
+            clip::end(error.trim(), ERROR_LETTERS).into_owned(),
+        ),
         ("attempts_list", tried.join("\n")),
         ("standing", standing.told()),
         ("recommended", recommended(class).to_owned()),
@@ -339,7 +343,7 @@ pub(crate) async fn landing_refused(
     let mut why = refusal.to_string();
     if let Some(sides) = refusal.sides() {
         why.push_str("\n\n");
-        why.push_str(&cut(&sides));
+        why.push_str(&clip::end(sides.trim(), ERROR_LETTERS));
     }
     let values = BTreeMap::from([
         ("branch", build.branch.clone()),
@@ -474,13 +478,4 @@ pub(crate) async fn asks_about_budget(context: &Context, build: &Build) -> Resul
 /// Returns whether a question is one about a budget.
 pub(crate) fn is_of_budget(question: &Question) -> bool {
     question.trigger == Trigger::BudgetExceeded.as_str()
-}
-
-fn cut(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= ERROR_LETTERS {
-        return text.trim().to_owned();
-    }
-    let kept: String = text.chars().skip(length - ERROR_LETTERS).collect();
-    format!("…{}", kept.trim())
 }

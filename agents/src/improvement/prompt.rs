@@ -10,6 +10,7 @@ use ropewalk_config::Prompts;
 use ropewalk_engine::llm::{Message, ScriptKey};
 use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_schemas::attempt::AttemptState;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{RepoPath, RequirementId};
@@ -132,8 +133,8 @@ fn asked(reviewed: &ReviewedBuild, task: &Task) -> Vec<Value> {
     let questions = reviewed.questions.iter().filter(about);
     let told = questions.filter_map(|question| {
         let answer = question.answer_in_full()?;
-        let question = cut(&question.text, QUESTION_LETTERS);
-        Some(json!({ "question": question, "answer": cut(&answer, QUESTION_LETTERS) }))
+        let question = clip::letters(&question.text, QUESTION_LETTERS);
+        Some(json!({ "question": question, "answer": clip::letters(&answer, QUESTION_LETTERS) }))
     });
     told.collect()
 }
@@ -141,7 +142,7 @@ fn asked(reviewed: &ReviewedBuild, task: &Task) -> Vec<Value> {
 fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
     let failures: Vec<Value> = reviewed
         .failed(&task.id)
-        .map(|failure| json!({ "class": failure.class, "output": cut(&failure.error, FAILURE_LETTERS) }))
+        .map(|failure| json!({ "class": failure.class, "output": clip::lines(&failure.error, FAILURE_LETTERS) }))
         .collect();
     json!({
         "id": task.id,
@@ -166,12 +167,4 @@ fn known(reviewed: &ReviewedBuild) -> Vec<Value> {
     known
         .map(|item| json!({ "kind": item.kind, "text": item.content }))
         .collect()
-}
-
-fn cut(text: &str, letters: usize) -> String {
-    if text.chars().count() <= letters {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(letters).collect();
-    format!("{kept}\n… (cut)")
 }

@@ -2,11 +2,13 @@
 //!
 //! Pure: files with their sizes and outlines in, text out, never longer than its bounds.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ropewalk_engine::outline::{Language, Symbol, render_within};
+use ropewalk_schemas::clip;
 use ropewalk_workspace::clone::Blob;
 
 /// So much of the digest are directories.
@@ -196,11 +198,8 @@ fn outlined(path: &str, symbols: &[Symbol], share: usize) -> String {
 }
 
 /// A name may be as long as a file system lets it.
-fn short(name: &str) -> String {
-    match name.char_indices().nth(120) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    }
+fn short(name: &str) -> Cow<'_, str> {
+    clip::letters(name, 120)
 }
 
 fn files_of(count: usize) -> String {

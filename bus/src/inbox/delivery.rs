@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ropewalk_runtime::Backoff;
 use ropewalk_schemas::Event;
+use ropewalk_schemas::clip;
 use ropewalk_store::{ChangeSet, CommitError, CommitOutcome, DeliveryKey, Outcome};
 use tracing::warn;
 
@@ -14,7 +15,7 @@ use super::Context;
 use crate::hub::SubscriberQueue;
 
 /// The longest error text that is kept.
-const ERROR_BYTES: usize = 4_096;
+const ERROR_LETTERS: usize = 4_096;
 
 /// Says how the handling of a delivery failed; the kind decides what follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,14 +274,14 @@ fn after_failure(
     match failure {
         Failure::Postponed { after, reason } => Outcome::Postponed {
             due: later(now, after),
-            reason: bounded(reason),
+            reason: clip::letters(&reason, ERROR_LETTERS).into_owned(),
         },
         Failure::Transient(error) if failed_tries < tries => Outcome::Retry {
             due: due(failed_tries),
-            error: bounded(error),
+            error: clip::letters(&error, ERROR_LETTERS).into_owned(),
         },
         Failure::Transient(error) | Failure::Permanent(error) => Outcome::Dead {
-            error: bounded(error),
+            error: clip::letters(&error, ERROR_LETTERS).into_owned(),
         },
     }
 }
@@ -301,18 +302,6 @@ fn later(now: DateTime<Utc>, wait: Duration) -> DateTime<Utc> {
         .unwrap_or(now)
         // The store keeps milliseconds; what waits here must not wait longer than what is written there.
         .trunc_subsecs(3)
-}
-
-fn bounded(mut text: String) -> String {
-    if text.len() > ERROR_BYTES {
-        let end = (0..=ERROR_BYTES)
-            .rev()
-            .find(|end| text.is_char_boundary(*end))
-            .unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -374,12 +363,5 @@ mod tests {
                 start + TimeDelta::seconds(seconds)
             );
         }
-    }
-
-    #[test]
-    fn a_long_error_is_cut_at_a_letter() {
-        let cut = bounded("ä".repeat(ERROR_BYTES));
-        assert_eq!(cut.chars().count(), ERROR_BYTES / 2 + 1);
-        assert_eq!(bounded("short".to_owned()), "short");
     }
 }

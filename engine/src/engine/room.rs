@@ -8,6 +8,7 @@ use std::time::Duration;
 use ropewalk_config::Prompt;
 use ropewalk_llm::{Block, Message, ModelRequest, Role, ScriptKey, print};
 use ropewalk_runtime::in_hand;
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::model_call::Compaction;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -34,9 +35,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a summary may be.
 const SUMMARY_TOKENS: u32 = 4_096;
 /// How much of one message those who sum up get to read.
-const STEP_CHARACTERS: usize = 4_000;
+const STEP_BYTES: usize = 4_000;
 /// How much of the task they get to read.
-const TASK_CHARACTERS: usize = 8_000;
+const TASK_BYTES: usize = 8_000;
 /// How much of their window is for what they sum up, in characters a token: code has fewer than prose.
 const CHARACTERS_PER_TOKEN: u64 = 2;
 
@@ -235,7 +236,7 @@ impl<'a> Session<'a> {
         let task = self.job.messages.first().map(text_of).unwrap_or_default();
         let room = policy.limit(entry.window_tokens) * CHARACTERS_PER_TOKEN;
         let values = json!({
-            "task": bounded(&task, TASK_CHARACTERS),
+            "task": clip::ends(&task, TASK_BYTES, Weight::Even),
             "summary": self.conversation.summary(),
             "steps": steps(self.conversation.older(KEPT), usize::try_from(room).unwrap_or(usize::MAX)),
         });
@@ -304,19 +305,8 @@ fn step((role, block): (Role, &Block)) -> Option<(String, String)> {
         Block::ToolResult { content, .. } => ("The result was".to_owned(), content.clone()),
         Block::Opaque { .. } => return None,
     };
-    Some((who, bounded(&text, STEP_CHARACTERS)))
-}
-
-/// Keeps the beginning and the end of a text.
-fn bounded(text: &str, most: usize) -> String {
-    let characters = text.chars().count();
-    if characters <= most {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(most / 2).collect();
-    let tail: String = text.chars().skip(characters - most / 2).collect();
-    format!(
-        "{head}\n[{} characters left out]\n{tail}",
-        characters - most / 2 * 2
-    )
+    Some((
+        who,
+        clip::ends(&text, STEP_BYTES, Weight::Even).into_owned(),
+    ))
 }

@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::{EventPattern, Subject};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
@@ -91,7 +92,7 @@ pub(super) async fn show(
     frame: Frame,
 ) -> Result<Response, Problem> {
     let unknown = || {
-        let sequence = shown::short(&sequence, 80);
+        let sequence = clip::line(&sequence, 80);
         let text = format!("no event is called `{sequence}`; the timeline shows them");
         Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
     };

@@ -7,6 +7,7 @@ use axum::response::Response;
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::views::idea::{self, IdeaView};
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::{Author, Idea, IdeaKind, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::{SpecState, Specification};
@@ -188,7 +189,7 @@ pub(super) fn named(slug: &str) -> Result<Slug, Problem> {
 fn unknown(slug: &str) -> Problem {
     let text = format!(
         "no idea is called `{}`; the board shows them all",
-        shown::short(slug, 80)
+        clip::line(slug, 80)
     );
     Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
 }

@@ -6,9 +6,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::dead_letters::{self, DeadLetterName};
 use ropewalk_desk::views::dead_letter::{self, DeadLetterView};
+use ropewalk_schemas::clip;
 
 use super::frame::{Frame, go, page};
-use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
 
@@ -66,7 +66,7 @@ fn named(parts: &(String, String)) -> Result<DeadLetterName, Problem> {
 }
 
 fn unknown((position, subscriber): &(String, String)) -> Problem {
-    let name = shown::short(&format!("{position}/{subscriber}"), 80);
+    let name = clip::line(&format!("{position}/{subscriber}"), 80);
     let words = (
         format!("no dead letter is called `{name}`"),
         "the page of what runs shows them",

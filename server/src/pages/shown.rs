@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::terminal;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::task::TaskBlock;
 use ropewalk_store::Record;
 use serde::Serialize;
@@ -18,7 +19,7 @@ pub(super) async fn find<R: Record>(
     list: &str,
 ) -> Result<R, Problem> {
     let unknown = || {
-        let text = format!("no {noun} is called `{}`; {list}", short(id, 80));
+        let text = format!("no {noun} is called `{}`; {list}", clip::line(id, 80));
         Problem::new(StatusCode::NOT_FOUND, "unknown-id", text)
     };
     let whole = id.parse::<uuid::Uuid>().map_err(|_| unknown())?;
@@ -72,16 +73,6 @@ pub(super) fn comes_to(block: &TaskBlock) -> String {
     let first = block.requirements.first().map(|line| line.text.trim());
     let told = block.title().or(first).filter(|text| !text.is_empty());
     told.map_or_else(|| block.in_words(), str::to_owned)
-}
-
-/// Returns the first words of a text, on one line.
-pub(super) fn short(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
 }
 
 /// Returns a line as markup, in which what stands in backticks is code.

@@ -9,6 +9,7 @@ use ropewalk_desk::views::task::{self, TaskView};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::attempt::{Attempt, Evidence, FailureClass, Verdict};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{TaskId, illegal};
 use ropewalk_store::task_key;
@@ -100,10 +101,7 @@ pub(super) async fn tell(
 }
 
 fn unknown(task: &str) -> Problem {
-    let message = format!(
-        "no task of this build is called `{}`",
-        shown::short(task, 80)
-    );
+    let message = format!("no task of this build is called `{}`", clip::line(task, 80));
     let words = (message, "the page of the build shows them");
     Problem::new(StatusCode::NOT_FOUND, "unknown-id", words)
 }

@@ -12,7 +12,7 @@ use ropewalk_store::{Query, Store};
 use serde::Deserialize;
 
 use super::frame::{Frame, page};
-use super::{idea, shown};
+use super::idea;
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;

@@ -12,8 +12,8 @@ use super::report::Report;
 use super::rows::Rows;
 use super::work::Work;
 use crate::error::BuilderError;
-use ropewalk_gate::output::bounded;
 use ropewalk_gate::scope;
+use ropewalk_schemas::clip::{self, Weight};
 
 /// So much of what an agent says of its work goes into its commit.
 const SAID_BYTES: usize = 2 * 1024;
@@ -107,7 +107,7 @@ fn message(task: &Task, build: BuildId, said: Option<&str>) -> CommitMessage {
         Action::Delete => "delete",
         Action::Verify => "verify",
     };
-    let said = said.map(|said| bounded(said.trim(), SAID_BYTES));
+    let said = said.map(|said| clip::ends(said.trim(), SAID_BYTES, Weight::Tail).into_owned());
     let requirements = block.requirements.iter();
     let requirements: Vec<String> = requirements
         .map(|requirement| format!("- {}", requirement.text.trim()))

@@ -13,8 +13,8 @@ use ropewalk_schemas::{AttemptId, BuildId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
 use ropewalk_gate::candidate::GateReport;
-use ropewalk_gate::output::bounded;
 use ropewalk_gate::protected::ProtectedChange;
+use ropewalk_schemas::clip::{self, Weight};
 
 use super::lessons;
 use super::report::{self, Report};
@@ -113,7 +113,7 @@ fn judged(
     rows: &Rows,
     fault: &Fault,
 ) -> (Failure, Answer) {
-    let error = bounded(&fault.error, ERROR_BYTES);
+    let error = clip::ends(&fault.error, ERROR_BYTES, Weight::Tail).into_owned();
     let failure = Failure {
         class: fault.class,
         fingerprint: failure::fingerprint(fault.class, &error, &fault.changed),

@@ -12,8 +12,8 @@ use super::target_directory;
 use super::work::Work;
 use crate::error::BuilderError;
 use ropewalk_gate::install;
-use ropewalk_gate::output::bounded;
 use ropewalk_gate::runner::{Findings, Place};
+use ropewalk_schemas::clip::{self, Weight};
 
 /// So much of what a package manager wrote is told.
 const OUTPUT_BYTES: usize = 4 * 1024;
@@ -82,6 +82,6 @@ fn told(runs: &[CheckRun], findings: &Findings) -> String {
     if findings.is_clean() {
         return format!("{ran} {again}");
     }
-    let output = bounded(&findings.error(), OUTPUT_BYTES);
+    let output = clip::ends(&findings.error(), OUTPUT_BYTES, Weight::Tail).into_owned();
     format!("{ran} It failed:\n```\n{output}\n```\n{again}")
 }

@@ -14,6 +14,7 @@ use ropewalk_engine::{JobEvent, Observer};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Clock, secrets};
 use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_schemas::{AttemptId, Subject, TaskId};
 use serde_json::Value;
@@ -132,15 +133,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 fn bound(value: &mut Value) {
     match value {
         Value::String(text) if text.len() > TEXT_BYTES => {
-            let (head, tail) = (TEXT_BYTES * 3 / 4, text.len() - TEXT_BYTES / 4);
-            let head = text.floor_char_boundary(head);
-            let tail = text.ceil_char_boundary(tail);
-            let left_out = tail - head;
-            *text = format!(
-                "{}\n[… {left_out} bytes left out …]\n{}",
-                &text[..head],
-                &text[tail..]
-            );
+            *text = clip::ends(text, TEXT_BYTES, Weight::Head).into_owned();
         }
         Value::Array(values) => values.iter_mut().for_each(bound),
         Value::Object(fields) => fields.values_mut().for_each(bound),

@@ -1,9 +1,9 @@
 //! Lets a task of a build resolve what stands against landing it: the task joins the other branch into that of the build,
 //! under the gate, as every task lands.
 
-use ropewalk_gate::output::bounded;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::task::{Action, Expectation, RequirementLine, Task, TaskBlock, Validation};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
@@ -162,6 +162,6 @@ fn block(build: &Build, id: TaskId, files: &[ConflictFile]) -> Result<TaskBlock,
         depends_on: Vec::new(),
         priority: None,
         estimate_minutes: None,
-        notes: Some(bounded(&shown.join("\n"), SHOWN_BYTES)),
+        notes: Some(clip::ends(&shown.join("\n"), SHOWN_BYTES, Weight::Tail).into_owned()),
     })
 }

@@ -3,10 +3,11 @@
 use clap::Args;
 use ropewalk_desk::views::alert;
 use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::clip;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::{short, time};
+use crate::output::time;
 
 /// Which ones.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ impl List {
                     alert.cause.clone(),
                     alert.severity.as_str().to_owned(),
                     time(alert.raised_at),
-                    short(&alert.message, 80),
+                    clip::line(&alert.message, 80),
                     seen(alert),
                     alert.cleared_at.map(time).unwrap_or_default(),
                 ]

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use ropewalk_desk::views::dead_letter;
+use ropewalk_schemas::clip;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::short;
 
 /// How many.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ impl List {
                     letter.subject.to_string(),
                     letter.state.to_owned(),
                     letter.attempts.to_string(),
-                    short(letter.error.as_deref().unwrap_or_default(), 80),
+                    clip::line(letter.error.as_deref().unwrap_or_default(), 80),
                 ]
             },
         )

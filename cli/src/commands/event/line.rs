@@ -2,9 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_desk::views::event::TimelineEvent;
+use ropewalk_schemas::clip;
 use serde_json::Value;
-
-use crate::output::short;
 
 /// The fields of a payload that say most about it, the most telling first.
 const TELLING: [&str; 16] = [
@@ -49,7 +48,7 @@ fn gist(data: &Value) -> String {
     let telling = TELLING
         .iter()
         .find_map(|field| data.get(field)?.as_str())
-        .map(|text| short(text, 100));
+        .map(|text| clip::line(text, 100));
     let unblocked: Vec<&str> = data
         .get("unblocked")
         .and_then(Value::as_array)

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use ropewalk_desk::views;
+use ropewalk_schemas::clip;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::{short, time};
+use crate::output::time;
 
 /// Takes no arguments of its own.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ impl List {
                 let phase = row.phase.map(|phase| phase.to_string()).unwrap_or_default();
                 [
                     row.slug.to_string(),
-                    short(&row.title, 50),
+                    clip::line(&row.title, 50),
                     row.state.to_string(),
                     format!("{phase}{waits}"),
                     format!("{:.2}", row.confidence),

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::idea::{self, IdeaView};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::idea::{Author, Idea};
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
-use crate::output::{short, time};
+use crate::output::time;
 
 /// The idea.
 #[derive(Debug, Args)]
@@ -44,7 +45,7 @@ fn human(shown: &IdeaView) -> String {
         )
         .ok();
         for artifact in &signals.artifacts {
-            let line = short(&artifact.summary, 90);
+            let line = clip::line(&artifact.summary, 90);
             writeln!(
                 text,
                 "captured    {} ({:.2}): {line}",

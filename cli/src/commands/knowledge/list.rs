@@ -2,12 +2,12 @@
 
 use clap::Args;
 use ropewalk_desk::views::knowledge;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 
 use super::add::Kind;
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::short;
 
 /// Which items.
 #[derive(Debug, Args)]
@@ -41,6 +41,6 @@ pub(super) fn row(item: &KnowledgeItem) -> [String; 6] {
         item.state.to_string(),
         format!("{:.2}", item.confidence),
         item.globs.join(" "),
-        short(&item.content, 80),
+        clip::line(&item.content, 80),
     ]
 }

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use ropewalk_desk::views::notice;
+use ropewalk_schemas::clip;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::{short, time};
+use crate::output::time;
 
 /// Which ones.
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ impl List {
                     notice.state.as_str().to_owned(),
                     notice.tries.to_string(),
                     notice.repeats.to_string(),
-                    short(notice.error.as_deref().unwrap_or_default(), 60),
+                    clip::line(notice.error.as_deref().unwrap_or_default(), 60),
                 ]
             },
         )

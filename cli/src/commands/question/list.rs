@@ -3,11 +3,12 @@
 use clap::Args;
 use ropewalk_desk::views::question;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::question::{Question, QuestionState};
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::output::{short, time};
+use crate::output::time;
 
 /// Which ones.
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ impl List {
                         .as_ref()
                         .map(ToString::to_string)
                         .unwrap_or_default(),
-                    short(&question.text, 70),
+                    clip::line(&question.text, 70),
                     time(question.asked_at),
                     state(question),
                 ]
@@ -48,7 +49,7 @@ impl List {
 
 fn state(question: &Question) -> String {
     match (&question.answer, question.due_at) {
-        (Some(answer), _) => format!("{}: {}", question.state, short(&answer.text, 30)),
+        (Some(answer), _) => format!("{}: {}", question.state, clip::line(&answer.text, 30)),
         (None, Some(due)) if question.state == QuestionState::Pending => {
             format!("pending, ends {}", time(due))
         }

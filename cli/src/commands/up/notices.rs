@@ -2,12 +2,13 @@
 
 use ropewalk_bus::{Tail, TailError};
 use ropewalk_schemas::build::{BuildState, PauseReason, TaskCounts};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, QuestionAsked};
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::{Event, Payload};
 
 use crate::ids::last_digits;
-use crate::output::{Output, short};
+use crate::output::Output;
 use crate::wiring::Host;
 
 /// So much of a question, or of a reason, is shown; the verbs show the whole.
@@ -55,7 +56,7 @@ fn notice(payload: &Payload) -> Option<String> {
 
 fn question(asked: &QuestionAsked) -> String {
     let id = last_digits(asked.question_id);
-    let text = short(&asked.text, LETTERS);
+    let text = clip::line(&asked.text, LETTERS);
     let what = match asked.kind {
         QuestionKind::Blocking => "waits for your answer",
         _ => "asks",
@@ -79,7 +80,7 @@ fn pause(paused: &BuildPaused) -> String {
     format!(
         "build of `{}` pauses: {}: {next}",
         paused.idea_slug,
-        short(&paused.detail, LETTERS)
+        clip::line(&paused.detail, LETTERS)
     )
 }
 
@@ -89,7 +90,7 @@ fn end(ended: &BuildCompleted) -> String {
         total, complete, ..
     } = ended.counts;
     let why = ended.reason.as_deref().map_or_else(String::new, |reason| {
-        format!(": {}", short(reason, LETTERS))
+        format!(": {}", clip::line(reason, LETTERS))
     });
     let next = if ended.status == BuildState::Succeeded {
         format!("`ropewalk build land {id}`")

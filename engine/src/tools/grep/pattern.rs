@@ -1,6 +1,7 @@
 //! Reads a regular expression of a model, bounded where it enters.
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use ropewalk_schemas::clip;
 
 /// The most bytes of an expression.
 const LONGEST_BYTES: usize = 1_000;
@@ -51,8 +52,7 @@ impl SearchPattern {
 
 /// Keeps the end of a message, which repeats the whole expression before it says what is wrong.
 fn shown(message: &str) -> String {
-    let start = message.chars().count().saturating_sub(SHOWN);
-    message.chars().skip(start).collect()
+    clip::end(message, SHOWN).into_owned()
 }
 
 #[cfg(test)]

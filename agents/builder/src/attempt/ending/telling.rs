@@ -1,8 +1,8 @@
 //! Tells that an attempt failed: what went wrong, whom it keeps from going on, and what a person can do.
 
-use ropewalk_gate::output::bounded;
 use ropewalk_schemas::Payload;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::payload::TaskFailed;
 use ropewalk_schemas::task::Task;
 
@@ -47,7 +47,7 @@ pub(super) fn told_failed(
         idea_slug: rows.build.idea.clone(),
         attempt: failure.attempt,
         category: failure.class,
-        error: bounded(&error, EVENT_ERROR_BYTES),
+        error: clip::ends(&error, EVENT_ERROR_BYTES, Weight::Tail).into_owned(),
         will_retry,
         blocked: standing.blocked,
         continuing: standing.continuing,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_engine::outline::{Language, outline, render_within};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::document::without_mark;
 use ropewalk_schemas::specification::{Document, Revision};
 use ropewalk_schemas::task::{Task, TaskState};
@@ -164,12 +165,15 @@ async fn texts(work: &Work<'_>) -> Result<(Option<String>, String, Vec<Size>), B
     let mut ideas = conventions.split_off(2);
     let contents = ideas.split_off(documents.len());
     let first = |found: Vec<Option<Vec<u8>>>| found.into_iter().flatten().next();
-    let text = |bytes: Vec<u8>, letters| cut(&String::from_utf8_lossy(&bytes), letters);
+    let text = |bytes: Vec<u8>, letters| {
+        clip::lines(String::from_utf8_lossy(&bytes).trim(), letters).into_owned()
+    };
     let files = files.into_iter().map(str::to_owned).zip(contents).collect();
     Ok((
         first(conventions).map(|bytes| text(bytes, CONVENTION_LETTERS)),
         first(ideas).map_or_else(String::new, |bytes| {
-            cut(without_mark(&String::from_utf8_lossy(&bytes)), IDEA_LETTERS)
+            let whole = String::from_utf8_lossy(&bytes);
+            clip::lines(without_mark(&whole).trim(), IDEA_LETTERS).into_owned()
         }),
         outlined(files).await,
     ))
@@ -274,20 +278,9 @@ async fn gate(work: &Work<'_>) -> Result<Vec<String>, BuilderError> {
     Ok(checks.map(|check| check.command.clone()).collect())
 }
 
-/// Cuts a text at the end of a line, and says so.
-fn cut(text: &str, letters: usize) -> String {
-    let text = text.trim();
-    let Some((end, _)) = text.char_indices().nth(letters) else {
-        return text.to_owned();
-    };
-    let kept = &text[..end];
-    let whole = kept.rfind('\n').map_or(kept, |line| &kept[..line]);
-    format!("{}\n[…]", whole.trim_end())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{OUTLINE_BYTES, OUTLINES_BYTES, cut, measure};
+    use super::{OUTLINE_BYTES, OUTLINES_BYTES, measure};
 
     #[test]
     fn long_files_are_outlined_as_far_as_there_is_room() {
@@ -319,18 +312,5 @@ mod tests {
         let all: usize = (0..sizes.len()).filter_map(told).map(str::len).sum();
         assert!(all <= OUTLINES_BYTES && told(4).is_none(), "{all}");
         assert_eq!(sizes[2].lines, Some(2_000));
-    }
-
-    #[test]
-    fn a_long_text_is_cut_at_the_end_of_a_line() {
-        let cases = [
-            ("short\n", 10, "short"),
-            ("one\ntwo\nthree", 9, "one\ntwo\n[…]"),
-            ("öööö", 4, "öööö"),
-            ("ööööö", 4, "öööö\n[…]"),
-        ];
-        for (text, letters, expected) in cases {
-            assert_eq!(cut(text, letters), expected, "{text}");
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Finds what an earlier conversation about the task came to, for one that begins anew.
 
-use ropewalk_gate::output::bounded;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::attempt::Attempt;
+use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_store::{Query, Versioned};
 
 use super::super::work::Work;
@@ -31,7 +31,8 @@ pub(in crate::attempt) async fn find(work: &Work<'_>) -> Result<Option<EarlierWo
         if !difference.text.trim().is_empty() {
             return Ok(Some(EarlierWork {
                 summary,
-                difference: bounded(difference.text.trim_end(), DIFFERENCE_BYTES),
+                difference: clip::ends(difference.text.trim_end(), DIFFERENCE_BYTES, Weight::Tail)
+                    .into_owned(),
             }));
         }
     }

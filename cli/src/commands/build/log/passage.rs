@@ -1,10 +1,9 @@
 //! Shows one step of a model as lines for people.
 
+use ropewalk_schemas::clip;
 use ropewalk_schemas::job_event::{CallUsage, JobEvent, Passage};
 use ropewalk_schemas::model_call::Compaction;
 use serde_json::Value;
-
-use crate::output::short;
 
 /// How much of one line is shown.
 const WIDTH: usize = 160;
@@ -35,10 +34,7 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
             told(&format!("says  ({})", cost(usage)), text)
         }
         JobEvent::ToolStarted { name, input, .. } => {
-            vec![head(&format!(
-                "calls {name} {}",
-                short(&arguments(input), WIDTH)
-            ))]
+            vec![head(&format!("calls {name} {}", short(&arguments(input))))]
         }
         JobEvent::FileChanged {
             path, difference, ..
@@ -62,28 +58,22 @@ pub(super) fn lines(passage: &Passage) -> Vec<String> {
             lines
         }
         JobEvent::ToolSkipped { name, reason, .. } => {
-            vec![head(&format!(
-                "{name} was not run: {}",
-                short(reason, WIDTH)
-            ))]
+            vec![head(&format!("{name} was not run: {}", short(reason)))]
         }
         JobEvent::FellBack { from, to, reason } => {
-            let why = short(reason, WIDTH);
+            let why = short(reason);
             vec![head(&format!("{to} takes over from {from}: {why}"))]
         }
         JobEvent::Compacted { .. } => vec![head(&compacted(&passage.event))],
         JobEvent::PersonSaid { text } => {
-            vec![head(&format!("a person says: {}", short(text, WIDTH)))]
+            vec![head(&format!("a person says: {}", short(text)))]
         }
-        JobEvent::Advised { text } => vec![head(&format!("is told: {}", short(text, WIDTH)))],
+        JobEvent::Advised { text } => vec![head(&format!("is told: {}", short(text)))],
         JobEvent::ResultTaken { result, .. } => {
-            vec![head(&format!(
-                "hands in {}",
-                short(&arguments(result), WIDTH)
-            ))]
+            vec![head(&format!("hands in {}", short(&arguments(result))))]
         }
         JobEvent::ResultRefused { reason, .. } => {
-            vec![head(&format!("result not taken: {}", short(reason, WIDTH)))]
+            vec![head(&format!("result not taken: {}", short(reason)))]
         }
         JobEvent::Judged { passed: true, .. } => vec![head("the gate took it")],
         JobEvent::Judged { text, .. } => told("the gate sent it back", text),
@@ -108,11 +98,11 @@ fn turn_ended(event: &JobEvent) -> Vec<String> {
         return Vec::new();
     };
     let strayed = strayed.as_ref().map(|what| {
-        let what = short(what, WIDTH);
+        let what = short(what);
         format!("turn {turn} was asked otherwise before: {what}")
     });
     let ended = error.as_ref();
-    let ended = ended.map(|error| format!("ended: {}", short(error, WIDTH)));
+    let ended = ended.map(|error| format!("ended: {}", short(error)));
     strayed.into_iter().chain(ended).collect()
 }
 
@@ -132,9 +122,7 @@ fn compacted(event: &JobEvent) -> String {
         Compaction::Summarised => "older messages were summed up",
         Compaction::Cut => "older messages were left out",
     };
-    let why = warning
-        .as_deref()
-        .map(|why| format!("; {}", short(why, WIDTH)));
+    let why = warning.as_deref().map(|why| format!("; {}", short(why)));
     let why = why.unwrap_or_default();
     format!("{what}: {before} tokens became {after}{why}")
 }
@@ -163,7 +151,7 @@ fn arguments(input: &Value) -> String {
     match input {
         Value::Object(fields) => {
             let shown = fields.iter().map(|(name, value)| match value {
-                Value::String(text) => format!("{name}={}", short(text, WIDTH / 2)),
+                Value::String(text) => format!("{name}={}", clip::line(text, WIDTH / 2)),
                 other => format!("{name}={other}"),
             });
             shown.collect::<Vec<_>>().join(" ")
@@ -183,4 +171,8 @@ fn body(text: &str, most: usize) -> Vec<String> {
         lines.push(format!("{MARGIN}  | … {} more lines", all.len() - most));
     }
     lines
+}
+
+fn short(text: &str) -> String {
+    clip::line(text, WIDTH)
 }

@@ -1,0 +1,124 @@
+//! Shortens texts that are too long to be shown or kept whole, and lets the reader see that they were.
+//!
+//! Pure. A letter is a Unicode scalar value; no cut falls inside of one.
+
+use std::borrow::Cow;
+
+/// Keeps the beginning of a text: at most `most` letters, the last of them `…` where something is missing.
+pub fn letters(text: &str, most: usize) -> Cow<'_, str> {
+    if text.char_indices().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.char_indices().nth(most.saturating_sub(1));
+    let kept = &text[..kept.map_or(0, |(end, _)| end)];
+    Cow::Owned(format!("{}…", kept.trim_end()))
+}
+
+/// Writes a text on one line and keeps the beginning of that, as [`letters`] does.
+pub fn line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    letters(&line, most).into_owned()
+}
+
+/// Keeps as many whole lines from the beginning as `most` letters hold, and says `[…]` on a line of its own where others
+/// are missing. Of a first line that is longer the beginning is kept.
+pub fn lines(text: &str, most: usize) -> Cow<'_, str> {
+    let Some((end, _)) = text.char_indices().nth(most) else {
+        return Cow::Borrowed(text);
+    };
+    let kept = &text[..end];
+    let whole = kept.rfind('\n').map_or(kept, |line| &kept[..line]);
+    Cow::Owned(format!("{}\n[…]", whole.trim_end()))
+}
+
+/// Keeps the end of a text: at most `most` letters, the first of them `…` where something is missing.
+pub fn end(text: &str, most: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= most {
+        return Cow::Borrowed(text);
+    }
+    let begin = text.char_indices().nth(count + 1 - most.max(1));
+    let kept = begin.map_or("", |(begin, _)| &text[begin..]);
+    Cow::Owned(format!("…{}", kept.trim_start()))
+}
+
+/// Which end of a text says more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Its beginning, which gets three quarters.
+    Head,
+    /// Its end, which gets three quarters: test runners say last what is wrong.
+    Tail,
+    /// Neither.
+    Even,
+}
+
+/// Keeps beginning and end of a text, at most `most` bytes with what is said between them of the rest.
+pub fn ends(text: &str, most: usize, weight: Weight) -> Cow<'_, str> {
+    /// More than is said of what is left out.
+    const SAID: usize = 48;
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let room = most.saturating_sub(SAID);
+    let head = match weight {
+        Weight::Head => room / 4 * 3,
+        Weight::Tail => room / 4,
+        Weight::Even => room / 2,
+    };
+    let head = text.floor_char_boundary(head);
+    let tail = text.ceil_char_boundary(text.len() - (room - head));
+    Cow::Owned(format!(
+        "{}\n[… {} bytes left out …]\n{}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_left_as_it_is() {
+        let text = "öne\ntwo";
+        for kept in [
+            letters(text, 7),
+            lines(text, 7),
+            end(text, 7),
+            ends(text, 8, Weight::Even),
+        ] {
+            assert!(matches!(kept, Cow::Borrowed(same) if same == text));
+        }
+        assert_eq!(line(" öne\n two ", 7), "öne two");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_between_letters_and_says_so() {
+        assert_eq!(letters("öööö", 3), "öö…");
+        assert_eq!(letters("one two", 5), "one…", "no blank before the mark");
+        assert_eq!(letters("ö", 0), "…");
+        assert_eq!(line("one\n two three", 8), "one two…");
+        assert_eq!(lines("one\ntwo\nthree", 9), "one\ntwo\n[…]");
+        assert_eq!(lines("ööööö", 4), "öööö\n[…]");
+        assert_eq!(end("öööö", 3), "…öö");
+        assert_eq!(end("one two", 4), "…two");
+        assert_eq!(end("ö one", 1), "…");
+    }
+
+    #[test]
+    fn both_ends_fit_into_the_bound_by_their_weight() {
+        let text = format!("head é{}é tail", "é".repeat(10_000));
+        for (weight, head) in [
+            (Weight::Head, 714),
+            (Weight::Tail, 238),
+            (Weight::Even, 476),
+        ] {
+            let kept = ends(&text, 1_000, weight);
+            assert!(kept.len() <= 1_000 && kept.ends_with("é tail"), "{kept}");
+            let begin = kept.split_once("\n[… ").unwrap().0;
+            assert!(begin.starts_with("head é") && begin.len().abs_diff(head) < 2);
+        }
+    }
+}
