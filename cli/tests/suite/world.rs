@@ -7,6 +7,7 @@ use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
 
 use assert_cmd::Command;
+use ropewalk_bus::poke::Poker;
 use ropewalk_config::{Config, Environment};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{ChangeSet, Location, Store};
@@ -224,6 +225,8 @@ script = "../script.yaml"
             store.commit(changes).await.unwrap();
             store.close().await.unwrap();
         });
+        // Whoever runs is told, as by every verb.
+        Poker::poke(&self.state()).unwrap();
     }
 
     /// Starts `ropewalk up` and waits until it runs.
