@@ -82,7 +82,7 @@ pub(crate) struct Which {
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Between {
+pub(crate) struct RevisionPair {
     /// The earlier; the one before the later where nothing is said.
     from: Option<u32>,
     /// The later; the newest where nothing is said.
@@ -141,16 +141,16 @@ pub(crate) async fn show(
 
 /// Compares two revisions of a specification.
 #[utoipa::path(get, path = "/api/specifications/{id}/difference", operation_id = "compare_revisions",
-    params(("id" = String, Path, description = "Its id."), Between), responses(
+    params(("id" = String, Path, description = "Its id."), RevisionPair), responses(
     (status = 200, description = "What differs.", body = ref("#/components/schemas/RevisionDifference"))
 ))]
 pub(crate) async fn compare(
     State(shared): Here,
     Path(id): Path<String>,
-    Parameters(between): Parameters<Between>,
+    Parameters(between): Parameters<RevisionPair>,
 ) -> Result<Json<RevisionDifference>, Problem> {
     let found = found(&shared, &id).await?;
-    let (store, Between { from, to }) = (&shared.services.store, between);
+    let (store, RevisionPair { from, to }) = (&shared.services.store, between);
     let difference = specification::compare(store, &found, from, to).await?;
     Ok(Json(difference))
 }

@@ -21,7 +21,7 @@ use crate::take::{Asker, Parameters};
 /// Which revisions are compared.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Between {
+pub(super) struct RevisionPair {
     from: Option<u32>,
     to: Option<u32>,
 }
@@ -105,7 +105,7 @@ pub(super) async fn compare(
     State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
-    Parameters(between): Parameters<Between>,
+    Parameters(between): Parameters<RevisionPair>,
 ) -> Result<Response, Problem> {
     let found = found(&shared, &id).await?;
     let store = &shared.services.store;

@@ -12,6 +12,7 @@ mod dependencies;
 mod forgotten;
 mod house;
 mod manifest;
+mod nouns;
 mod owners;
 mod rings;
 mod scenarios;
@@ -159,6 +160,11 @@ fn every_scenario_has_a_row_or_awaits_work_that_is_named() -> Result<()> {
     let violations = scenarios::missing(&House::load()?.scenarios);
     ensure!(violations.is_empty(), "\n{}", violations.join("\n"));
     Ok(())
+}
+
+#[test]
+fn types_are_named_by_nouns() -> Result<()> {
+    check_files(nouns::violations)
 }
 
 #[test]
