@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ropewalk_engine::EngineError;
 use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::advice::{Advice, Words};
 
 use crate::idea_folder::FolderError;
 
@@ -44,6 +45,11 @@ pub(crate) fn of_job(error: &EngineError) -> AgentError {
     } else {
         AgentError::permanent(error)
     }
+}
+
+/// Returns the failure of a delivery for which the clone, or a checkout of it, could not be used.
+pub(crate) fn of_repository(error: &impl Advice) -> AgentError {
+    AgentError::transient(Words::of(error))
 }
 
 /// Returns the failure of a delivery that could not use the idea folder; a person can put it right.

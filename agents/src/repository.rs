@@ -16,6 +16,8 @@ use ropewalk_workspace::clone::Blob;
 use ropewalk_workspace::{CleanCheckout, CleanPool, GitError, LocalClone};
 use serde_json::{Value, json};
 
+use crate::failure;
+
 pub(crate) use ideas::{OtherIdea, others};
 
 /// So many commits of the history are told.
@@ -112,7 +114,7 @@ impl Repository {
             .clone
             .default_branch_head()
             .await
-            .map_err(AgentError::transient)?;
+            .map_err(|error| failure::of_repository(&error))?;
         self.look_at(head.commit, head.branch).await
     }
 
@@ -126,11 +128,11 @@ impl Repository {
             .pool
             .acquire(&commit)
             .await
-            .map_err(AgentError::transient)?;
+            .map_err(|error| failure::of_repository(&error))?;
         let tree = self
             .tree(&commit, checkout.root())
             .await
-            .map_err(AgentError::transient)?;
+            .map_err(|error| failure::of_repository(&error))?;
         let recent = self.clone.log_lines(&commit, None, COMMITS).await;
         let spill = checkout.home().join("spill");
         let root = checkout.root().to_owned();
@@ -140,7 +142,7 @@ impl Repository {
         Ok(Look {
             tools: tools.map_err(AgentError::permanent)?,
             branch,
-            recent: recent.map_err(AgentError::transient)?,
+            recent: recent.map_err(|error| failure::of_repository(&error))?,
             commit,
             tree,
             _checkout: checkout,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_schemas::CloudEvent;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::Alert;
 use ropewalk_store::{
     ChangeSet, CommitError, DeliveryFilter, DeliveryKey, DeliveryRow, DeliveryState, Outcome,
@@ -100,7 +101,10 @@ impl DeadLetters {
                     changes.delete(&alert);
                 }
             }
-            Err(problem) => warn!("the alert of delivery `{key}` stands still: {problem}"),
+            Err(problem) => warn!(
+                "the alert of delivery `{key}` stands still: {}",
+                Words::of(&problem)
+            ),
         }
         self.store.commit(changes).await.map(drop)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_runtime::{Backoff, Clock, Ids};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, Outcome, ReadError, Store};
 use tokio_util::sync::CancellationToken;
@@ -153,7 +154,7 @@ impl Inbox {
         if let Err(error) = read {
             error!(
                 bus.subscriber = %self.shared.subscriber,
-                "cannot read the deliveries of `{}`: {error}", self.shared.subscriber
+                "cannot read the deliveries of `{}`: {}", self.shared.subscriber, Words::of(&error)
             );
             tokio::select! {
                 () = self.context.clock.sleep(READ_AGAIN_AFTER) => {}
@@ -251,11 +252,15 @@ impl Inbox {
                     return None;
                 }
                 Err(error @ ReadError::Blob { .. }) => {
-                    self.park(&claim, &error.to_string()).await;
+                    self.park(&claim, &Words::of(&error).to_string()).await;
                     return None;
                 }
                 Err(error) => {
-                    warn!("cannot read event `{}`: {error}", entry.event_id);
+                    warn!(
+                        "cannot read event `{}`: {}",
+                        entry.event_id,
+                        Words::of(&error)
+                    );
                     claim.put_back_later();
                     return None;
                 }
@@ -282,7 +287,11 @@ impl Inbox {
                 "parked delivery `{}`: {reason}", claim.key()
             ),
             Err(error) => {
-                warn!("cannot park delivery `{}`: {error}", claim.key());
+                warn!(
+                    "cannot park delivery `{}`: {}",
+                    claim.key(),
+                    Words::of(&error)
+                );
                 claim.put_back_later();
             }
         }

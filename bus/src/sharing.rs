@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{Claims, CommitFeed, DeliveryKey, DeliveryPosition, ReadError, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -93,7 +94,8 @@ impl Shares {
         }
         if let Err(problem) = self.claims.give_back().await {
             warn!(
-                "the deliveries in hand could not be given back, others wait for them: {problem}"
+                "the deliveries in hand could not be given back, others wait for them: {}",
+                Words::of(&problem)
             );
         }
     }
@@ -104,7 +106,10 @@ impl Shares {
             return;
         }
         if let Err(problem) = self.claims.renew(&keys).await {
-            warn!("the deliveries in hand could not be kept, others may take them: {problem}");
+            warn!(
+                "the deliveries in hand could not be kept, others may take them: {}",
+                Words::of(&problem)
+            );
         }
     }
 

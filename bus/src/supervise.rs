@@ -9,6 +9,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use ropewalk_runtime::{Backoff, Supervisor};
+use ropewalk_schemas::advice::{Advice, Words};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 use tracing::{debug, info, warn};
@@ -26,10 +27,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum SuperviseError {
     /// It is not installed.
-    #[error(
-        "`nats-server` is not on the PATH; install version 2.10.23 or newer, \
-         or use `--bus embedded` or `--bus nats://HOST:PORT`"
-    )]
+    #[error("`nats-server` is not on the PATH")]
     Missing,
     /// It could not be started.
     #[error("cannot start `nats-server`: {0}")]
@@ -48,6 +46,17 @@ pub enum SuperviseError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl Advice for SuperviseError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Missing => Some(
+                "install version 2.10.23 or newer, or use `--bus embedded` or `--bus nats://HOST:PORT`".to_owned(),
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// A server that runs as long as the supervisor's tasks do.
@@ -218,7 +227,7 @@ async fn keep(plan: Plan, server: Server, port: u16, supervisor: Supervisor) {
             }
             Err(error) => {
                 failed += 1;
-                warn!("{error}");
+                warn!("{}", Words::of(&error));
             }
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{CommitFeed, EventFilter, ReadError, Store, StoredEvent};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
@@ -114,7 +115,7 @@ impl Follower {
             match self.newest().await {
                 Ok(newest) => self.last = newest,
                 Err(error) => {
-                    warn!("the timeline cannot be followed: {error}");
+                    warn!("the timeline cannot be followed: {}", Words::of(&error));
                     continue;
                 }
             }
@@ -130,7 +131,10 @@ impl Follower {
                     () = self.woken(&mut feed) => {}
                 }
                 if let Err(error) = self.tell().await {
-                    warn!("the timeline stands still until the next look: {error}");
+                    warn!(
+                        "the timeline stands still until the next look: {}",
+                        Words::of(&error)
+                    );
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use ropewalk_desk::advice::Words;
+use ropewalk_schemas::advice::Words;
 
 use crate::app::GlobalOptions;
 use crate::archive;

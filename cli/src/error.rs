@@ -9,7 +9,6 @@ use ropewalk_builder::land::LandError;
 use ropewalk_bus::BusError;
 use ropewalk_bus::poke::PokeError;
 use ropewalk_config::ConfigError;
-use ropewalk_desk::advice::{Advice, Words};
 use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
@@ -22,7 +21,10 @@ use ropewalk_llm::BuildError;
 use ropewalk_orchestrator::FrameError;
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_runtime::TaskFailure;
+use ropewalk_runtime::telemetry::TelemetryError;
+use ropewalk_runtime::traces::TracesError;
 use ropewalk_schemas::InvalidId;
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_store::{
     BackupError, CommitError, InstanceLockError, LocationError, OpenError, ReadError,
 };
@@ -94,9 +96,9 @@ pub struct Report {
 }
 
 impl CliError {
-    /// Wraps an error with its causes.
+    /// Wraps an error of somebody else, with its causes.
     pub fn failed(error: impl Error) -> Self {
-        Self::Failed(parted(&chain(&error)))
+        Self::Failed(chain(&error).into())
     }
 
     /// Says that the arguments are wrong.
@@ -120,45 +122,29 @@ impl CliError {
 
     /// Wraps an error that knows how it is mended, with its causes.
     pub fn advised(code: &'static str, error: impl Advice + Send + Sync + 'static) -> Self {
-        let words = Words {
-            message: chain(&error),
-            next: error.next(),
-        };
-        Self::quoting(code, error, words)
+        let next = error.next();
+        Self::mended(code, error, next)
     }
 
-    /// Wraps an error of a library below, with its causes: its own text holds both, parted by the first `; `.
-    pub fn caused(code: &'static str, error: impl Error + Send + Sync + 'static) -> Self {
-        let words = parted(&chain(&error));
-        Self::quoting(code, error, words)
+    /// Wraps an error that nobody can mend, with its causes.
+    pub fn plain(code: &'static str, error: impl Error + Send + Sync + 'static) -> Self {
+        Self::mended(code, error, None::<String>)
     }
 
-    /// Wraps an error under words of our own.
-    fn quoting(
+    /// Wraps an error with its causes, and with how it is mended.
+    fn mended(
         code: &'static str,
         error: impl Error + Send + Sync + 'static,
-        words: Words,
+        next: Option<impl Into<String>>,
     ) -> Self {
+        let words = Words {
+            message: chain(&error),
+            next: next.map(Into::into),
+        };
         Self::Refused {
             code,
             words,
             source: Some(Arc::new(error)),
-        }
-    }
-
-    fn git(code: &'static str, error: GitError) -> Self {
-        match &error {
-            GitError::DamagedClone { path, reason } => {
-                let clone = path.display();
-                let message = format!("the local clone `{clone}` cannot be read: {reason}");
-                let next = "it may hold work that exists nowhere else, so move it aside rather than delete it";
-                Self::quoting(code, error, (message, next).into())
-            }
-            GitError::Failed { .. } | GitError::Unreadable { .. } => {
-                let message = chain(&error);
-                Self::quoting(code, error, message.into())
-            }
-            _ => Self::caused(code, error),
         }
     }
 
@@ -246,11 +232,11 @@ impl Error for CliError {
     }
 }
 
-/// Parts the text of a library below from the advice that follows it.
-fn parted(text: &str) -> Words {
-    match text.split_once("; ") {
-        Some(parts) => parts.into(),
-        None => text.into(),
+/// Returns what is said of an error with its causes.
+fn told(error: &impl Advice) -> Words {
+    Words {
+        message: chain(error),
+        next: error.next(),
     }
 }
 
@@ -274,11 +260,12 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// Errors that nobody can mend.
 macro_rules! plain_errors {
     ($( $error:ty = $code:literal ),+ $(,)?) => { $(
         impl From<$error> for CliError {
             fn from(error: $error) -> Self {
-                Self::caused($code, error)
+                Self::plain($code, error)
             }
         }
     )+ };
@@ -286,15 +273,8 @@ macro_rules! plain_errors {
 
 plain_errors! {
     BackupError = "store",
-    BusError = "bus",
-    CommitError = "store",
-    FrameError = "agents",
-    InstanceLockError = "running",
     InvalidId = "name",
-    LocationError = "store",
-    OpenError = "store",
     PokeError = "bus",
-    ReadError = "store",
     TaskFailure = "crash",
 }
 
@@ -315,15 +295,19 @@ macro_rules! advised_errors {
 advised_errors! {
     AnswerError(Read, Commit) = "question",
     ApproveError(Forbidden, Read, Commit) = "approval",
+    BusError() = "bus",
     ChatError(Read, Commit) = "idea",
+    CommitError() = "store",
+    PermissionError() = "forbidden",
+    FrameError() = "agents",
+    GitError() = "git",
+    InstanceLockError() = "running",
+    LandError() = "landing",
+    LocationError() = "store",
+    OpenError() = "store",
+    ReadError() = "store",
     RequestError(Forbidden, Read, Commit) = "specification",
     SteerError(Forbidden, Commit) = "build-state",
-}
-
-impl From<PermissionError> for CliError {
-    fn from(error: PermissionError) -> Self {
-        Self::advised("forbidden", error)
-    }
 }
 
 impl From<AttachError> for CliError {
@@ -359,44 +343,39 @@ impl From<TaskError> for CliError {
     }
 }
 
-impl From<GitError> for CliError {
-    fn from(error: GitError) -> Self {
-        Self::git("git", error)
-    }
-}
-
-impl From<LandError> for CliError {
-    fn from(error: LandError) -> Self {
-        match error {
-            LandError::Git(error) => Self::git("landing", error),
-            LandError::Gate {
-                ref branch,
-                ref into,
-                ref findings,
-            } => {
-                let message =
-                    format!("`{branch}` passes alone, but not together with `{into}`: {findings}");
-                let next = format!("build on what `{into}` holds now");
-                Self::quoting("landing", error, (message, next).into())
-            }
-            _ => Self::caused("landing", error),
-        }
-    }
-}
-
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
         match error {
-            ConfigError::MissingKey { provider, variable } => Self::credentials((
-                format!("provider `{provider}` needs a key"),
-                format!(
-                    "set the environment variable `{variable}`, or choose another provider in `[models]`"
-                ),
-            )),
-            ConfigError::Untrusted { .. } => Self::caused("untrusted", error),
-            ConfigError::NotAnOverride(_) => Self::Usage(parted(&error.to_string())),
-            _ => Self::caused("config", error),
+            ConfigError::MissingKey { .. } => Self::Credentials(told(&error)),
+            ConfigError::Untrusted { .. } => Self::advised("untrusted", error),
+            ConfigError::NotAnOverride(_) => Self::Usage(told(&error)),
+            _ => Self::advised("config", error),
         }
+    }
+}
+
+// The crate `runtime` knows nobody's words, so that its errors are mended here.
+impl From<TelemetryError> for CliError {
+    fn from(error: TelemetryError) -> Self {
+        let next = match error {
+            TelemetryError::Filter { .. } => {
+                Some("write for example `info` or `ropewalk_bus=debug`")
+            }
+            TelemetryError::Installed(_) => None,
+        };
+        Self::mended("config", error, next)
+    }
+}
+
+impl From<TracesError> for CliError {
+    fn from(error: TracesError) -> Self {
+        let next = match error {
+            TracesError::Exporter(_) => {
+                Some("look at `telemetry.endpoint` and `telemetry.headers`")
+            }
+            TracesError::Client(_) => None,
+        };
+        Self::mended("telemetry", error, next)
     }
 }
 
@@ -413,9 +392,9 @@ impl From<BuildError> for CliError {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::MissingKey { .. } | BuildError::UnusableKey { .. } => {
-                Self::Credentials(parted(&error.to_string()))
+                Self::Credentials(told(&error))
             }
-            _ => Self::caused("model", error),
+            _ => Self::advised("model", error),
         }
     }
 }
@@ -435,6 +414,68 @@ mod tests {
             ("store", "the disk is full")
         );
         assert_eq!(report.next.as_deref(), Some("make room; then go on"));
+    }
+
+    #[test]
+    fn no_text_is_parted_into_what_is_wrong_and_what_to_do() {
+        let rows = [
+            (
+                CliError::from(LocationError::Unknown("a; b".to_owned())),
+                "`a; b` names no store",
+                Some("write `sqlite`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`"),
+            ),
+            (
+                CliError::from(ConfigError::NotAnOverride("a; b".to_owned())),
+                "`a; b` is not an override",
+                Some("write `section.key=value`"),
+            ),
+            (
+                CliError::from(ConfigError::Invalid {
+                    origin: ropewalk_config::Origin::Flag,
+                    key: "notices.quiet".to_owned(),
+                    reason: "`a; b` names no hours".into(),
+                }),
+                "flag: `notices.quiet`: `a; b` names no hours",
+                None,
+            ),
+            (
+                CliError::from(ReadError::Malformed {
+                    table: "tasks",
+                    key: "a; b".to_owned(),
+                    reason: "c; d".to_owned(),
+                }),
+                "row `a; b` of `tasks` cannot be read: c; d",
+                None,
+            ),
+            (
+                CliError::failed(std::io::Error::other("a; b")),
+                "a; b",
+                None,
+            ),
+        ];
+        for (error, message, next) in rows {
+            let report = error.report();
+            assert_eq!(
+                (report.message.as_str(), report.next.as_deref()),
+                (message, next)
+            );
+        }
+    }
+
+    #[test]
+    fn a_filter_of_the_log_that_is_none_says_what_to_write() {
+        let error = CliError::from(TelemetryError::Filter {
+            filter: "a; b".to_owned(),
+            reason: "c; d".to_owned(),
+        });
+        assert_eq!(
+            error.to_string(),
+            "log filter `a; b` is not valid: c; d; write for example `info` or `ropewalk_bus=debug`"
+        );
+        assert_eq!(
+            error.report().message,
+            "log filter `a; b` is not valid: c; d"
+        );
     }
 
     #[test]

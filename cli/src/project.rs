@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use ropewalk_agents::places::Places;
 use ropewalk_config::settings::VariableName;
 use ropewalk_config::{Config, ConfigError, Environment, LoadedConfig, Locations};
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::{People, Person, Stranger};
 use ropewalk_runtime::secrets;
 use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::advice::Words;
 
 use crate::error::CliError;
 
@@ -127,7 +127,11 @@ fn refuse_keys(loaded: &LoadedConfig) -> Result<(), ConfigError> {
     let key = format!("sandbox.variables[{index}]");
     Err(ConfigError::Invalid {
         origin: loaded.origin(&key),
-        reason: format!("`{name}` holds a key of this program, which no command gets; drop it"),
+        reason: (
+            format!("`{name}` holds a key of this program, which no command gets"),
+            "drop it",
+        )
+            .into(),
         key,
     })
 }

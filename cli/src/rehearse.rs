@@ -74,7 +74,7 @@ pub async fn run(
     let directory = directory(arguments.dir.as_deref())?;
     lay::lay(&directory, &git, &arguments.bus, &arguments.store)
         .await
-        .map_err(CliError::failed)?;
+        .map_err(|error| CliError::advised("failed", error))?;
     let host = start(&arguments, &directory, environment, output).await?;
     let progress = Progress::start(output, &format!("rehearsing in {}", directory.display()));
     let slugs = ideas(&directory)?;
@@ -112,7 +112,7 @@ async fn start(
     if !arguments.watch {
         return Host::start(own_project(directory, environment, &[])?, environment).await;
     }
-    lay::slow(directory).map_err(CliError::failed)?;
+    lay::slow(directory).map_err(|error| CliError::advised("failed", error))?;
     // Whatever else listens here is not in the way of a free port.
     let address = ["server.address=127.0.0.1:0".to_owned()];
     let project = own_project(directory, environment, &address)?;

@@ -8,6 +8,7 @@ use ropewalk_desk::people;
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions::{self, AnswerError};
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Author, Message, Phase};
 use ropewalk_schemas::payload::{PhaseChanged, QuestionAsked, ReviewCompleted, SpecGenerated};
 use ropewalk_schemas::question::Question;
@@ -114,7 +115,7 @@ impl Person {
         };
         match ideas::start(context, opening).await {
             Ok(_) | Err(ChatError::Taken(_)) => Ok(()),
-            Err(error) => Err(AgentError::transient(error)),
+            Err(error) => Err(AgentError::transient(Words::of(&error))),
         }
     }
 
@@ -135,13 +136,13 @@ impl Person {
         ideas::say(context, change.session_id, &self.user, text)
             .await
             .map(|_| ())
-            .map_err(AgentError::transient)
+            .map_err(|error| AgentError::transient(Words::of(&error)))
     }
 
     async fn on_ideation(&self, idea: &Slug, context: &Context) -> Result<(), AgentError> {
         match specifications::request(context, idea, &self.user, Complexity::Simple).await {
             Ok(_) | Err(RequestError::OnItsWay { .. } | RequestError::Abandoned(_)) => Ok(()),
-            Err(error) => Err(AgentError::transient(error)),
+            Err(error) => Err(AgentError::transient(Words::of(&error))),
         }
     }
 
@@ -160,7 +161,7 @@ impl Person {
         .await;
         match approved {
             Ok(_) | Err(ApproveError::Already { .. } | ApproveError::Abandoned(_)) => Ok(()),
-            Err(error) => Err(AgentError::transient(error)),
+            Err(error) => Err(AgentError::transient(Words::of(&error))),
         }
     }
 
@@ -178,7 +179,7 @@ impl Person {
         let by = self.user.as_str();
         match questions::answer(context, asked.question_id, answer, by, "rehearsal").await {
             Ok(_) | Err(AnswerError::Closed { .. }) => Ok(()),
-            Err(error) => Err(AgentError::transient(error)),
+            Err(error) => Err(AgentError::transient(Words::of(&error))),
         }
     }
 

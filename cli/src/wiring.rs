@@ -106,7 +106,7 @@ pub fn logging(
     match telemetry::init(format, filter, may_colour(environment)) {
         // The first of several projects in one process has set it up.
         Ok(()) | Err(TelemetryError::Installed(_)) => {}
-        Err(error) => return Err(CliError::caused("config", error)),
+        Err(error) => return Err(error.into()),
     }
     traced::begin(project, environment)
 }

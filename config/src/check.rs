@@ -2,12 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::HEARTBEAT_SECONDS;
 
 use crate::settings::{Config, CountPatterns, Transport};
 
+/// What is no URL that is asked over HTTP.
+const NOT_HTTP: &str = "is no address of HTTP";
+/// How a value that two people have is mended.
+const EACH_THEIR_OWN: &str = "give each person their own";
+
+/// A key, and what is said of its value.
+type Fault = (String, Words);
+
 /// Returns the first key whose value cannot be, with the reason.
-pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
+pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
     bounds(config)
         .or_else(|| confidences(config))
         .or_else(|| gate(config))
@@ -20,7 +29,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<(String, String)> {
 }
 
 /// Every number with a lower bound of one, and the most that it may be.
-fn bounds(config: &Config) -> Option<(String, String)> {
+fn bounds(config: &Config) -> Option<Fault> {
     const DAY: u32 = 24 * 60 * 60;
     const YEAR_OF_HOURS: u32 = 366 * 24;
     const YEAR_OF_MINUTES: u32 = YEAR_OF_HOURS * 60;
@@ -92,22 +101,24 @@ fn bounds(config: &Config) -> Option<(String, String)> {
         .into_iter()
         .find(|(_, number, most)| !(1..=*most).contains(number))
         .map(|(key, number, most)| {
+            let most = format!("{most} is the most");
             let reason = match number {
-                0 => "must be at least 1".to_owned(),
-                _ => format!("`{number}` is too much; {most} is the most"),
+                0 => "must be at least 1".into(),
+                _ => (format!("`{number}` is too much"), most).into(),
             };
             (key.to_owned(), reason)
         })
 }
 
-fn bus(config: &Config) -> Option<(String, String)> {
+fn bus(config: &Config) -> Option<Fault> {
     let bus = &config.bus;
-    let fault = |key: &str, reason: &str| Some((format!("bus.{key}"), reason.to_owned()));
+    let fault = |key: &str, reason: Words| Some((format!("bus.{key}"), reason));
     if !matches!(bus.replicas, 1 | 3 | 5) {
-        return fault("replicas", "must be 1, 3 or 5");
+        return fault("replicas", "must be 1, 3 or 5".into());
     }
     if bus.max_megabytes == Some(0) {
-        return fault("max_megabytes", "must be at least 1; drop it for no limit");
+        let reason = ("must be at least 1", "drop it for no limit");
+        return fault("max_megabytes", reason.into());
     }
     let logins = [
         ("nkey_file", bus.nkey_file.is_some()),
@@ -119,16 +130,16 @@ fn bus(config: &Config) -> Option<(String, String)> {
         .filter_map(|(key, given)| given.then_some(key))
         .collect();
     match given.as_slice() {
-        [_, second, ..] => fault(second, "is a second way to log in; keep one"),
+        [_, second, ..] => fault(second, ("is a second way to log in", "keep one").into()),
         [only] if !matches!(bus.transport, Transport::NatsAt(_)) => {
-            fault(only, "needs `bus.transport = \"nats://host:port\"`")
+            fault(only, "needs `bus.transport = \"nats://host:port\"`".into())
         }
         _ => None,
     }
 }
 
 /// Nobody is known by what is known of somebody else.
-fn people(config: &Config) -> Option<(String, String)> {
+fn people(config: &Config) -> Option<Fault> {
     let (mut users, mut tokens) = (BTreeMap::new(), BTreeMap::new());
     config.people.iter().find_map(|(name, person)| {
         let user = person.user.as_ref();
@@ -143,16 +154,19 @@ fn people(config: &Config) -> Option<(String, String)> {
         let (key, other) = earlier
             .into_iter()
             .find_map(|(key, other)| Some((key, other?)))?;
-        let reason = format!("is that of `{other}` too; give each person their own");
-        Some((format!("people.{name}.{key}"), reason))
+        let reason = format!("is that of `{other}` too");
+        Some((
+            format!("people.{name}.{key}"),
+            (reason, EACH_THEIR_OWN).into(),
+        ))
     })
 }
 
 /// A phone is one person's in each chat, and the Bot API is asked over HTTP.
-fn telegram(config: &Config) -> Option<(String, String)> {
+fn telegram(config: &Config) -> Option<Fault> {
     if !matches!(config.telegram.api_url.scheme(), "http" | "https") {
-        let reason = "is no address of HTTP; write it like `https://api.telegram.org/`".to_owned();
-        return Some(("telegram.api_url".to_owned(), reason));
+        let next = "write it like `https://api.telegram.org/`";
+        return Some(("telegram.api_url".to_owned(), (NOT_HTTP, next).into()));
     }
     let mut phones = BTreeMap::new();
     config.people.iter().find_map(|(name, person)| {
@@ -160,32 +174,31 @@ fn telegram(config: &Config) -> Option<(String, String)> {
         let chats = &person.telegram_chats;
         let Some(user) = person.telegram_user else {
             let reason = "needs `telegram_user`, who it is in these chats";
-            return fault("telegram_chats", reason.to_owned()).filter(|_| !chats.is_empty());
+            return fault("telegram_chats", reason.into()).filter(|_| !chats.is_empty());
         };
         if chats.is_empty() {
             let reason = "needs `telegram_chats`, where that user is listened to";
-            return fault("telegram_user", reason.to_owned());
+            return fault("telegram_user", reason.into());
         }
         let other = chats.iter().find_map(|chat| {
             phones
                 .insert((user, *chat), name)
                 .filter(|other| *other != name)
         })?;
-        let reason =
-            format!("is that of `{other}` too, in the same chat; give each person their own");
-        fault("telegram_user", reason)
+        let reason = format!("is that of `{other}` too, in the same chat");
+        fault("telegram_user", (reason, EACH_THEIR_OWN).into())
     })
 }
 
 /// Spans are sent over HTTP.
-fn telemetry(config: &Config) -> Option<(String, String)> {
+fn telemetry(config: &Config) -> Option<Fault> {
     let endpoint = config.telemetry.endpoint.as_ref()?;
-    let reason = "is no address of HTTP; write it like `http://127.0.0.1:4318`";
-    let fault = ("telemetry.endpoint".to_owned(), reason.to_owned());
+    let reason = (NOT_HTTP, "write it like `http://127.0.0.1:4318`");
+    let fault = ("telemetry.endpoint".to_owned(), reason.into());
     (!matches!(endpoint.scheme(), "http" | "https")).then_some(fault)
 }
 
-fn confidences(config: &Config) -> Option<(String, String)> {
+fn confidences(config: &Config) -> Option<Fault> {
     let numbers = [
         ("knowledge.spec_minimum", config.knowledge.spec_minimum),
         ("knowledge.build_minimum", config.knowledge.build_minimum),
@@ -196,12 +209,12 @@ fn confidences(config: &Config) -> Option<(String, String)> {
         .map(|(key, number)| {
             (
                 key.to_owned(),
-                format!("`{number}` must lie between 0 and 1"),
+                format!("`{number}` must lie between 0 and 1").into(),
             )
         })
 }
 
-fn budget(config: &Config) -> Option<(String, String)> {
+fn budget(config: &Config) -> Option<Fault> {
     let budget = &config.budget;
     let dollars = [
         ("budget.task_usd", budget.task_usd),
@@ -214,11 +227,11 @@ fn budget(config: &Config) -> Option<(String, String)> {
         .find(|(_, amount)| amount.is_some_and(|amount| !(0.0..=1e9).contains(&amount)))
         .map(|(key, _)| {
             let reason = "must be an amount of dollars between 0 and 1000000000";
-            (key.to_owned(), reason.to_owned())
+            (key.to_owned(), reason.into())
         })
 }
 
-fn gate(config: &Config) -> Option<(String, String)> {
+fn gate(config: &Config) -> Option<Fault> {
     let zero = config
         .gate
         .level_seconds
@@ -227,57 +240,60 @@ fn gate(config: &Config) -> Option<(String, String)> {
         .find(|(_, seconds)| **seconds == 0);
     if let Some((level, _)) = zero {
         let key = format!("gate.level_seconds.{level}");
-        return Some((key, "must be at least 1".to_owned()));
+        return Some((key, "must be at least 1".into()));
     }
     for (name, pattern) in config.gate.counts.entries() {
         if let Some(Err(reason)) = pattern.map(CountPatterns::compile) {
-            return Some((format!("gate.counts.{name}"), reason));
+            return Some((format!("gate.counts.{name}"), reason.into()));
         }
     }
     let commands = &config.gate.commands;
     commands.iter().enumerate().find_map(|(index, command)| {
-        let fault = |key: &str, reason: &str| {
-            Some((format!("gate.commands[{index}].{key}"), reason.to_owned()))
-        };
+        let fault =
+            |key: &str, reason: Words| Some((format!("gate.commands[{index}].{key}"), reason));
         let earlier = commands.iter().take(index);
         if command.name.trim().is_empty() {
-            fault("name", "must not be empty")
+            fault("name", "must not be empty".into())
         } else if command.command.trim().is_empty() {
-            fault("command", "must not be empty")
+            fault("command", "must not be empty".into())
         } else if command.timeout_seconds == Some(0) {
-            fault("timeout_seconds", "must be at least 1")
+            fault("timeout_seconds", "must be at least 1".into())
         } else if earlier.clone().any(|other| other.name == command.name) {
-            fault("name", "is taken by an earlier command; give each its own")
+            fault(
+                "name",
+                ("is taken by an earlier command", "give each its own").into(),
+            )
         } else {
             None
         }
     })
 }
 
-fn together(config: &Config) -> Option<(String, String)> {
+fn together(config: &Config) -> Option<Fault> {
     let pm = &config.pm;
     let questions = &config.questions;
     let fields = config.monitor.interval.split_whitespace().count();
-    let fault = |key: &str, reason: String| Some((key.to_owned(), reason));
+    let fault = |key: &str, reason: Words| Some((key.to_owned(), reason));
     if !(5..=6).contains(&fields) {
         return fault(
             "monitor.interval",
-            format!(
-                "`{}` has {fields} fields; cron takes 5 or 6, for example `*/2 * * * *`",
-                config.monitor.interval
-            ),
+            (
+                format!("`{}` has {fields} fields", config.monitor.interval),
+                "cron takes 5 or 6, for example `*/2 * * * *`",
+            )
+                .into(),
         );
     }
     if pm.watch_minutes > pm.ask_minutes || pm.ask_minutes > pm.interrupt_minutes {
         return fault(
             "pm.ask_minutes",
-            "must lie between `pm.watch_minutes` and `pm.interrupt_minutes`".to_owned(),
+            "must lie between `pm.watch_minutes` and `pm.interrupt_minutes`".into(),
         );
     }
     if questions.reminder_minutes >= questions.clarifying_hours.saturating_mul(60) {
         return fault(
             "questions.reminder_minutes",
-            "must be less than `questions.clarifying_hours`".to_owned(),
+            "must be less than `questions.clarifying_hours`".into(),
         );
     }
     let least = 2 * HEARTBEAT_SECONDS;
@@ -287,31 +303,35 @@ fn together(config: &Config) -> Option<(String, String)> {
             format!(
                 "`{}` is too short: a part gives a sign of life each {HEARTBEAT_SECONDS} s, so {least} is the least",
                 config.monitor.component_down_seconds
-            ),
+            )
+            .into(),
         );
     }
     if config.monitor.component_check_seconds > config.monitor.component_down_seconds {
         return fault(
             "monitor.component_check_seconds",
-            "must be at most `monitor.component_down_seconds`".to_owned(),
+            "must be at most `monitor.component_down_seconds`".into(),
         );
     }
     unknown_providers(config)
 }
 
 /// A provider of `[providers]` without a kind only changes a shipped one, and must then say something.
-fn unknown_providers(config: &Config) -> Option<(String, String)> {
+fn unknown_providers(config: &Config) -> Option<Fault> {
     config.providers.iter().find_map(|(name, provider)| {
         use crate::settings::ProviderKind::Scripted;
         match (provider.kind, &provider.script) {
             (Some(Scripted), None) => Some((
                 format!("providers.{name}"),
-                "a scripted provider needs `script`, the file with its replies".to_owned(),
+                "a scripted provider needs `script`, the file with its replies".into(),
             )),
             (Some(kind), Some(_)) if kind != Scripted => Some((
                 format!("providers.{name}.script"),
-                "only a scripted provider has a script; set `kind = \"scripted\"` or drop it"
-                    .to_owned(),
+                (
+                    "only a scripted provider has a script",
+                    "set `kind = \"scripted\"` or drop it",
+                )
+                    .into(),
             )),
             _ => None,
         }

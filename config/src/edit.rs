@@ -51,7 +51,7 @@ impl ProjectFile {
     pub fn open(path: &Path) -> Result<Self, ConfigError> {
         let text = read_file(path)?.ok_or_else(|| ConfigError::Unreadable {
             path: path.to_owned(),
-            reason: "it does not exist; `ropewalk init` writes it".to_owned(),
+            reason: ("it does not exist", "`ropewalk init` writes it").into(),
         })?;
         Ok(Self {
             path: path.to_owned(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use ropewalk_schemas::advice::Words;
 use serde_json::{Map, Value};
 use toml_edit::{Document, Item};
 
@@ -161,15 +162,15 @@ fn collect_leaves(path: &str, value: &Value, leaves: &mut Vec<(String, Value)>) 
 
 /// Reads a configuration file; `Ok(None)` when there is none.
 pub(crate) fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
-    let unreadable = |reason: String| ConfigError::Unreadable {
+    let unreadable = |reason: Words| ConfigError::Unreadable {
         path: path.to_owned(),
         reason,
     };
     let refused = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            unreadable(format!("{error}; make it readable for you"))
+            unreadable((error.to_string(), "make it readable for you").into())
         }
-        _ => unreadable(error.to_string()),
+        _ => unreadable(error.to_string().into()),
     };
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -177,18 +178,20 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
         Err(error) => return Err(refused(error)),
     };
     if !metadata.is_file() {
-        return Err(unreadable("it is not a file".to_owned()));
+        return Err(unreadable("it is not a file".into()));
     }
     if metadata.len() > MOST_BYTES {
         let size = metadata.len();
-        return Err(unreadable(format!(
-            "it has {size} bytes; {MOST_BYTES} is the most"
-        )));
+        let (size, most) = (
+            format!("it has {size} bytes"),
+            format!("{MOST_BYTES} is the most"),
+        );
+        return Err(unreadable((size, most).into()));
     }
     let bytes = std::fs::read(path).map_err(refused)?;
     String::from_utf8(bytes)
         .map(Some)
-        .map_err(|_| unreadable("it is not UTF-8 text".to_owned()))
+        .map_err(|_| unreadable("it is not UTF-8 text".into()))
 }
 
 /// One file on its way into the layers.

@@ -170,7 +170,7 @@ pub fn user_file(environment: &Environment) -> Option<PathBuf> {
 fn find_project_file(directory: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let start = std::path::absolute(directory).map_err(|error| ConfigError::Unreadable {
         path: directory.to_owned(),
-        reason: error.to_string(),
+        reason: error.to_string().into(),
     })?;
     let found = start
         .ancestors()
@@ -222,7 +222,7 @@ pub(crate) fn read(layers: &Layers) -> Result<Config, ConfigError> {
         let key = error.path().to_string();
         ConfigError::Invalid {
             origin: layers.origin(&key),
-            reason: error.into_inner().to_string(),
+            reason: error.into_inner().to_string().into(),
             key,
         }
     })?;

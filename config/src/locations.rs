@@ -63,7 +63,7 @@ impl LoadedConfig {
         UserSlug::parse(name).map_err(|error| ConfigError::Invalid {
             origin: Origin::Environment("USER".to_owned()),
             key: "person.name".to_owned(),
-            reason: error.to_string(),
+            reason: error.to_string().into(),
         })
     }
 
@@ -82,7 +82,7 @@ impl LoadedConfig {
         };
         std::path::absolute(directory).map_err(|error| ConfigError::Unreadable {
             path: directory.to_owned(),
-            reason: error.to_string(),
+            reason: error.to_string().into(),
         })
     }
 }

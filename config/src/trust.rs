@@ -174,7 +174,7 @@ fn hash_of(pairs: &mut [(String, Value)]) -> ContentHash {
 fn place(path: &Path) -> Result<PathBuf, ConfigError> {
     let unreadable = |error: std::io::Error| ConfigError::Unreadable {
         path: path.to_owned(),
-        reason: error.to_string(),
+        reason: error.to_string().into(),
     };
     let directory = path.parent().unwrap_or(Path::new("/"));
     let directory = directory.canonicalize().map_err(unreadable)?;

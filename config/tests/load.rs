@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ropewalk_config::settings::{SandboxMode, Transport};
 use ropewalk_config::{Config, ConfigError, Environment, Origin};
+use ropewalk_schemas::advice::Words;
 
 /// A user and a project on disk.
 struct Desk {
@@ -59,7 +60,7 @@ impl Desk {
     fn refusal(&self, more: &[(&str, &str)], flags: &[&str]) -> String {
         match self.load(more, flags) {
             Ok(_) => String::from("no refusal"),
-            Err(error) => error.to_string(),
+            Err(error) => Words::of(&error).to_string(),
         }
     }
 }

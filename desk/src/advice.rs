@@ -1,87 +1,26 @@
-//! What is said of an error: what is wrong, and what to do about it, each by itself.
-//!
-//! An error of this crate says in its own text what is wrong alone, so that nobody has to find the advice in words that
-//! may quote somebody else.
+//! What is said of each error of this crate, beside what is wrong: how to mend it.
 
-use std::error::Error;
-use std::fmt;
-
-use ropewalk_orchestrator::questions::AnswerError;
+use ropewalk_schemas::advice::Advice;
 
 use crate::alerts::AcknowledgeError;
 use crate::attachments::AttachError;
 use crate::builds::SteerError;
+use crate::builds::again::AgainError;
 use crate::builds::landing::LandingError;
 use crate::builds::tasks::TaskError;
 use crate::comments::CommentError;
 use crate::dead_letters::DeadLetterError;
 use crate::halt::HaltError;
 use crate::ideas::{AbandonError, ChatError};
+use crate::knowledge::RemarkError;
 use crate::people::{PermissionError, Stranger};
-use crate::phones::LinkError;
+use crate::phones::{CommitOrRead, LinkError};
 use crate::questions::RefusedAnswer;
 use crate::specifications::{ApproveError, RequestError};
 use crate::subscribers::ReplayError;
 use crate::views::specification::CompareError;
 use crate::views::trace::FindError;
-
-/// What is said to a person about something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
-    /// What is wrong.
-    pub message: String,
-    /// How to mend it.
-    pub next: Option<String>,
-}
-
-impl Words {
-    /// Returns what is said of an error.
-    pub fn of(error: &impl Advice) -> Self {
-        Self {
-            message: error.to_string(),
-            next: error.next(),
-        }
-    }
-}
-
-impl fmt::Display for Words {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.next {
-            Some(next) => write!(formatter, "{}; {next}", self.message),
-            None => formatter.write_str(&self.message),
-        }
-    }
-}
-
-impl From<String> for Words {
-    fn from(message: String) -> Self {
-        Self {
-            message,
-            next: None,
-        }
-    }
-}
-
-impl From<&str> for Words {
-    fn from(message: &str) -> Self {
-        message.to_owned().into()
-    }
-}
-
-impl<M: Into<String>, N: Into<String>> From<(M, N)> for Words {
-    fn from((message, next): (M, N)) -> Self {
-        Self {
-            message: message.into(),
-            next: Some(next.into()),
-        }
-    }
-}
-
-/// An error that knows how it is mended.
-pub trait Advice: Error {
-    /// Says how to mend it, where anybody can.
-    fn next(&self) -> Option<String>;
-}
+use crate::views::transcript::TranscriptError;
 
 const IDEAS: &str = "`ropewalk idea list` shows them";
 const SPECIFICATIONS: &str = "`ropewalk spec list` shows them";
@@ -110,8 +49,18 @@ impl Advice for LinkError {
         Some(match self {
             Self::Unknown(_) => "`ropewalk people list` shows who works on the project".to_owned(),
             Self::Code => "`ropewalk people link` prints another".to_owned(),
-            Self::Read(_) | Self::Commit(_) => return None,
+            Self::Read(error) => return error.next(),
+            Self::Commit(error) => return error.next(),
         })
+    }
+}
+
+impl Advice for CommitOrRead {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+        }
     }
 }
 
@@ -130,7 +79,8 @@ impl Advice for ChatError {
             ),
             Self::Unknown(_) => IDEAS.to_owned(),
             Self::UnknownSession(_) => "`ropewalk idea list` shows the ideas".to_owned(),
-            Self::Read(_) | Self::Commit(_) => return None,
+            Self::Read(error) => return error.next(),
+            Self::Commit(error) => return error.next(),
         })
     }
 }
@@ -151,7 +101,9 @@ impl Advice for AbandonError {
         match self {
             Self::Unknown(_) => Some(IDEAS.to_owned()),
             Self::Forbidden(error) => error.next(),
-            Self::Already(_) | Self::Landed(_) | Self::Read(_) | Self::Commit(_) => None,
+            Self::Already(_) | Self::Landed(_) => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -175,7 +127,8 @@ impl Advice for RequestError {
             Self::Forbidden(error) => return error.next(),
             Self::Newer(_) => "look at it again, then say what to change".to_owned(),
             Self::Text => "say what to change".to_owned(),
-            Self::Read(_) | Self::Commit(_) => return None,
+            Self::Read(error) => return error.next(),
+            Self::Commit(error) => return error.next(),
         })
     }
 }
@@ -206,7 +159,9 @@ impl Advice for ApproveError {
             } => format!("read revision {revision} and approve `{newest}`"),
             Self::Forbidden(error) => return error.next(),
             Self::Abandoned(_) => ANOTHER_IDEA.to_owned(),
-            Self::NotReady { .. } | Self::Read(_) | Self::Commit(_) => return None,
+            Self::NotReady { .. } => return None,
+            Self::Read(error) => return error.next(),
+            Self::Commit(error) => return error.next(),
         })
     }
 }
@@ -217,7 +172,8 @@ impl Advice for SteerError {
             Self::Forbidden(error) => error.next(),
             Self::Continued { next, .. } => Some(format!("build `{next}` goes on with its work")),
             Self::Illegal(refused) => refused.instead.clone(),
-            Self::Abandoned { .. } | Self::State { .. } | Self::Commit(_) => None,
+            Self::Abandoned { .. } | Self::State { .. } => None,
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -229,7 +185,9 @@ impl Advice for TaskError {
                 Some(format!("`ropewalk build show {build}` shows them"))
             }
             Self::State(refused) => refused.instead.clone(),
-            Self::Words | Self::Read(_) | Self::Commit(_) => None,
+            Self::Words => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -242,7 +200,7 @@ impl Advice for LandingError {
                 Some("`ropewalk build land BUILD --push REMOTE` sends it somewhere".to_owned())
             }
             Self::Unfinished { .. } => Some("only one that succeeded is landed".to_owned()),
-            Self::Commit(_) => None,
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -252,7 +210,9 @@ impl Advice for HaltError {
         match self {
             Self::Forbidden(error) => error.next(),
             Self::Already(_) => Some("`ropewalk resume` lets it go on".to_owned()),
-            Self::NotStopped | Self::Read(_) | Self::Commit(_) => None,
+            Self::NotStopped => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -261,7 +221,8 @@ impl Advice for CompareError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Missing { newest, .. } => Some(format!("its newest is {newest}")),
-            Self::Alone(_) | Self::Read(_) => None,
+            Self::Alone(_) => None,
+            Self::Read(error) => error.next(),
         }
     }
 }
@@ -282,7 +243,9 @@ impl Advice for AcknowledgeError {
             Self::Ambiguous { .. } => {
                 Some("write more of the cause (`ropewalk alert list` shows them)".to_owned())
             }
-            Self::Already { .. } | Self::Read(_) | Self::Commit(_) => None,
+            Self::Already { .. } => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -291,7 +254,8 @@ impl Advice for DeadLetterError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Unknown(_) => Some("`ropewalk dead-letter list` shows them".to_owned()),
-            Self::Read(_) | Self::Commit(_) => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
         }
     }
 }
@@ -306,24 +270,9 @@ impl Advice for ReplayError {
                 let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("there are {}", names.join(", ")))
             }
-            Self::Read(_) | Self::Commit(_) => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
         }
-    }
-}
-
-impl Advice for AnswerError {
-    fn next(&self) -> Option<String> {
-        Some(match self {
-            Self::Unknown(_) => "`ropewalk question list` shows the open ones".to_owned(),
-            Self::Closed { .. } => "your answer is kept beside it and changes nothing".to_owned(),
-            Self::Empty { choices } | Self::NotAChoice { choices, .. } => {
-                format!("answer with {choices}")
-            }
-            Self::WordsMissing { choice } => {
-                format!("answer with `{choice}` and what you want to say")
-            }
-            Self::Read(_) | Self::Commit(_) => return None,
-        })
     }
 }
 
@@ -333,5 +282,78 @@ impl Advice for RefusedAnswer {
             Self::Forbidden(error) => error.next(),
             Self::Answer(error) => error.next(),
         }
+    }
+}
+
+impl Advice for AgainError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Open { .. } => Some("replay it when it has ended".to_owned()),
+            Self::Follows { .. } => Some("replay that one".to_owned()),
+            Self::Groundless(_) => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+        }
+    }
+}
+
+impl Advice for RemarkError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Refused(refusal) => refusal.next(),
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+        }
+    }
+}
+
+impl Advice for TranscriptError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.next(),
+            Self::File { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::BuildId;
+    use ropewalk_schemas::advice::Words;
+    use ropewalk_schemas::build::BuildState;
+    use ropewalk_store::CommitError;
+
+    use super::*;
+
+    #[test]
+    fn a_build_that_cannot_be_done_again_says_what_can() {
+        let build: BuildId = "00000000-0000-0000-0000-000000000000".parse().unwrap();
+        let open = AgainError::Open {
+            build,
+            state: BuildState::Running,
+        };
+        assert_eq!(
+            Words::of(&open),
+            (
+                "build `00000000-0000-0000-0000-000000000000` is running",
+                "replay it when it has ended"
+            )
+                .into()
+        );
+        assert_eq!(AgainError::Groundless(build).next(), None);
+    }
+
+    #[test]
+    fn the_store_says_how_it_is_mended() {
+        let full = ChatError::from(CommitError::NoSpace);
+        let words = (
+            "the disk of the database is full",
+            "make room and try again",
+        );
+        assert_eq!(Words::of(&full), words.into());
+        assert_eq!(
+            RemarkError::from(CommitError::Busy).next().as_deref(),
+            Some("try again")
+        );
     }
 }

@@ -8,7 +8,8 @@
 //! that does the same on an answer takes the function that adds to a change set. To add a view: a struct that serialises to
 //! what `--json` prints, and a function that loads it, in the file of its noun below `views/`.
 
-pub mod advice;
+mod advice;
+
 pub mod alerts;
 pub mod attachments;
 pub mod builds;

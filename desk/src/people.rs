@@ -149,7 +149,7 @@ fn person((name, record): (&UserSlug, &PersonRecord)) -> Person {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::Advice;
+    use ropewalk_schemas::advice::Advice;
 
     fn name(text: &str) -> UserSlug {
         UserSlug::parse(text).unwrap()

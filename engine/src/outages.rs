@@ -10,6 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ropewalk_llm::{Message, ModelError, ModelRequest, Usage};
 use ropewalk_runtime::{Brake, Clock, Ids};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::outage::Outage;
@@ -40,10 +41,10 @@ const PROBE_TOKENS: u32 = 16;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutageError {
     /// The store could not be read.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Read(#[from] ReadError),
     /// The store could not be written.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Commit(#[from] CommitError),
 }
 

@@ -1,5 +1,6 @@
 //! Says what can keep a gate from its work: never the fault of what it looks at.
 
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_workspace::{CommandError, GitError, SlotError};
 
 /// What kept a gate from its work.
@@ -23,12 +24,40 @@ pub enum GateError {
         source: std::io::Error,
     },
     /// The project's file at the base commit says nothing that a gate could be made of.
-    #[error("{0}")]
-    BaseGate(String),
+    #[error("{}", .0.message)]
+    BaseGate(Words),
     /// Packages that could be installed before could not be installed again.
     #[error("the packages could not be installed again between two checks: {0}")]
     Reinstall(String),
     /// Somebody ended a check that nobody should end.
     #[error("the check of the whole was ended")]
     Ended,
+}
+
+impl Advice for GateError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.next(),
+            Self::Slot(error) => error.next(),
+            Self::Command(error) => error.next(),
+            Self::BaseGate(words) => words.next.clone(),
+            Self::File { .. } | Self::Reinstall(_) | Self::Ended => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_of_a_base_says_how_it_is_mended() {
+        let words = Words::from((
+            "the gate of base commit `1` cannot be read: a; b",
+            "drop it",
+        ));
+        assert_eq!(Words::of(&GateError::BaseGate(words.clone())), words);
+        let git = GateError::from(GitError::UnknownCommit("1".to_owned()));
+        assert_eq!(git.next().as_deref(), Some("fetch it first"));
+    }
 }

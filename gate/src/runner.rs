@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ropewalk_config::PROJECT_FILE;
 use ropewalk_config::settings::{GateSettings, PackageManager};
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_schemas::attempt::{CheckKind, CheckRun, FailureClass, Level, Proof, Verdict};
 use ropewalk_schemas::clip::{self, Weight};
 use ropewalk_schemas::task::Expectation;
@@ -113,9 +114,12 @@ impl GateRunner {
                 let text = String::from_utf8_lossy(&text);
                 let settings = GateSettings::of_project_text(&text).map_err(|error| {
                     let base = base.short();
-                    GateError::BaseGate(format!(
-                        "the gate of base commit `{base}` cannot be read: {error}"
-                    ))
+                    GateError::BaseGate(Words {
+                        message: format!(
+                            "the gate of base commit `{base}` cannot be read: {error}"
+                        ),
+                        next: error.next(),
+                    })
                 })?;
                 Arc::new(Gate::from(&settings))
             }

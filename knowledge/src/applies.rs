@@ -1,5 +1,6 @@
 //! Tells to which files an item applies, and how far a lesson from one file reaches.
 
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::{GlobPattern, RepoPath};
 use tracing::warn;
@@ -104,7 +105,7 @@ pub fn fit(item: &KnowledgeItem, file: &RepoPath) -> Option<Fit> {
             Ok(glob) => glob.matches(file.as_str()),
             // Written before globs were bounded: what cannot be read matches nothing and harms nobody.
             Err(error) => {
-                warn!(knowledge.id = %item.id, "a glob of `{}` is left out: {error}", item.id);
+                warn!(knowledge.id = %item.id, "a glob of `{}` is left out: {}", item.id, Words::of(&error));
                 false
             }
         })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use ropewalk_runtime::{Clock, http};
+use ropewalk_schemas::advice::Advice;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -124,7 +125,7 @@ fn default_max_tokens_field() -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// No data file of that name comes with the house.
-    #[error("no provider is called `{name}`; there are {known}")]
+    #[error("no provider is called `{name}`")]
     UnknownProvider {
         /// The name asked for.
         name: String,
@@ -140,7 +141,7 @@ pub enum BuildError {
         source: Box<toml_edit::de::Error>,
     },
     /// The provider wants a key.
-    #[error("provider `{provider}` needs a key; set the variable `{variable}`")]
+    #[error("provider `{provider}` needs a key")]
     MissingKey {
         /// The provider.
         provider: String,
@@ -168,6 +169,16 @@ pub enum BuildError {
     /// The HTTP client cannot be set up.
     #[error(transparent)]
     Http(#[from] http::HttpError),
+}
+
+impl Advice for BuildError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::UnknownProvider { known, .. } => Some(format!("there are {known}")),
+            Self::MissingKey { variable, .. } => Some(format!("set the variable `{variable}`")),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the variables that hold the keys of the providers that come with the house.
@@ -350,13 +361,30 @@ pub fn build(
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_schemas::advice::Words;
+
     use super::*;
 
     fn built(config: &ProviderConfig, key: Option<&str>) -> Result<(), String> {
         let key = key.map(SecretString::from);
         build(config, key, None, &Clock::system())
             .map(|model| assert_eq!(model.name(), config.name))
-            .map_err(|error| error.to_string())
+            .map_err(|error| Words::of(&error).to_string())
+    }
+
+    #[test]
+    fn a_provider_that_is_not_there_is_told_from_those_that_are() {
+        let unknown = BuildError::UnknownProvider {
+            name: "a; b".to_owned(),
+            known: "c, d".to_owned(),
+        };
+        let words = ("no provider is called `a; b`", "there are c, d");
+        assert_eq!(Words::of(&unknown), words.into());
+        let key = BuildError::MissingKey {
+            provider: "p".to_owned(),
+            variable: "KEY".to_owned(),
+        };
+        assert_eq!(key.next().as_deref(), Some("set the variable `KEY`"));
     }
 
     #[test]
@@ -411,8 +439,10 @@ mod tests {
 
     #[test]
     fn a_bad_description_says_what_to_mend() {
-        let unknown = ProviderConfig::shipped("acme").unwrap_err().to_string();
-        assert!(unknown.contains("`acme`") && unknown.contains("llamacpp, vllm, scripted"));
+        let unknown = Words::of(&ProviderConfig::shipped("acme").unwrap_err());
+        assert!(unknown.message.contains("`acme`"), "{unknown}");
+        let next = unknown.next.unwrap_or_default();
+        assert!(next.contains("llamacpp, vllm, scripted"), "{next}");
         let typo = ProviderConfig::parse(
             "mine",
             "name = \"mine\"\nkind = \"openai\"\nbase_ulr = \"x\"",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ComponentName, Event, EventPattern};
 use ropewalk_store::{ChangeSet, CommitError, ReadError};
 use tokio_util::sync::CancellationToken;
@@ -113,15 +114,16 @@ impl AgentError {
 
 impl From<ReadError> for AgentError {
     fn from(error: ReadError) -> Self {
-        Self::transient(error)
+        Self::transient(Words::of(&error))
     }
 }
 
 impl From<CommitError> for AgentError {
     fn from(error: CommitError) -> Self {
+        let words = Words::of(&error);
         match error {
-            CommitError::Oversized { .. } | CommitError::HopLimit { .. } => Self::permanent(error),
-            _ => Self::transient(error),
+            CommitError::Oversized { .. } | CommitError::HopLimit { .. } => Self::permanent(words),
+            _ => Self::transient(words),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_store::{
@@ -29,6 +30,15 @@ pub enum DeathsError {
     /// The store refused the count.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+impl Advice for DeathsError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+        }
+    }
 }
 
 impl Suspects {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ropewalk_bus::{BusError, Consumer, Inbox};
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_store::{StartAt, Subscription};
 use tokio::sync::mpsc;
 use tracing::info;
@@ -47,6 +48,17 @@ pub enum FrameError {
     /// A name of the frame itself is not valid; a mistake in this program.
     #[error(transparent)]
     Name(#[from] ropewalk_schemas::InvalidId),
+}
+
+impl Advice for FrameError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Schedule(error) => error.next(),
+            Self::Deaths(error) => error.next(),
+            Self::Bus(error) => error.next(),
+            _ => None,
+        }
+    }
 }
 
 /// Runs agents on the bus.
@@ -181,5 +193,30 @@ fn consumer(profile: &Profile, yields: bool) -> Consumer {
         },
         in_flight: profile.in_flight,
         yields,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::advice::Words;
+    use ropewalk_store::CommitError;
+
+    use super::*;
+
+    #[test]
+    fn what_kept_the_frame_from_starting_says_how_it_is_mended() {
+        let words = |error: FrameError| Words::of(&error);
+        let bus = BusError::Permission("a; b".to_owned());
+        assert_eq!(
+            words(bus.into()),
+            (
+                "the NATS server denies permission (a; b)",
+                "extend the permissions of the user"
+            )
+                .into()
+        );
+        let full = LayDownError::from(CommitError::NoSpace);
+        let next = words(full.into()).next;
+        assert_eq!(next.as_deref(), Some("make room and try again"));
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_runtime::{CrashHandler, Restarts, Supervisor};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::payload::ComponentDown;
@@ -58,6 +59,9 @@ async fn tell(name: &ComponentName, context: &Context, message: &str, rest: Opti
         }),
     ));
     if let Err(problem) = context.store.commit(changes).await {
-        warn!("the crash of `{name}` could not be stored: {problem}");
+        warn!(
+            "the crash of `{name}` could not be stored: {}",
+            Words::of(&problem)
+        );
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::{AgentState, Component, HEARTBEAT_SECONDS};
 use ropewalk_store::{ChangeSet, Store};
 use tokio::sync::Notify;
@@ -170,7 +171,7 @@ impl Registry {
         }
         match store.commit(changes).await {
             Ok(_) => self.rest(&snapshot),
-            Err(error) => warn!("no sign of life could be written: {error}"),
+            Err(error) => warn!("no sign of life could be written: {}", Words::of(&error)),
         }
     }
 }

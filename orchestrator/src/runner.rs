@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ropewalk_bus::{Delivery, Failure, Inbox};
 use ropewalk_runtime::{Supervisor, failpoint, traces};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::AgentState;
 use ropewalk_schemas::{ComponentName, Event};
 use ropewalk_store::{ChangeSet, CommitError};
@@ -145,7 +146,7 @@ async fn fail(role: &ComponentName, delivery: Delivery, failure: AgentError) -> 
         AgentError::Permanent(reason) => Failure::Permanent(reason),
     };
     if let Err(error) = delivery.fail(failure).await {
-        error!(agent = %role, event.id = %event_id, "the failure could not be stored, the delivery comes again: {error}");
+        error!(agent = %role, event.id = %event_id, "the failure could not be stored, the delivery comes again: {}", Words::of(&error));
     }
     shown
 }

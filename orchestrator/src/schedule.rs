@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_schemas::payload::ScheduleDue;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_schemas::{Payload, Subject};
@@ -96,11 +97,24 @@ pub enum LayDownError {
     Commit(#[from] CommitError),
 }
 
+impl Advice for LayDownError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Invalid(_) => None,
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+        }
+    }
+}
+
 /// Fires timers until `stop`.
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     loop {
         if let Err(error) = fire_due(&context).await {
-            warn!("timers could not be fired, they stay due: {error}");
+            warn!(
+                "timers could not be fired, they stay due: {}",
+                Words::of(&error)
+            );
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -20,9 +20,7 @@ pub enum Format {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The filter is not one that `tracing` understands.
-    #[error(
-        "log filter `{filter}` is not valid: {reason}; write for example `info` or `ropewalk_bus=debug`"
-    )]
+    #[error("log filter `{filter}` is not valid: {reason}")]
     Filter {
         /// The filter as given.
         filter: String,

@@ -63,7 +63,7 @@ pub enum TracesError {
     #[error(transparent)]
     Client(#[from] HttpError),
     /// No exporter.
-    #[error("spans cannot be sent: {0}; look at `telemetry.endpoint` and `telemetry.headers`")]
+    #[error("spans cannot be sent: {0}")]
     Exporter(#[from] ExporterBuildError),
 }
 

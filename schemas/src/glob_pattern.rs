@@ -5,6 +5,8 @@ use std::fmt;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
+use crate::advice::{Advice, Words};
+
 /// The most bytes of a glob.
 const LONGEST_BYTES: usize = 1_000;
 /// The most `{` of a glob: whoever compiles it needs stack for each that stands in another.
@@ -24,7 +26,7 @@ pub struct GlobPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobPatternError {
     /// The text is empty.
-    #[error("a glob is empty; write for example `src/*.rs`")]
+    #[error("a glob is empty")]
     Empty,
     /// The text is longer than any glob needs to be.
     #[error("a glob has {0} bytes; {LONGEST_BYTES} is the most")]
@@ -33,13 +35,22 @@ pub enum GlobPatternError {
     #[error("a glob has {0} `{{`; {MOST_BRACES} is the most")]
     TooManyBraces(usize),
     /// The text is not well-formed.
-    #[error("`{text}` is no glob ({reason}); write for example `src/*.rs`")]
+    #[error("`{text}` is no glob ({reason})")]
     Malformed {
         /// Its beginning.
         text: String,
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl Advice for GlobPatternError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Empty | Self::Malformed { .. } => Some("write for example `src/*.rs`".to_owned()),
+            Self::TooLong(_) | Self::TooManyBraces(_) => None,
+        }
+    }
 }
 
 impl GlobPattern {
@@ -118,10 +129,10 @@ impl PartialEq for GlobPattern {
 impl Eq for GlobPattern {}
 
 impl TryFrom<String> for GlobPattern {
-    type Error = GlobPatternError;
+    type Error = Words;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
+        Self::parse(&text).map_err(|error| Words::of(&error))
     }
 }
 
@@ -143,6 +154,17 @@ mod tests {
 
     fn nested(depth: usize) -> String {
         format!("{}a{}", "{".repeat(depth), "}".repeat(depth))
+    }
+
+    #[test]
+    fn whoever_reads_one_is_told_what_is_wrong_and_what_to_write() {
+        let error = GlobPattern::parse("").unwrap_err();
+        let words = ("a glob is empty", "write for example `src/*.rs`");
+        assert_eq!(Words::of(&error), words.into());
+        // `serde` passes on a text alone.
+        let read = serde_json::from_str::<GlobPattern>("\"\"").unwrap_err();
+        let text = "a glob is empty; write for example `src/*.rs`";
+        assert!(read.to_string().starts_with(text), "{read}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod state;
 
+pub mod advice;
 pub mod agent;
 pub mod alert;
 pub mod amendment;

@@ -7,6 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ropewalk_bus::TransportStatus;
 use ropewalk_desk::views::metrics::{self, Metric, Sample};
+use ropewalk_schemas::advice::{Advice, Words};
 use serde_json::json;
 
 use crate::problem::Problem;
@@ -30,8 +31,11 @@ pub(crate) async fn readyz(State(shared): State<ServerState>) -> Response {
     match shared.services.store.statistics().await {
         Ok(_) => axum::Json(json!({ "status": "ok", "store": "up", "bus": bus })).into_response(),
         Err(error) => {
-            let text = format!("the store does not answer: {error}");
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", text).into_response()
+            let words = Words {
+                message: format!("the store does not answer: {error}"),
+                next: error.next(),
+            };
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", words).into_response()
         }
     }
 }

@@ -15,6 +15,7 @@ use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::Services;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::InvalidId;
+use ropewalk_schemas::advice::Advice;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
@@ -50,23 +51,31 @@ pub struct Address {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Somebody else listens there.
-    #[error("the address `{0}` is taken; set another with `--bind` or `server.address`")]
+    #[error("the address `{0}` is taken")]
     Taken(SocketAddr),
     /// Others could reach it, and nobody is named who may.
-    #[error(
-        "`{0}` can be reached from other machines, and nobody is named who may log in; add `[people.NAME]` with a token, or bind to 127.0.0.1"
-    )]
+    #[error("`{0}` can be reached from other machines, and nobody is named who may log in")]
     NobodyNamed(SocketAddr),
     /// The address cannot be listened on.
-    #[error(
-        "cannot listen on `{address}`: {source}; set another with `--bind` or `server.address`"
-    )]
+    #[error("cannot listen on `{address}`: {source}")]
     Unusable {
         /// The address.
         address: SocketAddr,
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl Advice for ListenError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Taken(_) | Self::Unusable { .. } => {
+                "set another with `--bind` or `server.address`"
+            }
+            Self::NobodyNamed(_) => "add `[people.NAME]` with a token, or bind to 127.0.0.1",
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// An address that was taken, at which nobody is answered yet.
@@ -248,4 +257,28 @@ fn forget(shared: &ServerState, supervisor: &Supervisor) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::advice::Words;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_taken_says_how_another_is_set() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 7_331));
+        let next = "set another with `--bind` or `server.address`";
+        let taken = Words::of(&ListenError::Taken(address));
+        assert_eq!(
+            taken,
+            ("the address `127.0.0.1:7331` is taken", next).into()
+        );
+        let unusable = ListenError::Unusable {
+            address,
+            source: std::io::Error::other("a; b"),
+        };
+        let message = "cannot listen on `127.0.0.1:7331`: a; b";
+        assert_eq!(Words::of(&unusable), (message, next).into());
+    }
 }

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ropewalk_desk::advice::{Advice, Words};
 use ropewalk_desk::alerts::AcknowledgeError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
@@ -18,6 +17,7 @@ use ropewalk_desk::specifications::{ApproveError, RequestError};
 use ropewalk_desk::views::specification::CompareError;
 use ropewalk_orchestrator::questions::AnswerError;
 use ropewalk_runtime::secrets;
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_store::{CommitError, ReadError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -115,7 +115,7 @@ fn one_line(text: &str) -> String {
 
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
-        Self::failed(&error)
+        Self::failed(&Words::of(&error))
     }
 }
 
@@ -135,7 +135,7 @@ impl From<CommitError> for Problem {
                 "store",
                 ("the program is about to stop", "try again once it runs"),
             ),
-            error => Self::failed(&error),
+            error => Self::failed(&Words::of(&error)),
         }
     }
 }
@@ -343,5 +343,12 @@ mod tests {
         let unknown = Problem::unknown("build", "a; b", "/api/builds");
         assert_eq!(unknown.message, "no build is called `a; b`");
         assert_eq!(one_line("it is\nthere"), "it is there");
+    }
+
+    #[test]
+    fn no_text_is_parted_into_what_is_wrong_and_what_to_do() {
+        let quoting = Problem::usage("`a; b` cannot be understood: c; d");
+        assert_eq!(quoting.message, "`a; b` cannot be understood: c; d");
+        assert_eq!(quoting.next, None);
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_schemas::lease::Holder;
 use ropewalk_schemas::{ComponentName, ContentHash, EventId, RepoPath};
 
@@ -12,7 +13,7 @@ use crate::database::{Fault, fault};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// A row is not as the change set expects it: load again and decide again.
-    #[error("row `{key}` of `{table}` was changed by somebody else; load it again")]
+    #[error("row `{key}` of `{table}` was changed by somebody else")]
     Conflict {
         /// The table.
         table: &'static str,
@@ -20,7 +21,7 @@ pub enum CommitError {
         key: String,
     },
     /// The change set writes one row twice from the same version.
-    #[error("the change set writes row `{key}` of `{table}` twice; merge the two writes")]
+    #[error("the change set writes row `{key}` of `{table}` twice")]
     Twice {
         /// The table.
         table: &'static str,
@@ -36,7 +37,7 @@ pub enum CommitError {
         holder: Box<Holder>,
     },
     /// A lease is not granted with this token any more.
-    #[error("the lock on `{path}` is no longer held with token `{token}`; acquire it again")]
+    #[error("the lock on `{path}` is no longer held with token `{token}`")]
     Fenced {
         /// The file.
         path: RepoPath,
@@ -52,9 +53,7 @@ pub enum CommitError {
         subscriber: ComponentName,
     },
     /// A delivery is not among the dead letters.
-    #[error(
-        "delivery `{sequence}` to `{subscriber}` is `{state}`; only dead, parked or discarded ones are replayed"
-    )]
+    #[error("delivery `{sequence}` to `{subscriber}` is `{state}`")]
     NotDead {
         /// The event's sequence.
         sequence: i64,
@@ -64,7 +63,7 @@ pub enum CommitError {
         state: String,
     },
     /// A body is larger than the store takes.
-    #[error("{what} has {size_bytes} bytes; {limit_bytes} is the most, store the rest elsewhere")]
+    #[error("{what} has {size_bytes} bytes")]
     Oversized {
         /// What is too large.
         what: String,
@@ -75,8 +74,7 @@ pub enum CommitError {
     },
     /// So much waits to be handled that nothing new is taken in.
     #[error(
-        "{open} or more deliveries wait to be handled, and from {limit} on nothing new is taken in; \
-         try again when some are done, or see `dead-letter list` and `wait list` for what holds them up"
+        "{open} or more deliveries wait to be handled, and from {limit} on nothing new is taken in"
     )]
     Backlog {
         /// How many wait.
@@ -85,9 +83,7 @@ pub enum CommitError {
         limit: i64,
     },
     /// The data of a large event could not be kept.
-    #[error(
-        "the data of an event cannot be kept in `{path}`: {reason}; see that its directory can be written"
-    )]
+    #[error("the data of an event cannot be kept in `{path}`: {reason}")]
     Blob {
         /// The file.
         path: PathBuf,
@@ -113,35 +109,30 @@ pub enum CommitError {
         reason: String,
     },
     /// A subscription takes nothing, or its pattern is not one.
-    #[error("subscription `{0}` has no pattern; name at least one event type")]
+    #[error("subscription `{0}` has no pattern")]
     NoPattern(ComponentName),
     /// The disk is full.
-    #[error("the disk of the database is full; make room and try again")]
+    #[error("the disk of the database is full")]
     NoSpace,
     /// The database may not be written.
-    #[error("the database is read-only; check the permissions of its file and directory")]
+    #[error("the database is read-only")]
     ReadOnly,
     /// The server cannot be reached; when the connection broke in the middle of a commit, the change set may be
     /// written all the same.
-    #[error(
-        "the database cannot be reached ({0}); see that its server runs, load again and try again"
-    )]
+    #[error("the database cannot be reached ({0})")]
     Unreachable(String),
     /// Another process has taken the right to consume while the server was out of reach; this one has to stop. When
     /// the connection broke in the middle of a commit, the change set may be written all the same.
-    #[error("another `ropewalk` ({0}) has taken over the database; this one has to stop")]
+    #[error("another `ropewalk` ({0}) has taken over the database")]
     Superseded(String),
     /// Another process held the database for too long.
-    #[error("the database is busy with another process; try again")]
+    #[error("the database is busy with another process")]
     Busy,
     /// The database is damaged.
-    #[error("the database is damaged ({0}); stop, and restore the newest backup")]
+    #[error("the database is damaged ({0})")]
     Damaged(String),
     /// The database file is not where it was opened.
-    #[error(
-        "the database `{}` was removed or replaced while it was in use; stop, put it or its newest backup in its place and start again",
-        .0.display()
-    )]
+    #[error("the database `{}` was removed or replaced while it was in use", .0.display())]
     Gone(PathBuf),
     /// The store is closing.
     #[error("the store is closing")]
@@ -151,11 +142,41 @@ pub enum CommitError {
     Storage(#[source] Arc<sqlx::Error>),
 }
 
+impl Advice for CommitError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Conflict { .. } => "load it again",
+            Self::Twice { .. } => "merge the two writes",
+            Self::Fenced { .. } => "acquire it again",
+            Self::NotDead { .. } => "only dead, parked or discarded ones are replayed",
+            Self::Oversized { limit_bytes, .. } => {
+                return Some(format!(
+                    "{limit_bytes} is the most, store the rest elsewhere"
+                ));
+            }
+            Self::Backlog { .. } => {
+                "try again when some are done, or see `dead-letter list` and `wait list` for what holds them up"
+            }
+            Self::Blob { .. } => "see that its directory can be written",
+            Self::NoPattern(_) => "name at least one event type",
+            Self::NoSpace => "make room and try again",
+            Self::ReadOnly => "check the permissions of its file and directory",
+            Self::Unreachable(_) => "see that its server runs, load again and try again",
+            Self::Superseded(_) => "this one has to stop",
+            Self::Busy => "try again",
+            Self::Damaged(_) => "stop, and restore the newest backup",
+            Self::Gone(_) => "stop, put it or its newest backup in its place and start again",
+            _ => return None,
+        };
+        Some(next.to_owned())
+    }
+}
+
 /// Says why something could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A query names a column that its table does not have.
-    #[error("table `{table}` has no column `{column}`; it has {known}")]
+    #[error("table `{table}` has no column `{column}`")]
     UnknownColumn {
         /// The table.
         table: &'static str,
@@ -189,13 +210,28 @@ pub enum ReadError {
     Storage(#[from] sqlx::Error),
 }
 
+impl Advice for ReadError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::UnknownColumn { known, .. } => Some(format!("it has {known}")),
+            Self::Storage(problem) if is_busy(problem) => {
+                Some("end what holds it, or try again".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_busy(problem: &sqlx::Error) -> bool {
+    matches!(fault(problem), Fault::Busy)
+}
+
 /// Says what keeps the database from being read, without the words of its driver where people can do something.
 fn told(problem: &sqlx::Error) -> String {
-    match fault(problem) {
-        Fault::Busy => {
-            "the database is held by another process; end what holds it, or try again".to_owned()
-        }
-        _ => format!("the database failed: {problem}"),
+    if is_busy(problem) {
+        "the database is held by another process".to_owned()
+    } else {
+        format!("the database failed: {problem}")
     }
 }
 
@@ -206,7 +242,7 @@ pub enum OpenError {
     #[error("{0}")]
     Location(#[from] LocationError),
     /// The path names a directory or another thing that is no file.
-    #[error("`{0}` is not a file; name a file for the database")]
+    #[error("`{0}` is not a file")]
     NotAFile(PathBuf),
     /// The directory or file cannot be made or read.
     #[error("cannot open the database `{path}`: {source}")]
@@ -217,18 +253,16 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// The file is not a database.
-    #[error("`{0}` is not a database; move it away or name another file")]
+    #[error("`{0}` is not a database")]
     NotADatabase(PathBuf),
     /// The database may not be written.
-    #[error("the database `{0}` is read-only; check the permissions of its file and directory")]
+    #[error("the database `{0}` is read-only")]
     ReadOnly(PathBuf),
     /// Another process held the database for too long.
-    #[error("the database `{0}` is held by another process; end what holds it, or try again")]
+    #[error("the database `{0}` is held by another process")]
     Busy(PathBuf),
     /// A newer version of the program wrote it.
-    #[error(
-        "the database `{database}` has version {found}, newer than {known}; use a newer `ropewalk`"
-    )]
+    #[error("the database `{database}` has version {found}, newer than {known}")]
     Newer {
         /// The file or server.
         database: String,
@@ -238,7 +272,7 @@ pub enum OpenError {
         known: i64,
     },
     /// The database is damaged.
-    #[error("the database `{path}` is damaged ({finding}); {}", advice(.backup.as_ref()))]
+    #[error("the database `{path}` is damaged ({finding})")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -248,9 +282,7 @@ pub enum OpenError {
         backup: Option<PathBuf>,
     },
     /// There is no content where there was some: backups lie beside it.
-    #[error(
-        "the database `{path}` is missing or empty, but it has backups; put the backup `{backup}` in its place, or move the backups away to begin anew"
-    )]
+    #[error("the database `{path}` is missing or empty, but it has backups")]
     Emptied {
         /// The file.
         path: PathBuf,
@@ -258,9 +290,7 @@ pub enum OpenError {
         backup: PathBuf,
     },
     /// There is no content where there was some, and no backup of it.
-    #[error(
-        "the database `{path}` is missing or empty, but it was in use before; put it back in its place, or remove `{mark}` to begin anew"
-    )]
+    #[error("the database `{path}` is missing or empty, but it was in use before")]
     Lost {
         /// The file.
         path: PathBuf,
@@ -269,7 +299,7 @@ pub enum OpenError {
     },
     /// What is there ends before what was there already.
     #[error(
-        "the database `{path}` is older than the one that was in use: it ends at event {found}, and event {seen} was stored; put the newer one in its place, or remove `{mark}` to go on with this one and lose what came after it"
+        "the database `{path}` is older than the one that was in use: it ends at event {found}, and event {seen} was stored"
     )]
     Older {
         /// The file.
@@ -290,12 +320,12 @@ pub enum OpenError {
         source: sqlx::migrate::MigrateError,
     },
     /// The server lacks something.
-    #[error("the database `{database}` cannot be used: {reason}")]
+    #[error("the database `{database}` cannot be used: {}", .reason.message)]
     Unfit {
         /// The server.
         database: String,
         /// What it lacks, and how to mend that.
-        reason: String,
+        reason: Words,
     },
     /// No backup could be made before the tables were to be changed.
     #[error("cannot back up the database before bringing it up to date: {0}")]
@@ -310,11 +340,48 @@ pub enum OpenError {
     },
 }
 
-fn advice(backup: Option<&PathBuf>) -> String {
-    backup.map_or_else(
-        || "there is no backup of it".to_owned(),
-        |backup| format!("put the backup `{}` in its place", backup.display()),
-    )
+impl Advice for OpenError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Location(error) => return error.next(),
+            Self::NotAFile(_) => "name a file for the database",
+            Self::NotADatabase(_) => "move it away or name another file",
+            Self::ReadOnly(_) => "check the permissions of its file and directory",
+            Self::Busy(_) => "end what holds it, or try again",
+            Self::Newer { .. } => "use a newer `ropewalk`",
+            Self::Damaged { backup: None, .. } => "there is no backup of it",
+            Self::Damaged {
+                backup: Some(backup),
+                ..
+            } => {
+                return Some(format!(
+                    "put the backup `{}` in its place",
+                    backup.display()
+                ));
+            }
+            Self::Emptied { backup, .. } => {
+                return Some(format!(
+                    "put the backup `{}` in its place, or move the backups away to begin anew",
+                    backup.display()
+                ));
+            }
+            Self::Lost { mark, .. } => {
+                return Some(format!(
+                    "put it back in its place, or remove `{}` to begin anew",
+                    mark.display()
+                ));
+            }
+            Self::Older { mark, .. } => {
+                return Some(format!(
+                    "put the newer one in its place, or remove `{}` to go on with this one and lose what came after it",
+                    mark.display()
+                ));
+            }
+            Self::Unfit { reason, .. } => return reason.next.clone(),
+            _ => return None,
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// Says why a backup could not be made.
@@ -340,13 +407,71 @@ pub enum BackupError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// The address of a server is not one; the address itself may hold a password and is not repeated.
-    #[error(
-        "the address of the PostgreSQL server cannot be read ({0}); write `postgres://USER@HOST/DATABASE`"
-    )]
+    #[error("the address of the PostgreSQL server cannot be read ({0})")]
     Unreadable(String),
     /// The text names no kind of store.
-    #[error(
-        "`{0}` names no store; write `sqlite`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`"
-    )]
+    #[error("`{0}` names no store")]
     Unknown(String),
+}
+
+impl Advice for LocationError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Unreadable(_) => "write `postgres://USER@HOST/DATABASE`",
+            Self::Unknown(_) => "write `sqlite`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`",
+        };
+        Some(next.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_no_advice() {
+        let oversized = CommitError::Oversized {
+            what: "`a; b`".to_owned(),
+            size_bytes: 9,
+            limit_bytes: 8,
+        };
+        let next = "8 is the most, store the rest elsewhere";
+        assert_eq!(Words::of(&oversized), ("`a; b` has 9 bytes", next).into());
+        let unknown = LocationError::Unknown("a; b".to_owned());
+        assert_eq!(
+            Words::of(&OpenError::from(unknown)),
+            (
+                "`a; b` names no store",
+                "write `sqlite`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`"
+            )
+                .into()
+        );
+        let malformed = ReadError::Malformed {
+            table: "tasks",
+            key: "a; b".to_owned(),
+            reason: "c; d".to_owned(),
+        };
+        let message = "row `a; b` of `tasks` cannot be read: c; d";
+        assert_eq!(Words::of(&malformed), message.into());
+    }
+
+    #[test]
+    fn a_damaged_database_says_whether_there_is_a_backup() {
+        let next = |backup: Option<&str>| {
+            let damaged = OpenError::Damaged {
+                path: "d.db".into(),
+                finding: "page 3; page 4".to_owned(),
+                backup: backup.map(PathBuf::from),
+            };
+            let words = Words::of(&damaged);
+            assert_eq!(
+                words.message,
+                "the database `d.db` is damaged (page 3; page 4)"
+            );
+            words.next
+        };
+        assert_eq!(next(None).as_deref(), Some("there is no backup of it"));
+        let put = "put the backup `b.db` in its place";
+        assert_eq!(next(Some("b.db")).as_deref(), Some(put));
+    }
 }

@@ -1,12 +1,12 @@
 //! Does what a command asks for about a build, by the verbs of `desk`.
 
 use chrono::TimeDelta;
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::phones;
 use ropewalk_desk::views::build::{self, BuildRow};
 use ropewalk_runtime::token;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::LandingOffer;

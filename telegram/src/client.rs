@@ -5,6 +5,7 @@ mod fetching;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::phone::ChatUser;
 use teloxide::ApiError as TelegramError;
 use teloxide::payloads::{
@@ -32,16 +33,25 @@ const TIME: Duration = Duration::from_secs(45);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The address is none.
-    #[error("`{0}` of `telegram.api_url` is no address; write it like `https://api.telegram.org`")]
+    #[error("`{0}` of `telegram.api_url` is no address")]
     Address(String),
     /// The token is none; it is a secret and not repeated.
-    #[error(
-        "the token of the bot is none; copy what `@BotFather` shows, which begins with a number and a colon"
-    )]
+    #[error("the token of the bot is none")]
     Token,
     /// The HTTP client cannot be made.
     #[error("cannot set up the HTTP client for Telegram: {0}")]
     Http(String),
+}
+
+impl Advice for ClientError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Address(_) => "write it like `https://api.telegram.org`",
+            Self::Token => "copy what `@BotFather` shows, which begins with a number and a colon",
+            Self::Http(_) => return None,
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// A bot of Telegram, known by its token.
@@ -247,4 +257,30 @@ fn entities(text: &StyledText) -> Vec<MessageEntity> {
         MessageEntity::new(kind, span.offset, span.length)
     };
     text.spans.iter().map(entity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::advice::Words;
+
+    use super::*;
+
+    #[test]
+    fn a_bot_that_cannot_be_made_says_why_and_what_to_write() {
+        let address = Words::of(&ClientError::Address("a; b".to_owned()));
+        assert_eq!(
+            address,
+            (
+                "`a; b` of `telegram.api_url` is no address",
+                "write it like `https://api.telegram.org`"
+            )
+                .into()
+        );
+        let http = Words::of(&ClientError::Http("a; b".to_owned()));
+        assert_eq!(
+            http,
+            "cannot set up the HTTP client for Telegram: a; b".into()
+        );
+        assert!(ClientError::Token.next().is_some());
+    }
 }

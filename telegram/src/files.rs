@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::attachments::{self, AttachError, AttachmentReceipt, FILE_BYTES, Upload};
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::phones;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
 use ropewalk_schemas::phone::Phone;
 use ropewalk_schemas::{ContentHash, SessionId};

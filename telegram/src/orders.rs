@@ -1,11 +1,11 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::builds::Wish;
 use ropewalk_desk::views::{build, idea};
 use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::questions::rank;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::question::{Question, QuestionState};

@@ -5,6 +5,7 @@ use ropewalk_desk::people::People;
 use ropewalk_desk::phones;
 use ropewalk_orchestrator::notices::{Notification, Port, SendError};
 use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{ReadError, Store};
 
 use crate::api::{Api, Letter};
@@ -65,7 +66,7 @@ impl Port for TelegramPort {
     ) -> Result<Option<String>, SendError> {
         let later = |error: ReadError| SendError::Later {
             after: None,
-            reason: error.to_string(),
+            reason: Words::of(&error).to_string(),
         };
         let name =
             UserSlug::parse(receiver).map_err(|error| SendError::Refused(error.to_string()))?;

@@ -1,10 +1,10 @@
 //! Takes answers: a press of a button, and words in reply to what was asked.
 
 use chrono::TimeDelta;
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::phones;
 use ropewalk_desk::questions::{self, RefusedAnswer};
 use ropewalk_orchestrator::questions::{AnswerError, AnswerInput};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::phone::WordsFor;
 use ropewalk_schemas::question::{Choice, Question, QuestionState};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Words;
 use tracing::warn;
 
 use crate::api::{Api, ApiError, Button, Letter};
@@ -97,10 +98,10 @@ impl Surface {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SurfaceError {
     /// The store cannot be read.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Read(#[from] ropewalk_store::ReadError),
     /// The store cannot be written.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Commit(#[from] ropewalk_store::CommitError),
 }
 

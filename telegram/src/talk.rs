@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_desk::phones;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::phone::{Phone, UpdateRecord};

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_schemas::CommitId;
 
 use crate::{GitError, History, LocalClone};
+use ropewalk_schemas::advice::Words;
 
 pub(crate) use changes::Change;
 use hold::Hold;
@@ -99,7 +100,7 @@ impl Checkout {
             }
             // The first time there is nothing to tell.
             if before.is_some() {
-                tracing::info!("made `{}` anew: {error}", self.tree.display());
+                tracing::info!("made `{}` anew: {}", self.tree.display(), Words::of(&error));
             }
             self.clear().await?;
             self.read_tree(commit).await?;

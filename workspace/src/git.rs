@@ -215,6 +215,8 @@ fn version(text: &str) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_schemas::advice::Advice;
+
     use super::*;
 
     #[test]
@@ -235,6 +237,7 @@ mod tests {
         let environment = Environment::from_pairs([("PATH", "/no/such/place")]);
         let error = Git::open(&environment).await.unwrap_err();
         assert!(matches!(error, GitError::Missing), "{error}");
-        assert!(error.to_string().contains("install git"), "{error}");
+        let next = error.next().unwrap_or_default();
+        assert!(next.contains("install git"), "{next}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
+use ropewalk_schemas::advice::Advice;
 
 use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
 use crate::commit::NewCommit;
@@ -31,9 +32,7 @@ pub enum PushError {
     #[error("`{0}` is neither a remote of your repository nor a directory")]
     Unknown(String),
     /// The remote is not on this machine.
-    #[error(
-        "`{remote}` is at `{url}`, and only a repository on this machine is pushed to; run `git push {remote} {branch}`"
-    )]
+    #[error("`{remote}` is at `{url}`, and only a repository on this machine is pushed to")]
     NotLocal {
         /// The remote.
         remote: String,
@@ -55,6 +54,18 @@ pub enum PushError {
     /// Git did not do its part.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+impl Advice for PushError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::NotLocal { remote, branch, .. } => {
+                Some(format!("run `git push {remote} {branch}`"))
+            }
+            Self::Git(error) => error.next(),
+            Self::Unknown(_) | Self::Refused { .. } => None,
+        }
+    }
 }
 
 impl LocalClone {

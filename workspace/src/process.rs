@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use ropewalk_schemas::advice::Advice;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -49,7 +50,7 @@ pub enum CommandStatus {
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The working directory is not there.
-    #[error("`{}` is not a directory; the command needs one to run in", .0.display())]
+    #[error("`{}` is not a directory", .0.display())]
     Directory(PathBuf),
     /// The system refused to start or to watch the program.
     #[error("could not run `{program}`")]
@@ -60,6 +61,15 @@ pub enum CommandError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Advice for CommandError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Directory(_) => Some("the command needs one to run in".to_owned()),
+            Self::Spawn { .. } => None,
+        }
+    }
 }
 
 /// A child to start.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ropewalk_schemas::CommitId;
+use ropewalk_schemas::advice::Advice;
 
 use crate::clone::{LOCAL_TRANSFER, TRANSFER_TIMEOUT};
 use crate::{Git, GitError, LocalClone, stale};
@@ -25,7 +26,7 @@ pub enum Publication {
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The new commit does not follow the expected one, so the branch would be rewritten.
-    #[error("`{new}` does not follow `{old}`; a landed commit is never rewritten")]
+    #[error("`{new}` does not follow `{old}`")]
     Rewrites {
         /// Where the branch should be.
         old: CommitId,
@@ -33,16 +34,16 @@ pub enum PublishError {
         new: CommitId,
     },
     /// The user works on the branch right now.
-    #[error("`{0}` is checked out in your repository; switch to another branch there")]
+    #[error("`{0}` is checked out in your repository")]
     CheckedOut(String),
     /// The branch is checked out with changes that no commit has.
     #[error(
-        "`{0}` is checked out in your repository with changes that are not committed, or with files that are in the way; commit or stash them"
+        "`{0}` is checked out in your repository with changes that are not committed, or with files that are in the way"
     )]
     Dirty(String),
     /// The branch is checked out, and what changes goes through a program that the repository names.
     #[error(
-        "`{branch}` is checked out in your repository, and the filter `{filter}` of its settings would have to run; switch to another branch there, land, and switch back"
+        "`{branch}` is checked out in your repository, and the filter `{filter}` of its settings would have to run"
     )]
     Filtered {
         /// The branch.
@@ -51,7 +52,7 @@ pub enum PublishError {
         filter: String,
     },
     /// Another git holds the branch, or one that was killed did; after a while its lock is cleared.
-    #[error("`{0}` is locked in your repository by another git; it is tried again")]
+    #[error("`{0}` is locked in your repository by another git")]
     Locked(String),
     /// The repository takes no such branch.
     #[error("your repository refused the branch `{branch}`: {reason}")]
@@ -64,6 +65,21 @@ pub enum PublishError {
     /// Git did not do its part.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+impl Advice for PublishError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Rewrites { .. } => "a landed commit is never rewritten",
+            Self::CheckedOut(_) => "switch to another branch there",
+            Self::Dirty(_) => "commit or stash them",
+            Self::Filtered { .. } => "switch to another branch there, land, and switch back",
+            Self::Locked(_) => "it is tried again",
+            Self::Git(error) => return error.next(),
+            Self::Refused { .. } => return None,
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// Tells a refusal, with the cause where the repository named one.

@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ropewalk_schemas::advice::Advice;
 use tokio_util::sync::CancellationToken;
 
 use crate::Environment;
@@ -83,16 +84,22 @@ impl fmt::Display for Level {
 
 /// Says why no command can be confined here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no sandbox works here (bubblewrap: {bubblewrap}; namespaces: {namespaces}); install bubblewrap, or allow user \
-     namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
-     kernel.apparmor_restrict_unprivileged_userns)"
-)]
+#[error("no sandbox works here (bubblewrap: {bubblewrap}; namespaces: {namespaces})")]
 pub struct SandboxError {
     /// What bubblewrap said.
     pub bubblewrap: String,
     /// What the helper said.
     pub namespaces: String,
+}
+
+impl Advice for SandboxError {
+    fn next(&self) -> Option<String> {
+        Some(
+            "install bubblewrap, or allow user namespaces (sysctl user.max_user_namespaces, \
+             kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+                .to_owned(),
+        )
+    }
 }
 
 /// What a sandbox is made of.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
+use ropewalk_schemas::advice::Advice;
 
 pub use clean::{CleanCheckout, CleanPool};
 pub use pool::{RecoveredWork, SlotPool};
@@ -22,17 +23,29 @@ use crate::{ChangedFile, GitError, History, PreserveKey, PreserveRef, SlotFiles}
 #[derive(Debug, thiserror::Error)]
 pub enum SlotError {
     /// All checkouts of the pool are in use.
-    #[error("all {0} checkouts are in use; wait for one or allow more")]
+    #[error("all {0} checkouts are in use")]
     AllTaken(usize),
     /// The slot was not moved to a commit yet.
-    #[error("the slot holds no commit yet; move it to one first")]
+    #[error("the slot holds no commit yet")]
     Empty,
     /// The tree of the slot was removed or swapped for something else.
-    #[error("the tree `{0}` is gone; restore the slot or move it to a commit")]
+    #[error("the tree `{0}` is gone")]
     Gone(String),
     /// Git did not do its part.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+impl Advice for SlotError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::AllTaken(_) => "wait for one or allow more",
+            Self::Empty => "move it to one first",
+            Self::Gone(_) => "restore the slot or move it to a commit",
+            Self::Git(error) => return error.next(),
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// A checkout that one attempt works in.

@@ -7,6 +7,7 @@ use ropewalk_config::{QuestionDraft, Trigger};
 use ropewalk_engine::BudgetOverrun;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AskOutcome, QuestionRequest};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Failure, FailureClass};
 use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::clip;
@@ -340,7 +341,7 @@ pub(crate) async fn landing_refused(
     build: &Build,
     refusal: &LandError,
 ) -> Result<Option<QuestionId>, BuilderError> {
-    let mut why = refusal.to_string();
+    let mut why = Words::of(refusal).to_string();
     if let Some(sides) = refusal.sides() {
         why.push_str("\n\n");
         why.push_str(&clip::end(sides.trim(), ERROR_LETTERS));

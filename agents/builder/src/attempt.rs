@@ -21,6 +21,7 @@ pub(crate) mod survey;
 mod watching;
 mod work;
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -29,6 +30,7 @@ use ropewalk_engine::llm::ModelError;
 use ropewalk_engine::{BudgetOverrun, EngineError, Outcome, Policy, Workbench, WorkbenchOptions};
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::{Supervisor, in_hand};
+use ropewalk_schemas::advice::{Advice, Words};
 use ropewalk_schemas::attempt::{Attempt, AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::payload::TaskStarted;
@@ -236,7 +238,7 @@ async fn give_back(work: &Work<'_>, slot: Slot) -> Option<String> {
         Ok(kept) => kept.map(|kept| kept.reference),
         Err(error) => {
             let task = &work.claim.task.id;
-            warn!(task.id = %task, "the slot of `{task}` could not be given back: {error}");
+            warn!(task.id = %task, "the slot of `{task}` could not be given back: {}", Words::of(&error));
             None
         }
     }
@@ -537,14 +539,19 @@ fn ending_of(work: &Work<'_>, error: &EngineError) -> Ending {
     Ending::Failed(Box::new(fault))
 }
 
-/// Tells an error with its causes.
-fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+/// Tells an error with its causes, and how they are mended.
+fn told(error: &EngineError) -> String {
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
+        message.push_str(": ");
+        message.push_str(&inner.to_string());
         cause = inner.source();
     }
-    text
+    let next = match error {
+        EngineError::Read(error) => error.next(),
+        EngineError::Journal(error) => error.next(),
+        _ => None,
+    };
+    Words { message, next }.to_string()
 }

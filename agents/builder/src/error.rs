@@ -3,6 +3,7 @@
 use ropewalk_config::questions::RenderError;
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{CommitError, ReadError};
 use ropewalk_workspace::{GitError, PathError, PublishError, SlotError};
 
@@ -12,22 +13,22 @@ use super::machine::IllegalRequest;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuilderError {
     /// The store could not be read.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Read(#[from] ReadError),
     /// The store took no change.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Commit(#[from] CommitError),
     /// Git did not do its part.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Git(#[from] GitError),
     /// No checkout could be had or used.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Slot(#[from] SlotError),
     /// A gate could not do its work.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Gate(#[from] GateError),
     /// A branch could not be published.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Publish(#[from] PublishError),
     /// A file of a slot could not be used.
     #[error(transparent)]

@@ -9,6 +9,7 @@ mod shaping;
 use ropewalk_coordination::ownership;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Evidence, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
@@ -334,7 +335,7 @@ async fn join(
     };
     let evidence = whole::check_to_the_end(gate, &whole)
         .await
-        .map_err(AgentError::transient)?;
+        .map_err(|error| AgentError::transient(Words::of(&error)))?;
     if evidence.verdict != Verdict::Passed {
         return Err(LandError::Gate {
             branch: branch.clone(),

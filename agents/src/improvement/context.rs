@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ropewalk_gate::protected;
 use ropewalk_knowledge::Effect;
 use ropewalk_knowledge::decide::{TaskOutcome, effect};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Attempt, Evidence, Failure, Verdict};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeState};
@@ -177,7 +178,9 @@ pub(super) async fn changed(
         let diff = diff(clone, (base, head), &files).await?;
         Ok::<_, GitError>(BuildChanges { files, diff })
     };
-    read.await.map(Some).map_err(|error| error.to_string())
+    read.await
+        .map(Some)
+        .map_err(|error| Words::of(&error).to_string())
 }
 
 /// Shows what changed, the tests first, since they say what the rest is for; the folder of the idea is no work of the

@@ -6,6 +6,7 @@ mod revision;
 use ropewalk_desk::specifications::{self, RequestError};
 use ropewalk_orchestrator::questions::{self, AskOutcome};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::payload::{IdeationCompleted, SpecRejected};
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::specification::{Complexity, SpecState, Specification};
@@ -18,6 +19,7 @@ use drafting::Draft;
 use super::SpecificationOptions;
 use super::context::{self, LoadOutcome, Material};
 use super::submission::ModelSubmission;
+use crate::failure;
 use crate::model_question::ModelQuestion;
 
 /// Writes the next revision of a specification that is asked for.
@@ -39,7 +41,7 @@ pub(super) async fn alone(
     std::fs::create_dir_all(places.specification_locks()).map_err(AgentError::transient)?;
     FileLock::wait(&places.specification_lock(id))
         .await
-        .map_err(AgentError::transient)
+        .map_err(|error| failure::of_repository(&error))
 }
 
 /// Writes the next revision of a specification that is a draft; any other stays as it is.
@@ -87,7 +89,7 @@ pub(super) async fn on_ideation_completed(
             | RequestError::Abandoned(_),
         ) => Ok(ChangeSet::new()),
         Err(RequestError::Read(error)) => Err(error.into()),
-        Err(error) => Err(AgentError::permanent(error)),
+        Err(error) => Err(AgentError::permanent(Words::of(&error))),
     }
 }
 

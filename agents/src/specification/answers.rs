@@ -7,6 +7,7 @@ use ropewalk_config::questions::choice::{
 };
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{About, Content, Question};
@@ -98,7 +99,7 @@ async fn approve(
             info!(spec.id = %id, "the yes came too late: {error}");
             Ok(ChangeSet::new())
         }
-        Err(error) => Err(AgentError::transient(error)),
+        Err(error) => Err(AgentError::transient(Words::of(&error))),
     }
 }
 
@@ -182,7 +183,7 @@ async fn revise(
         Err(RequestError::Read(error)) => Err(error.into()),
         // What cannot be revised now finds the answer among what is known when it is.
         Err(error) => {
-            info!(spec.id = %id, "the answer asks for no revision: {error}");
+            info!(spec.id = %id, "the answer asks for no revision: {}", Words::of(&error));
             Ok(ChangeSet::new())
         }
     }

@@ -225,7 +225,7 @@ async fn conventions(
         let found = clone
             .read_file(&look.commit, name)
             .await
-            .map_err(AgentError::transient)?;
+            .map_err(|error| failure::of_repository(&error))?;
         if let Some(bytes) = found {
             let text = sources::conventions(&String::from_utf8_lossy(&bytes));
             return Ok((!text.is_empty()).then(|| (name.to_owned(), text)));

@@ -7,6 +7,7 @@ use ropewalk_gate::judge::Ruling;
 use ropewalk_gate::line::{SimpleCommand, simple_commands};
 use ropewalk_gate::trial;
 use ropewalk_schemas::CommitId;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::task::{Action, TaskBlock, Validation};
 
@@ -42,7 +43,10 @@ pub(super) async fn run(
         Ok(rulings) => rulings,
         Err(error) => {
             return DryRun {
-                notes: vec![format!("the checks were not dry-run: {error}")],
+                notes: vec![format!(
+                    "the checks were not dry-run: {}",
+                    Words::of(&error)
+                )],
                 ..DryRun::default()
             };
         }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ropewalk_config::Trigger;
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AskOutcome, Deadlines, QuestionRequest};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::specification::SpecState;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use ropewalk_desk::advice::Words;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications::{self, ApproveError, RequestError};
 use ropewalk_orchestrator::questions;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::document::{spec_md, tasks_md};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::lease::Ownership;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ropewalk_runtime::Backoff;
 use ropewalk_schemas::Event;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::clip;
 use ropewalk_store::{ChangeSet, CommitError, CommitOutcome, DeliveryKey, Outcome};
 use tracing::warn;
@@ -83,7 +84,11 @@ impl Claim {
                 false
             }
             Err(problem) => {
-                warn!("cannot claim delivery `{}`: {problem}", self.key);
+                warn!(
+                    "cannot claim delivery `{}`: {}",
+                    self.key,
+                    Words::of(&problem)
+                );
                 self.put_back_later();
                 false
             }

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_runtime::{Clock, Ids, Supervisor};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ComponentName, ProjectName};
 use ropewalk_store::{Store, Subscription};
 use secrecy::SecretString;
@@ -261,7 +262,7 @@ impl Transport for JetStream {
             .run(&self.link, &self.store, &self.hub, self.signals.position())
             .await
         {
-            warn!("cannot sweep the open deliveries: {error}");
+            warn!("cannot sweep the open deliveries: {}", Words::of(&error));
         }
         drop(sweep);
         self.watch.lock().await.look(&self.link).await;

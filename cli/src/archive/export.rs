@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ropewalk_config::ProjectFile;
-use ropewalk_desk::advice::Words;
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{BackupError, Location, leave_behind};
 use ropewalk_workspace::{Identity, LocalClone, LocalCloneOptions};
 use serde::Serialize;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_config::{Config, Environment, Locations, PROJECT_FILE};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ProjectName, Slug};
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions, UserRepository};
 use serde::Serialize;
@@ -175,7 +176,9 @@ async fn lay(
             wiring::notice(&clone).await?,
             survey::look(app, &clone, untried).await?,
         ),
-        Err(error @ GitError::NoCommit(_)) => (Some(error.to_string()), Survey::default()),
+        Err(error @ GitError::NoCommit(_)) => {
+            (Some(Words::of(&error).to_string()), Survey::default())
+        }
         Err(error) => return Err(error.into()),
     };
     create(file, &settings(&locations.name, &survey))?;

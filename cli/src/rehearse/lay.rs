@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use ropewalk_config::rehearsal;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_workspace::{Git, GitError, UserRepository};
 
 /// The files of a rehearsal folder that ship with the program.
@@ -24,12 +25,10 @@ const SETTINGS: &str = "ropewalk.toml";
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LayError {
     /// Something else is there.
-    #[error(
-        "`{0}` is not an empty directory; name a new one with `--dir`, or go on there with `ropewalk up`"
-    )]
+    #[error("`{0}` is not an empty directory")]
     NotEmpty(PathBuf),
     /// A file cannot be written.
-    #[error("cannot write `{path}`: {source}; choose another place with `--dir`")]
+    #[error("cannot write `{path}`: {source}")]
     Write {
         /// The file or directory.
         path: PathBuf,
@@ -42,6 +41,18 @@ pub(super) enum LayError {
     /// A script does not ship with this program, which is a mistake in it.
     #[error("the script `{0}` is missing from this program")]
     Script(&'static str),
+}
+
+impl Advice for LayError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::NotEmpty(_) => "name a new one with `--dir`, or go on there with `ropewalk up`",
+            Self::Write { .. } => "choose another place with `--dir`",
+            Self::Git(error) => return error.next(),
+            Self::Script(_) => return None,
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// Lays the folder; `bus` and `store` go into its configuration, so that `up` uses the same.

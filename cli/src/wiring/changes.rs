@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_desk::views::lines::FileLines;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_server::Changes;
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions};
@@ -26,9 +27,9 @@ pub(super) fn changes(git: Git, project: &Project) -> Changes {
         Box::pin(async move {
             let open = || LocalClone::open_or_create(git, options);
             let clone = clone.get_or_try_init(open).await;
-            let clone = clone.map_err(|error| error.to_string())?;
+            let clone = clone.map_err(|error| Words::of(&error).to_string())?;
             let lines = lines(clone, &build).await;
-            lines.map_err(|error| error.to_string())
+            lines.map_err(|error| Words::of(&error).to_string())
         })
     })
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ropewalk_desk::halt;
 use ropewalk_runtime::{Brake, Clock, Supervisor};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::halt::Halt;
 use ropewalk_store::{ReadError, Store};
 use tracing::{info, warn};
@@ -29,7 +30,10 @@ pub(crate) async fn brake(
             }
             // As it was, as long as nobody can say.
             if let Err(error) = follow(&followed, &store).await {
-                warn!("whether everything is stopped is not known: {error}");
+                warn!(
+                    "whether everything is stopped is not known: {}",
+                    Words::of(&error)
+                );
             }
         }
     });

@@ -9,6 +9,7 @@ use ropewalk_engine::{Engine, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Words;
 use ropewalk_server::Door;
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use ropewalk_workspace::Git;
@@ -280,7 +281,7 @@ fn watch_store(store: &Store, supervisor: &Supervisor) {
         tokio::select! {
             () = shutdown.soft().cancelled() => {}
             why = refusing => {
-                error!("{why}, stopping");
+                error!("{}, stopping", Words::of(&why));
                 shutdown.begin();
             }
         }

@@ -17,6 +17,7 @@ use ropewalk_runtime::Clock;
 
 use crate::error::CliError;
 use crate::project::Project;
+use ropewalk_schemas::advice::Words;
 
 /// What a provider of the configuration comes to.
 struct Provider {
@@ -61,7 +62,7 @@ enum Tape {
 impl Tape {
     fn of(project: &Project) -> Result<Self, CliError> {
         let settings = &project.config().models;
-        let unusable = |error: CassetteError| CliError::caused("cassette", error);
+        let unusable = |error: CassetteError| CliError::plain("cassette", error);
         if let Some(path) = &settings.replay {
             let path = project.file("models.replay", path)?;
             return Cassette::open(&path).map(Self::Plays).map_err(unusable);
@@ -254,7 +255,7 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
         (Err(_), Some(_)) => None,
         (Err(error), None) => {
             let text = (
-                error.to_string(),
+                Words::of(&error).to_string(),
                 format!("add `[providers.{name}]` with its `kind`"),
             );
             return Err(CliError::refused("model", text));

@@ -94,7 +94,9 @@ pub(crate) fn telegram(
         return Ok(None);
     };
     let client = TelegramClient::new(&token, settings.api_url.as_str());
-    client.map(Some).map_err(CliError::failed)
+    client
+        .map(Some)
+        .map_err(|error| CliError::advised("failed", error))
 }
 
 /// Lets the bot take what people say and press, where one is set up.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ropewalk_orchestrator::Suspects;
 use ropewalk_orchestrator::notices::{DutyGuard, Turn};
 use ropewalk_runtime::InHand;
+use ropewalk_schemas::advice::Words;
 use ropewalk_workspace::FileLock;
 use tracing::warn;
 
@@ -59,7 +60,11 @@ pub(super) fn turn(state: &Path, name: &str) -> Turn {
         match FileLock::take(&file) {
             Ok(lock) => lock.map(|lock| -> DutyGuard { Box::new(lock) }),
             Err(error) => {
-                warn!("nobody can take `{}`: {error}", file.display());
+                warn!(
+                    "nobody can take `{}`: {}",
+                    file.display(),
+                    Words::of(&error)
+                );
                 None
             }
         }

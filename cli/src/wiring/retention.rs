@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use ropewalk_runtime::{Clock, Supervisor};
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::Store;
 use tracing::{info, warn};
 
@@ -40,7 +41,10 @@ pub(super) fn daily(
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    warn!("old events stay until they are tried again tomorrow: {error}");
+                    warn!(
+                        "old events stay until they are tried again tomorrow: {}",
+                        Words::of(&error)
+                    );
                 }
             }
             match transcripts::forget(&store, &state, before).await {

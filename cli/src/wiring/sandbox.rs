@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ropewalk_config::Environment;
 use ropewalk_config::settings::{ModelPolicy, SandboxMode};
+use ropewalk_schemas::advice::Words;
 use ropewalk_workspace::LocalClone;
 use ropewalk_workspace::sandbox::egress::{Egress, Internet, Upstream};
 use ropewalk_workspace::sandbox::{Limits, Sandbox, SandboxOptions, helper};
@@ -27,7 +28,7 @@ pub(crate) async fn confinement(
 ) -> Result<Confinement, CliError> {
     let config = project.config();
     let found = match config.sandbox.mode {
-        SandboxMode::Off => Err("the sandbox is off".to_owned()),
+        SandboxMode::Off => Err("the sandbox is off".into()),
         SandboxMode::Required => {
             sandbox_of(project.state(), environment, egress(project, environment)?).await
         }
@@ -54,7 +55,7 @@ fn egress(project: &Project, environment: &Environment) -> Result<Egress, CliErr
     Ok(Egress {
         hosts,
         package_hosts: config.sandbox.package_hosts.clone(),
-        upstream: upstream.map_err(|error| CliError::caused("proxy", error))?,
+        upstream: upstream.map_err(|error| CliError::advised("proxy", error))?,
         outside: Arc::new(Internet),
     })
 }
@@ -64,7 +65,7 @@ pub(crate) async fn sandbox_of(
     state: &Path,
     environment: &Environment,
     egress: Egress,
-) -> Result<Sandbox, String> {
+) -> Result<Sandbox, Words> {
     let helper = helper().ok_or("this program cannot start itself again")?;
     let state = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
     let settings =
@@ -78,5 +79,5 @@ pub(crate) async fn sandbox_of(
         egress,
     };
     let found = Sandbox::probe(options).await;
-    found.map_err(|unavailable| unavailable.to_string())
+    found.map_err(|unavailable| Words::of(&unavailable))
 }

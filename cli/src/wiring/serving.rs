@@ -6,6 +6,7 @@ use std::time::Duration;
 use ropewalk_config::Origin;
 use ropewalk_orchestrator::Services;
 use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_server::{Address, Door, ListenError, Options, Server};
 use ropewalk_workspace::Git;
@@ -31,11 +32,11 @@ pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
         Ok(door) => Ok(Some(door)),
         // Nobody asked for it, so that nothing else is kept from running.
         Err(error) if !address.chosen => {
-            warn!("the API is not served: {error}");
+            warn!("the API is not served: {}", Words::of(&error));
             Ok(None)
         }
-        Err(error @ ListenError::Taken(_)) => Err(CliError::caused("address-taken", error)),
-        Err(error) => Err(CliError::caused("address", error)),
+        Err(error @ ListenError::Taken(_)) => Err(CliError::advised("address-taken", error)),
+        Err(error) => Err(CliError::advised("address", error)),
     }
 }
 

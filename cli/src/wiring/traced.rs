@@ -40,7 +40,7 @@ pub(super) fn begin(project: &Project, environment: &Environment) -> Result<(), 
             ("process.pid", std::process::id().to_string()),
         ],
     };
-    traces::start(options).map_err(|error| CliError::caused("telemetry", error))
+    Ok(traces::start(options)?)
 }
 
 /// Sends what is left, before the process ends.

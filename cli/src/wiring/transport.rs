@@ -39,7 +39,7 @@ pub(super) async fn bus(
         Transport::Nats => {
             let server = SupervisedServer::start(project.state(), &services.supervisor)
                 .await
-                .map_err(|error| CliError::caused("bus", error))?;
+                .map_err(|error| CliError::advised("bus", error))?;
             TransportOptions::JetStream(jetstream(project, server.url()))
         }
     };

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use ropewalk_schemas::advice::Words;
 use serde::{Deserialize, Serialize};
 
 use super::{Config, SandboxMode};
@@ -225,10 +226,7 @@ impl Config {
 
     /// Refuses models that would run commands without a sandbox, unless the configuration allows it by `sandbox = "off"`;
     /// `works` says whether there is one, or why not.
-    pub fn check_model_policy(
-        &self,
-        works: Result<(), String>,
-    ) -> Result<ModelPolicy, ConfigError> {
+    pub fn check_model_policy(&self, works: Result<(), Words>) -> Result<ModelPolicy, ConfigError> {
         let unconfined = self
             .models
             .all()
@@ -290,14 +288,14 @@ mod tests {
             ("ollama/qwen", Off, false, Some("the sandbox is off")),
         ];
         for (model, mode, works, expected) in rows {
-            let works = works.then_some(()).ok_or("nothing works".to_owned());
+            let works = works.then_some(()).ok_or("nothing works".into());
             match (all(model, mode).check_model_policy(works), expected) {
                 (Ok(ModelPolicy::Safe), Some(warning)) => assert_eq!(warning, "", "{model}"),
                 (Ok(ModelPolicy::Warn(said)), Some(warning)) => {
                     assert!(!warning.is_empty() && said.contains(warning), "{said}");
                 }
                 (Err(error), None) => {
-                    let said = error.to_string();
+                    let said = Words::of(&error).to_string();
                     assert!(said.contains("nothing works"), "{said}");
                     assert!(said.contains("sandbox = \"off\""), "{said}");
                 }

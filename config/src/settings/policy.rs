@@ -4,6 +4,7 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 use ropewalk_schemas::GlobPattern;
+use ropewalk_schemas::advice::Words;
 use serde::{Deserialize, Serialize};
 
 /// What models may do.
@@ -203,7 +204,9 @@ impl RulePattern {
         let (mut paths, mut commands) = (None, None);
         if permission != Permission::Bash {
             let glob = GlobPattern::parse(&text);
-            paths = Some(glob.map_err(|error| InvalidRule(format!("is wrong: {error}")))?);
+            paths = Some(
+                glob.map_err(|error| InvalidRule(format!("is wrong: {}", Words::of(&error))))?,
+            );
         }
         if matches!(permission, Permission::Any | Permission::Bash) {
             commands = Some(words(&text)?);

@@ -12,7 +12,7 @@ use crate::error::ConfigError;
 pub(crate) fn refuse_strangers(path: &Path) -> Result<(), ConfigError> {
     let unreadable = |error: std::io::Error| ConfigError::Unreadable {
         path: path.to_owned(),
-        reason: error.to_string(),
+        reason: error.to_string().into(),
     };
     let link = path.symlink_metadata().map_err(unreadable)?;
     let mut owners = vec![link.uid()];

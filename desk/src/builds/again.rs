@@ -21,7 +21,7 @@ const CHANNEL: &str = "replay";
 #[derive(Debug, thiserror::Error)]
 pub enum AgainError {
     /// It goes on.
-    #[error("build `{build}` is {state}; replay it when it has ended")]
+    #[error("build `{build}` is {state}")]
     Open {
         /// The build.
         build: BuildId,
@@ -32,7 +32,7 @@ pub enum AgainError {
     #[error("build `{0}` has no base: it ended before it began; there is nothing to replay")]
     Groundless(BuildId),
     /// It stands on the work of another build, which is on no base commit.
-    #[error("build `{build}` goes on from the work of build `{before}`; replay that one")]
+    #[error("build `{build}` goes on from the work of build `{before}`")]
     Follows {
         /// The build.
         build: BuildId,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
 use ropewalk_runtime::secrets::SecretFilter;
+use ropewalk_schemas::advice::Words;
 use ropewalk_workspace::{CommandError, CommandOutput, CommandSpec, CommandStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -139,7 +140,7 @@ impl Tool for Bash {
         let output = self
             .run(&spec, context)
             .await
-            .map_err(|error| ToolFailure::refused(error.to_string()))?;
+            .map_err(|error| ToolFailure::refused(Words::of(&error).to_string()))?;
         Ok(ToolOutput {
             text: told(&output, seconds),
             is_error: !output.succeeded(),

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
 use ropewalk_schemas::GlobPattern;
+use ropewalk_schemas::advice::Words;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -72,7 +73,7 @@ impl Tool for Glob {
         let wanted: Arguments = arguments(value)?;
         let below = directory(wanted.path.as_deref())?;
         let pattern = GlobPattern::parse(wanted.pattern.trim_start_matches("./"))
-            .map_err(|error| ToolFailure::refused(error.to_string()))?;
+            .map_err(|error| ToolFailure::refused(Words::of(&error).to_string()))?;
         let prefix = below
             .as_ref()
             .map(|below| format!("{below}/"))

@@ -8,6 +8,7 @@ use grep_searcher::{
 };
 use ropewalk_config::settings::Permission;
 use ropewalk_schemas::GlobPattern;
+use ropewalk_schemas::advice::Words;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -107,7 +108,7 @@ impl Tool for Grep {
                 .as_deref()
                 .map(GlobPattern::anywhere)
                 .transpose()
-                .map_err(|error| ToolFailure::refused(error.to_string()))?,
+                .map_err(|error| ToolFailure::refused(Words::of(&error).to_string()))?,
             area: Area::new(&self.workbench, below.as_ref())?,
             context: wanted.context,
             offset: wanted.offset,

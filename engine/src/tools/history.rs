@@ -1,6 +1,7 @@
 //! Looks up the history behind the commit that a job reads: the log, one commit, who wrote which lines.
 
 use async_trait::async_trait;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{CommitId, RepoPath};
 use ropewalk_workspace::{GitError, LocalClone};
 use schemars::JsonSchema;
@@ -133,7 +134,7 @@ impl History {
 fn git(error: &GitError) -> ToolFailure {
     ToolFailure::refused(match error {
         GitError::Failed { reason, .. } => reason.clone(),
-        other => other.to_string(),
+        other => Words::of(other).to_string(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! What is not worth remembering.
 
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::{GlobPattern, GlobPatternError};
 
@@ -57,13 +58,13 @@ const ENVIRONMENTAL: [&str; 18] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// There is nothing in it, or hardly a word.
-    #[error("`{0}` says too little to be of use; say what goes wrong and what to do instead")]
+    #[error("`{0}` says too little to be of use")]
     TooShort(String),
     /// It has more characters than an item may have.
     #[error("the text has {0} characters; 2000 is the most")]
     TooLong(usize),
     /// It is true of everything.
-    #[error("`{0}` is true of everything; say what is special here")]
+    #[error("`{0}` is true of everything")]
     Generic(String),
     /// It only says how the machine or the network was.
     #[error("`{0}` is a passing state of the machine or the network, not a lesson")]
@@ -71,6 +72,17 @@ pub enum Refusal {
     /// One of its globs cannot match.
     #[error(transparent)]
     Glob(#[from] GlobPatternError),
+}
+
+impl Advice for Refusal {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::TooShort(_) => Some("say what goes wrong and what to do instead".to_owned()),
+            Self::Generic(_) => Some("say what is special here".to_owned()),
+            Self::Glob(error) => error.next(),
+            Self::TooLong(_) | Self::Environmental(_) => None,
+        }
+    }
 }
 
 /// Returns why a draft is not remembered, if so. What a person says is only bound in size.
@@ -143,6 +155,25 @@ fn word_count(words: &str) -> usize {
 mod tests {
     use super::*;
     use crate::draft::tests::draft;
+
+    #[test]
+    fn what_is_not_remembered_is_no_advice() {
+        use ropewalk_schemas::advice::Words;
+
+        let short = Refusal::TooShort("a; b".to_owned());
+        assert_eq!(
+            Words::of(&short),
+            (
+                "`a; b` says too little to be of use",
+                "say what goes wrong and what to do instead"
+            )
+                .into()
+        );
+        let glob = Refusal::from(GlobPatternError::Empty);
+        let words = ("a glob is empty", "write for example `src/*.rs`");
+        assert_eq!(Words::of(&glob), words.into());
+        assert_eq!(Refusal::TooLong(2_499).next(), None);
+    }
 
     #[test]
     fn what_teaches_nothing_is_refused() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_runtime::in_hand::{InHand, Mark, WorkItem};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::deaths::Deaths;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, DeliveryKey, Store};
@@ -85,7 +86,7 @@ impl Suspects {
             Ok::<(), DeathsError>(())
         };
         if let Err(problem) = outcome.await {
-            warn!(suspect = %entity, "`{entity}` is still counted as what the program died of: {problem}");
+            warn!(suspect = %entity, "`{entity}` is still counted as what the program died of: {}", Words::of(&problem));
         }
     }
 

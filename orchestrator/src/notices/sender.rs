@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -32,9 +33,9 @@ const KEPT: TimeDelta = TimeDelta::days(30);
 /// Says why a look at the notices ended early.
 #[derive(Debug, thiserror::Error)]
 enum RoundError {
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Read(#[from] ReadError),
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Commit(#[from] CommitError),
 }
 

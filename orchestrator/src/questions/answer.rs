@@ -1,6 +1,7 @@
 //! Takes an answer once, from a named person, on any channel.
 
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::payload::QuestionAnswered;
 use ropewalk_schemas::question::{Answer, Choice, LATE_ANSWERS, Question, QuestionState};
 use ropewalk_schemas::{ChoiceId, Payload, QuestionId, Subject};
@@ -54,6 +55,23 @@ pub enum AnswerError {
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+impl Advice for AnswerError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => "`ropewalk question list` shows the open ones".to_owned(),
+            Self::Closed { .. } => "your answer is kept beside it and changes nothing".to_owned(),
+            Self::Empty { choices } | Self::NotAChoice { choices, .. } => {
+                format!("answer with {choices}")
+            }
+            Self::WordsMissing { choice } => {
+                format!("answer with `{choice}` and what you want to say")
+            }
+            Self::Read(error) => return error.next(),
+            Self::Commit(error) => return error.next(),
+        })
+    }
 }
 
 /// What was accepted.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use ropewalk_desk::views::transcript::{TranscriptError, Transcripts};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::job_event::Passage;
 
 use super::{Here, builds};
@@ -32,6 +33,6 @@ pub(crate) async fn show(
 
 impl From<TranscriptError> for Problem {
     fn from(error: TranscriptError) -> Self {
-        Self::failed(&error)
+        Self::failed(&Words::of(&error))
     }
 }

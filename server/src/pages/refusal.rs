@@ -5,7 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use ropewalk_desk::advice::Words;
+use ropewalk_schemas::advice::Words;
 
 use super::frame::{is_wanted, page};
 use crate::guard::cookie;

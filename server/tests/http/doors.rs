@@ -1,6 +1,7 @@
 //! Who gets in and where: addresses, links, cookies, and what is open to the machine itself.
 
 use ropewalk_desk::people::People;
+use ropewalk_schemas::advice::Words;
 use ropewalk_server::{Address, Door, ListenError};
 use serde_json::{Value, json};
 
@@ -98,7 +99,9 @@ async fn a_default_address_that_is_taken_moves_on_and_a_chosen_one_is_refused() 
     let refused = Door::open(taken, &people).await.unwrap_err();
     assert!(matches!(refused, ListenError::Taken(_)), "{refused}");
     assert!(
-        refused.to_string().contains("; set another with `--bind`"),
+        Words::of(&refused)
+            .to_string()
+            .contains("; set another with `--bind`"),
         "{refused}"
     );
     let default = Address {
@@ -119,7 +122,7 @@ async fn beyond_this_machine_nobody_is_served_unless_people_are_named() {
     let nobody = People::new(std::collections::BTreeMap::new(), name("ada"));
     let refused = Door::open(everywhere, &nobody).await.unwrap_err();
     assert!(
-        refused
+        Words::of(&refused)
             .to_string()
             .contains("add `[people.NAME]` with a token"),
         "{refused}"

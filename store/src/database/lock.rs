@@ -8,6 +8,7 @@ use std::future::Future;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use ropewalk_schemas::advice::Advice;
 use tokio::sync::watch;
 
 use crate::database::Database;
@@ -56,16 +57,16 @@ struct OnServer {
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceLockError {
     /// Another process holds it.
-    #[error("another `ropewalk` ({}) already runs on this state directory; stop it first", process(.pid.as_ref()))]
+    #[error("another `ropewalk` ({}) already runs on this state directory", process(.pid.as_ref()))]
     Held {
         /// That process, where it said so.
         pid: Option<u32>,
     },
     /// Processes share it, and this one would not.
-    #[error("`ropewalk agent` runs on this state directory; stop its processes first")]
+    #[error("`ropewalk agent` runs on this state directory")]
     Shared,
     /// A process on this or another machine consumes from the same database.
-    #[error("another `ropewalk` ({holder}) already consumes from `{database}`; stop it first")]
+    #[error("another `ropewalk` ({holder}) already consumes from `{database}`")]
     Taken {
         /// The server.
         database: String,
@@ -73,10 +74,7 @@ pub enum InstanceLockError {
         holder: String,
     },
     /// Another process has taken the lock of the database while this one had no session there.
-    #[error(
-        "another `ropewalk` ({holder}) has taken over `{database}` while it was out of reach; \
-         stop that one before this one is started again"
-    )]
+    #[error("another `ropewalk` ({holder}) has taken over `{database}` while it was out of reach")]
     Lost {
         /// The server.
         database: String,
@@ -102,6 +100,19 @@ pub enum InstanceLockError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl Advice for InstanceLockError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Held { .. } | Self::Taken { .. } => "stop it first",
+            Self::Shared => "stop its processes first",
+            Self::Lost { .. } => "stop that one before this one is started again",
+            Self::Location(error) => return error.next(),
+            Self::Server { .. } | Self::Unreachable { .. } => return None,
+        };
+        Some(next.to_owned())
+    }
 }
 
 fn process(pid: Option<&u32>) -> String {

@@ -1,6 +1,7 @@
 //! Forgets old events, but none that an open delivery or the timeline of something unfinished needs.
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::{Phase, Session};
 use ropewalk_schemas::question::{Question, QuestionState};
@@ -29,6 +30,16 @@ pub enum ForgetError {
     /// The data of forgotten events could not be removed.
     #[error("cannot remove data of forgotten events: {0}")]
     Blobs(#[from] std::io::Error),
+}
+
+impl Advice for ForgetError {
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Read(error) => error.next(),
+            Self::Commit(error) => error.next(),
+            Self::Blobs(_) => None,
+        }
+    }
 }
 
 /// Says what was forgotten.

@@ -3,37 +3,30 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ropewalk_schemas::advice::Advice;
+
 use crate::CommandError;
 
 /// Says why a git verb did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// There is no git on this machine.
-    #[error(
-        "git was not found on PATH; install git 2.38 or newer, for example with `apt install git`"
-    )]
+    #[error("git was not found on PATH")]
     Missing,
     /// The git of this machine cannot do what is needed.
-    #[error("`{found}` is too old; install git 2.38 or newer")]
+    #[error("`{found}` is too old")]
     TooOld {
         /// What `git --version` said.
         found: String,
     },
     /// The directory holds no repository.
-    #[error("`{}` is not a git repository; run `git init` there or name another `repo`", .0.display())]
+    #[error("`{}` is not a git repository", .0.display())]
     NotARepository(PathBuf),
     /// The repository has no commit to build on.
-    #[error(
-        "`{}` has no commit on its current branch; make one with `git commit --allow-empty -m start`",
-        .0.display()
-    )]
+    #[error("`{}` has no commit on its current branch", .0.display())]
     NoCommit(PathBuf),
     /// The repository left files at its remote, and nothing is fetched from there in its name.
-    #[error(
-        "`{0}` is a partial clone, and every file is needed; run `git -C '{0}' config --unset remote.{1}.partialclonefilter` \
-         and `git -C '{0}' fetch --refetch {1}`",
-        .path.display(), .remote
-    )]
+    #[error("`{}` is a partial clone, and every file is needed", .path.display())]
     PartialClone {
         /// The repository.
         path: PathBuf,
@@ -41,11 +34,7 @@ pub enum GitError {
         remote: String,
     },
     /// The local clone is there but cannot be used.
-    #[error(
-        "the local clone `{}` cannot be read; it may hold work that exists nowhere else, so move it aside \
-         rather than delete it: {reason}",
-        .path.display()
-    )]
+    #[error("the local clone `{}` cannot be read: {reason}", .path.display())]
     DamagedClone {
         /// Where the clone lies.
         path: PathBuf,
@@ -61,12 +50,10 @@ pub enum GitError {
         actual: Option<String>,
     },
     /// No commit has this name.
-    #[error("there is no commit `{0}` in the local clone; fetch it first")]
+    #[error("there is no commit `{0}` in the local clone")]
     UnknownCommit(String),
     /// The file would bring a secret into a commit.
-    #[error(
-        "`{0}` holds a key, token or password of this program, which no commit may; take it out there"
-    )]
+    #[error("`{0}` holds a key, token or password of this program, which no commit may")]
     SecretHeld(String),
     /// The text cannot name a ref.
     #[error("`{0}` is not a valid ref name")]
@@ -129,6 +116,32 @@ pub enum GitError {
     },
 }
 
+impl Advice for GitError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Missing => "install git 2.38 or newer, for example with `apt install git`",
+            Self::TooOld { .. } => "install git 2.38 or newer",
+            Self::NotARepository(_) => "run `git init` there or name another `repo`",
+            Self::NoCommit(_) => "make one with `git commit --allow-empty -m start`",
+            Self::PartialClone { path, remote } => {
+                let path = path.display();
+                return Some(format!(
+                    "run `git -C '{path}' config --unset remote.{remote}.partialclonefilter` \
+                     and `git -C '{path}' fetch --refetch {remote}`"
+                ));
+            }
+            Self::DamagedClone { .. } => {
+                "it may hold work that exists nowhere else, so move it aside rather than delete it"
+            }
+            Self::UnknownCommit(_) => "fetch it first",
+            Self::SecretHeld(_) => "take it out there",
+            Self::Start { source, .. } => return source.next(),
+            _ => return None,
+        };
+        Some(next.to_owned())
+    }
+}
+
 impl GitError {
     /// Wraps an I/O error together with its path.
     pub(crate) fn files(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
@@ -151,4 +164,47 @@ fn at(actual: Option<&str>) -> String {
         || "it does not exist".to_owned(),
         |commit| format!("it is at `{commit}`"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::advice::Words;
+
+    use super::*;
+
+    #[test]
+    fn what_git_says_is_no_advice() {
+        let damaged = GitError::DamagedClone {
+            path: "/c".into(),
+            reason: "bad object; gave up".to_owned(),
+        };
+        assert_eq!(
+            Words::of(&damaged),
+            (
+                "the local clone `/c` cannot be read: bad object; gave up",
+                "it may hold work that exists nowhere else, so move it aside rather than delete it"
+            )
+                .into()
+        );
+        let failed = GitError::Failed {
+            command: "merge".to_owned(),
+            code: 128,
+            reason: "error: no room; fatal: cannot write".to_owned(),
+        };
+        let message = "`git merge` failed with code 128: error: no room; fatal: cannot write";
+        assert_eq!(Words::of(&failed), message.into());
+    }
+
+    #[test]
+    fn what_kept_git_from_starting_says_how_it_is_mended() {
+        let start = GitError::Start {
+            command: "fetch".to_owned(),
+            source: CommandError::Directory("/gone".into()),
+        };
+        let next = "the command needs one to run in";
+        assert_eq!(
+            Words::of(&start),
+            ("could not start `git fetch`", next).into()
+        );
+    }
 }

@@ -9,6 +9,7 @@ use ropewalk_schemas::CommitId;
 use super::{Slot, SlotError, replace};
 use crate::checkout::{Checkout, remove_if_there};
 use crate::{GitError, LocalClone, PreserveKey, PreserveRef};
+use ropewalk_schemas::advice::Words;
 
 /// The slots of a state directory, in `slots/<number>`.
 #[derive(Debug, Clone)]
@@ -88,7 +89,9 @@ impl SlotPool {
                 }
                 Ok(None) => {}
                 // Whoever takes it next replaces it, and the others have work too.
-                Err(error) => tracing::warn!("slot {number} cannot be looked at: {error}"),
+                Err(error) => {
+                    tracing::warn!("slot {number} cannot be looked at: {}", Words::of(&error));
+                }
             }
         }
         Ok(found)

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::SlotError;
 use crate::checkout::Checkout;
 use crate::{GitError, LocalClone, Retirement};
+use ropewalk_schemas::advice::Words;
 
 /// Enters the checkout in `home`; when that fails, and a fresh one can be entered there, the one that was there is retired.
 ///
@@ -32,7 +33,7 @@ where
         give_back(home, &place)?;
         return Err(error);
     };
-    let reason = error.to_string();
+    let reason = Words::of(&error).to_string();
     tracing::error!(
         "`{}` cannot be used any more and lies in `{}` now: {reason}",
         home.display(),

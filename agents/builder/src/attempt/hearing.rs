@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use ropewalk_engine::Steering;
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{BuildId, TaskId};
 use tracing::warn;
 
@@ -50,7 +51,7 @@ impl Steering for TaskSteering {
             Ok(None) => Vec::new(),
             // What cannot be read now is heard at the next turn.
             Err(error) => {
-                warn!(task.id = %self.task, "what people say cannot be read: {error}");
+                warn!(task.id = %self.task, "what people say cannot be read: {}", Words::of(&error));
                 Vec::new()
             }
         }

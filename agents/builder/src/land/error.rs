@@ -1,6 +1,7 @@
 //! Why a build is not landed.
 
 use ropewalk_orchestrator::AgentError;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::{BuildId, CommitId, RepoPath};
 use ropewalk_store::{CommitError, ReadError};
@@ -10,10 +11,10 @@ use ropewalk_workspace::{ConflictFile, GitError, PublishError, PushError};
 #[derive(Debug, thiserror::Error)]
 pub enum LandError {
     /// There is no such build.
-    #[error("no build is called `{0}`; `ropewalk build list` shows what there is")]
+    #[error("no build is called `{0}`")]
     Unknown(BuildId),
     /// The build has not reached its goal.
-    #[error("build `{build}` is {state}; only one that succeeded is landed")]
+    #[error("build `{build}` is {state}")]
     Unfinished {
         /// The build.
         build: BuildId,
@@ -21,9 +22,7 @@ pub enum LandError {
         state: BuildState,
     },
     /// It was landed before.
-    #[error(
-        "build `{build}` was landed already, as `{commit}`; add `--push REMOTE` to send it somewhere"
-    )]
+    #[error("build `{build}` was landed already, as `{commit}`")]
     Already {
         /// The build.
         build: BuildId,
@@ -31,9 +30,7 @@ pub enum LandError {
         commit: CommitId,
     },
     /// It was landed before, in another branch than the one that is to be sent on.
-    #[error(
-        "build `{build}` was landed as `{commit}`, which `{into}` does not have; name the branch that has it with `--into`"
-    )]
+    #[error("build `{build}` was landed as `{commit}`, which `{into}` does not have")]
     Elsewhere {
         /// The build.
         build: BuildId,
@@ -43,7 +40,7 @@ pub enum LandError {
         into: String,
     },
     /// It builds on another build, which is not landed.
-    #[error("`{branch}` builds on `{first}`; land build `{build}` first")]
+    #[error("`{branch}` builds on `{first}`")]
     Follows {
         /// The branch of the build.
         branch: String,
@@ -53,16 +50,13 @@ pub enum LandError {
         first: String,
     },
     /// The branch to land in is not there.
-    #[error("your repository has no branch `{0}` to land in; name one with `--into`")]
+    #[error("your repository has no branch `{0}` to land in")]
     NoBranch(String),
     /// The branch to land in is the build's own.
-    #[error("`{0}` is the branch of the build itself; name another one with `--into`")]
+    #[error("`{0}` is the branch of the build itself")]
     Itself(String),
     /// Both sides changed the same places.
-    #[error(
-        "`{branch}` and `{into}` changed the same places in {}; merge them yourself with `git merge {branch}`, then land again{}",
-        named(.files), other_way(.build.filter(|_| can_resolve(.files)))
-    )]
+    #[error("`{branch}` and `{into}` changed the same places in {}", named(.files))]
     Conflict {
         /// The build, where a task of it could resolve them: it is to be landed in the branch that it began from.
         build: Option<BuildId>,
@@ -74,9 +68,7 @@ pub enum LandError {
         files: Vec<ConflictFile>,
     },
     /// What the merge would be does not pass.
-    #[error(
-        "`{branch}` passes alone, but not together with `{into}`: {findings}; build on what `{into}` holds now"
-    )]
+    #[error("`{branch}` passes alone, but not together with `{into}`: {findings}")]
     Gate {
         /// The branch of the build.
         branch: String,
@@ -86,7 +78,7 @@ pub enum LandError {
         findings: String,
     },
     /// The branch moved whenever a merge was ready.
-    #[error("`{0}` keeps moving; land again when it rests")]
+    #[error("`{0}` keeps moving")]
     Moving(String),
     /// The branch could not be moved.
     #[error(transparent)]
@@ -111,6 +103,37 @@ pub enum LandError {
     /// The gate could not be run.
     #[error(transparent)]
     House(#[from] AgentError),
+}
+
+impl Advice for LandError {
+    fn next(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => "`ropewalk build list` shows what there is".to_owned(),
+            Self::Unfinished { .. } => "only one that succeeded is landed".to_owned(),
+            Self::Already { .. } => "add `--push REMOTE` to send it somewhere".to_owned(),
+            Self::Elsewhere { .. } => "name the branch that has it with `--into`".to_owned(),
+            Self::Follows { build, .. } => format!("land build `{build}` first"),
+            Self::NoBranch(_) => "name one with `--into`".to_owned(),
+            Self::Itself(_) => "name another one with `--into`".to_owned(),
+            Self::Conflict {
+                build,
+                branch,
+                files,
+                ..
+            } => format!(
+                "merge them yourself with `git merge {branch}`, then land again{}",
+                other_way(build.filter(|_| can_resolve(files)))
+            ),
+            Self::Gate { into, .. } => format!("build on what `{into}` holds now"),
+            Self::Moving(_) => "land again when it rests".to_owned(),
+            Self::Publish(error) => return error.next(),
+            Self::NotPushed { source, .. } => return source.next(),
+            Self::Git(error) => return error.next(),
+            Self::Read(error) => return error.next(),
+            Self::Commit(error) => return error.next(),
+            Self::House(_) => return None,
+        })
+    }
 }
 
 impl LandError {
@@ -171,4 +194,66 @@ fn named(files: &[ConflictFile]) -> String {
         .map(|file| format!("`{}`", file.path))
         .collect();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_schemas::advice::Words;
+
+    use super::*;
+
+    #[test]
+    fn what_a_gate_found_is_no_advice() {
+        let gate = LandError::Gate {
+            branch: "build/walks".to_owned(),
+            into: "main".to_owned(),
+            findings: "1 failed; 2 could not run".to_owned(),
+        };
+        assert_eq!(
+            Words::of(&gate),
+            (
+                "`build/walks` passes alone, but not together with `main`: 1 failed; 2 could not run",
+                "build on what `main` holds now"
+            )
+                .into()
+        );
+    }
+
+    #[test]
+    fn a_conflict_that_no_task_resolves_is_for_people() {
+        let conflict = LandError::Conflict {
+            build: None,
+            branch: "build/walks".to_owned(),
+            into: "main".to_owned(),
+            files: Vec::new(),
+        };
+        let next = conflict.next();
+        assert_eq!(
+            next.as_deref(),
+            Some("merge them yourself with `git merge build/walks`, then land again")
+        );
+    }
+
+    #[test]
+    fn whoever_stands_in_the_way_says_how_it_is_mended() {
+        let dirty = LandError::from(PublishError::Dirty("main".to_owned()));
+        assert_eq!(dirty.next().as_deref(), Some("commit or stash them"));
+        let far = LandError::NotPushed {
+            into: "main".to_owned(),
+            source: PushError::NotLocal {
+                remote: "origin".to_owned(),
+                url: "ssh://h/r".to_owned(),
+                branch: "main".to_owned(),
+            },
+        };
+        assert_eq!(
+            Words::of(&far),
+            (
+                "landed in `main`, but not pushed: `origin` is at `ssh://h/r`, and only a repository on this machine \
+                 is pushed to",
+                "run `git push origin main`"
+            )
+                .into()
+        );
+    }
 }

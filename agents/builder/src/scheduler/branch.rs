@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::BuildId;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_store::{ChangeSet, Query, ReadError, Versioned};
@@ -153,7 +154,7 @@ async fn land(
         tries += 1;
         match land::land(&shared.gate, context, request).await {
             Err(error) if !error.is_for_people() && tries < TRIES => {
-                warn!(build.id = %request.build, "build `{}` is landed again: {error}", request.build);
+                warn!(build.id = %request.build, "build `{}` is landed again: {}", request.build, Words::of(&error));
                 tokio::time::sleep(PAUSE).await;
             }
             landed => return landed,
@@ -170,7 +171,7 @@ async fn refuse(
 ) -> Result<(), BuilderError> {
     let context = of_build(context, build);
     let input = Input::RefuseLanding {
-        why: refusal.to_string(),
+        why: Words::of(refusal).to_string(),
     };
     let scene = Scene::new(shared, &context, build);
     let mut after = match scene.build(changes, input).await {

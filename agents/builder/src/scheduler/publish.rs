@@ -2,6 +2,7 @@
 
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, Versioned};
@@ -132,7 +133,7 @@ async fn hold(
     let mut changes = ChangeSet::new();
     let detail = match against {
         Against::Moved(_) => format!("somebody else moved `{}`", build.branch),
-        Against::Refused(refusal) => refusal.to_string(),
+        Against::Refused(refusal) => Words::of(refusal).to_string(),
     };
     warn!(build.id = %build.id, "{detail}");
     let scene = Scene::new(shared, &context, build);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::document::DocumentError;
@@ -77,7 +78,7 @@ pub(crate) async fn commit(
         let tree = match shared.clone.create_tree(head, &[change]).await {
             Ok(tree) => tree,
             Err(error @ GitError::SecretHeld(_)) => {
-                warn!("the list of tasks stays as it is: {error}");
+                warn!("the list of tasks stays as it is: {}", Words::of(&error));
                 return Ok(Some(Some(head.clone())));
             }
             Err(error) => return Err(error.into()),

@@ -6,6 +6,7 @@ use ropewalk_engine::{EngineError, SilentObserver};
 use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::knowledge::KnowledgeKind;
 use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
 use ropewalk_schemas::{BuildId, KnowledgeId, ReviewId, Subject, TaskId};
@@ -194,7 +195,9 @@ async fn learn(
         let id = KnowledgeId(context.ids.next());
         let recorded = record(&context.store, draft, id, context.now()).await?;
         match (&recorded.outcome, kind) {
-            (RecordOutcome::Refused(why), _) => review.notes.push(format!("not remembered: {why}")),
+            (RecordOutcome::Refused(why), _) => review
+                .notes
+                .push(format!("not remembered: {}", Words::of(why))),
             (outcome, KnowledgeKind::Pattern) => add(&mut review.patterns, outcome.item()),
             (outcome, _) => add(&mut review.gotchas, outcome.item()),
         }

@@ -7,6 +7,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{DeliveryFilter, DeliveryState, ReadError, Store, Subscription};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -65,7 +66,7 @@ impl ConsumerLoop {
                 }
                 Err(error) => {
                     failed += 1;
-                    self.link.health().down(&error.to_string());
+                    self.link.health().down(&Words::of(&error).to_string());
                 }
             }
             tokio::time::sleep(self.link.pause(failed)).await;
@@ -216,7 +217,10 @@ impl ConsumerLoop {
         match self.is_open(&shared, sequence).await {
             Ok(true) => {}
             Ok(false) => self.held.settle(sequence).await,
-            Err(error) => warn!("cannot look up delivery `{sequence}`: {error}"),
+            Err(error) => warn!(
+                "cannot look up delivery `{sequence}`: {}",
+                Words::of(&error)
+            ),
         }
     }
 

@@ -10,6 +10,7 @@ use async_nats::jetstream::{self, stream::Stream};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::{Backoff, Clock, Ids};
+use ropewalk_schemas::advice::Words;
 use secrecy::ExposeSecret;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -207,7 +208,7 @@ impl Link {
             Some(denied) => BusError::Permission(denied),
             None => error,
         };
-        self.health.down(&error.to_string());
+        self.health.down(&Words::of(&error).to_string());
         error
     }
 
@@ -239,7 +240,7 @@ impl Link {
         let version = self.client.server_info().version;
         if parse_version(&version).is_some_and(|parsed| parsed < OLDEST_SERVER) {
             let error = BusError::TooOld { version };
-            self.health.down(&error.to_string());
+            self.health.down(&Words::of(&error).to_string());
             return Err(error);
         }
         Ok(())
@@ -261,7 +262,7 @@ async fn first_connection(
     if !wait || !matches!(refused, BusError::Unreachable { .. }) {
         return Err(refused);
     }
-    health.down(&refused.to_string());
+    health.down(&Words::of(&refused).to_string());
     let connect = connect_options(options, addresses, health)
         .await?
         .retry_on_initial_connect();

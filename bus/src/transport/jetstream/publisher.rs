@@ -11,6 +11,7 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErro
 use async_nats::jetstream::stream::Stream;
 use futures::FutureExt;
 use ropewalk_runtime::failpoint;
+use ropewalk_schemas::advice::Words;
 use ropewalk_store::{CommitOutcome, EventFilter, Store, StoredEvent};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -69,7 +70,7 @@ pub(super) async fn flush(store: &Store, signals: &Signals) {
     let latest = match store.last_sequence().await {
         Ok(latest) => latest,
         Err(error) => {
-            warn!("cannot tell what is left to publish: {error}");
+            warn!("cannot tell what is left to publish: {}", Words::of(&error));
             return;
         }
     };
@@ -116,7 +117,7 @@ impl Publisher {
             if behind {
                 if let Err(error) = self.catch_up().await {
                     failed += 1;
-                    self.link.health().down(&error.to_string());
+                    self.link.health().down(&Words::of(&error).to_string());
                     tokio::time::sleep(self.link.pause(failed)).await;
                     continue;
                 }
@@ -157,7 +158,7 @@ impl Publisher {
         match self.link.stream().await {
             Ok((_, false)) => {}
             Ok((_, true)) => self.signals.rebuild(),
-            Err(error) => debug!("the stream cannot be read: {error}"),
+            Err(error) => debug!("the stream cannot be read: {}", Words::of(&error)),
         }
     }
 

@@ -97,7 +97,7 @@ async fn entries(
     transcripts: &mut Transcripts,
 ) -> Result<Vec<Entry>, CliError> {
     let passages = transcripts.next(&desk.store).await;
-    let passages = passages.map_err(CliError::failed)?;
+    let passages = passages.map_err(|error| CliError::advised("failed", error))?;
     let mut entries = Vec::new();
     for event in events(desk, build, *shown).await? {
         *shown = event.sequence;

@@ -68,7 +68,7 @@ impl Replay {
         let build = build.into_inner();
         let plan = Plan::of(&desk.store, build.clone())
             .await
-            .map_err(CliError::failed)?;
+            .map_err(|error| CliError::advised("failed", error))?;
         let into = ground::fresh(&self.into)?;
         let git = wiring::git(&app.environment).await?;
         let before = wiring::open_clone(&desk.project, git.clone()).await?;
@@ -119,7 +119,7 @@ async fn lay_plan(plan: &Plan, desk: &Desk, project: &Project) -> Result<(), Cli
     let store = Store::open(&location, desk.clock.clone()).await?;
     let laid = plan.lay(&desk.store, &store).await;
     store.close().await?;
-    laid.map_err(CliError::failed)
+    laid.map_err(|error| CliError::advised("failed", error))
 }
 
 /// Answers what people answered then, until the build has ended or can go no further; says why it cannot.
@@ -181,7 +181,7 @@ async fn strayed(
 ) -> Result<Option<RequestDeviation>, CliError> {
     let build = found(store, id).await?;
     let passages = Transcripts::of(build, state).next(store).await;
-    let passages = passages.map_err(CliError::failed)?;
+    let passages = passages.map_err(|error| CliError::advised("failed", error))?;
     Ok(passages
         .into_iter()
         .find_map(|passage| match passage.event {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ropewalk_config::settings::{BusSettings, ModelPolicy, Transport};
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::advice::Words;
 use serde::Serialize;
 
 use crate::app::App;
@@ -72,7 +73,7 @@ fn warnings(app: &App, project: &Project) -> Result<Vec<String>, CliError> {
     let mut warnings = match project.config().check_model_policy(Ok(())) {
         Ok(ModelPolicy::Safe) => Vec::new(),
         Ok(ModelPolicy::Warn(warning)) => vec![warning],
-        Err(error) => vec![error.to_string()],
+        Err(error) => vec![Words::of(&error).to_string()],
     };
     for check in wiring::check_models(project, &app.environment, &Clock::system()) {
         match check.fault {

@@ -10,6 +10,7 @@ use ropewalk_gate::judge::Ruling;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::trial;
 use ropewalk_schemas::CommitId;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::CheckRun;
 use ropewalk_workspace::sandbox::egress::Egress;
 use ropewalk_workspace::{CleanPool, CommandRunner, LocalClone};
@@ -137,13 +138,13 @@ async fn attempt(
         }
         app.output.note(&format!("trying `{}` …", check.2))?;
         let ran = trial::on_commit(&gate, head, &[(&check.0, &check.2)]).await;
-        let ran = ran.map_err(CliError::failed)?;
+        let ran = ran.map_err(|error| CliError::advised("failed", error))?;
         tried.extend(ran.into_iter().map(|(run, ruling)| judged(run, ruling)));
     }
     Ok(tried)
 }
 
-async fn confined(state: &Path, environment: &Environment) -> Result<CommandRunner, String> {
+async fn confined(state: &Path, environment: &Environment) -> Result<CommandRunner, Words> {
     let sandbox = wiring::sandbox_of(state, environment, Egress::none()).await?;
     let runner = CommandRunner::new(wiring::child_environment(environment));
     Ok(runner.confined(Some(sandbox)))

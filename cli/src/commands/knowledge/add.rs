@@ -137,7 +137,7 @@ impl From<Kind> for KnowledgeKind {
 impl From<RemarkError> for CliError {
     fn from(error: RemarkError) -> Self {
         match error {
-            RemarkError::Refused(refusal) => Self::caused("knowledge", refusal),
+            RemarkError::Refused(refusal) => Self::advised("knowledge", refusal),
             RemarkError::Read(error) => error.into(),
             RemarkError::Commit(error) => error.into(),
         }

@@ -40,7 +40,7 @@ impl Link {
         let (context, people) = (desk.context(), &desk.project.people);
         if self.undo {
             let unlinked = phones::unlink(&context, &name).await;
-            let unlinked = unlinked.map_err(CliError::failed)?;
+            let unlinked = unlinked.map_err(|error| CliError::advised("failed", error))?;
             desk.close().await?;
             return app.output.show(&UnlinkReceipt { name, unlinked }, |done| {
                 let what = if done.unlinked { "any more" } else { "at all" };

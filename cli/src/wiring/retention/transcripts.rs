@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::AttemptId;
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::attempt::Attempt;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_store::{ReadError, Store, attempt_key};
@@ -15,7 +16,7 @@ use ropewalk_store::{ReadError, Store, attempt_key};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The store could not be read.
-    #[error(transparent)]
+    #[error("{}", Words::of(.0))]
     Store(#[from] ReadError),
     /// A directory could not be read, or what is in it not removed.
     #[error("`{}`: {source}", path.display())]

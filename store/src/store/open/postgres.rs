@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::advice::Words;
 use sqlx::migrate::Migrator;
 
 use super::{Tables, change_tables, newer, start, tables};
@@ -70,7 +71,7 @@ fn forget(clock: &Clock) -> Statement {
 }
 
 /// Returns what the server lacks.
-async fn lacking(connection: &mut Connection) -> Result<Option<String>, sqlx::Error> {
+async fn lacking(connection: &mut Connection) -> Result<Option<Words>, sqlx::Error> {
     let ask = "SELECT current_setting('server_version_num')::bigint, \
                current_setting('server_encoding'), current_schema()::text";
     let rows = connection.fetch(Statement::new(ask)).await?;
@@ -79,11 +80,23 @@ async fn lacking(connection: &mut Connection) -> Result<Option<String>, sqlx::Er
     let encoding = values.next().and_then(crate::value::Value::into_text);
     let schema = values.next().and_then(crate::value::Value::into_text);
     Ok(if version.is_none_or(|version| version < OLDEST_VERSION) {
-        Some("it is older than PostgreSQL 13; use a newer server".to_owned())
+        Some(("it is older than PostgreSQL 13", "use a newer server").into())
     } else if encoding.as_deref() != Some("UTF8") {
-        Some("its encoding is not UTF8; create it with `--encoding UTF8`".to_owned())
+        Some(
+            (
+                "its encoding is not UTF8",
+                "create it with `--encoding UTF8`",
+            )
+                .into(),
+        )
     } else if schema.is_none() {
-        Some("its search path names no schema that exists; create the schema".to_owned())
+        Some(
+            (
+                "its search path names no schema that exists",
+                "create the schema",
+            )
+                .into(),
+        )
     } else {
         None
     })

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::advice::Words;
 use sqlx::migrate::{MigrateError, Migrator};
 use tracing::{error, info};
 
@@ -65,14 +66,14 @@ impl Store {
                 Ok(Health::Intact) => info!("checked the database `{}`", path.display()),
                 Ok(Health::Damaged(finding)) => {
                     let problem = damaged(&path, finding.clone());
-                    error!("{problem}");
+                    error!("{}", Words::of(&problem));
                     if let Some(commands) = commands.upgrade() {
                         let command = Command::Damaged(finding);
                         // A writer that is gone writes nothing more anyway.
                         commands.send(command).await.unwrap_or_default();
                     }
                 }
-                Err(problem) => error!("cannot check the database: {problem}"),
+                Err(problem) => error!("cannot check the database: {}", Words::of(&problem)),
             }
         };
         self.tasks.spawn("store-check", checker);

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ropewalk_schemas::advice::Advice;
 
 use super::request::Target;
 
@@ -33,10 +34,15 @@ impl std::fmt::Debug for Proxy {
 /// Says that a variable names no proxy that could be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the variable `{0}` names no proxy that speaks HTTP, by which the hosts of `sandbox.hosts` would be reached; write \
-     `http://host:port`, or drop it"
+    "the variable `{0}` names no proxy that speaks HTTP, by which the hosts of `sandbox.hosts` would be reached"
 )]
 pub struct InvalidUpstream(String);
+
+impl Advice for InvalidUpstream {
+    fn next(&self) -> Option<String> {
+        Some("write `http://host:port`, or drop it".to_owned())
+    }
+}
 
 impl Upstream {
     /// Reads the variables that curl reads, by `variable`.
