@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::world::TOOK;
+
 /// Never progresses, lacks a package, is no work that the model knows: these three end failed.
 const NOTHING: &str = "T-19";
 /// The one whose reply waits until the other has landed on the same lines.
@@ -71,7 +73,7 @@ pub(crate) fn tasks(world: &Path) -> Value {
 fn task(world: &Path, id: &str) -> Value {
     let (file, action) = file(id);
     let waits = format!(
-        "echo {id} > {0}/asked; read line < {0}/gate-{id}",
+        "echo {id} > {0}/asked; read line < {0}/gate-{id}; echo {TOOK}{id} > {0}/asked",
         world.display()
     );
     let (command, expected) = match id {

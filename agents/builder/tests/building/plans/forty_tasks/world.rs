@@ -3,7 +3,7 @@
 //! The clock stands while anything works. It moves when every attempt waits for the world, to the next thing that
 //! comes to pass.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Write};
@@ -22,6 +22,9 @@ use tokio::sync::oneshot;
 use super::plan::{HELD, LIMIT, QUOTA, name};
 use crate::world::listener::Pace;
 
+/// What a command says before the name of its task once it is through its gate.
+pub(crate) const TOOK: &str = "through ";
+
 /// Something that waits for the world.
 struct Sleeper {
     label: String,
@@ -37,6 +40,8 @@ pub(crate) struct World {
     directory: PathBuf,
     sleepers: Mutex<Vec<Sleeper>>,
     refused: Mutex<HashSet<String>>,
+    /// The ends of gates that were asked at and not left: a line is lost with the last end that is open.
+    gates: Mutex<HashMap<String, File>>,
     /// Once nothing is measured any more, nobody waits.
     pub(crate) instant: AtomicBool,
 }
@@ -58,6 +63,7 @@ impl World {
             directory: directory.to_owned(),
             sleepers: Mutex::default(),
             refused: Mutex::default(),
+            gates: Mutex::default(),
             instant: AtomicBool::new(false),
         });
         world.listen();
@@ -145,8 +151,17 @@ impl World {
                     drop(world.sleep(line, None));
                     continue;
                 }
+                let mut gates = world.gates.lock().unwrap();
+                // One whose command was ended in between holds a line that is not for the next.
+                let left = gates.remove(line.trim_start_matches(TOOK));
+                drop(left);
+                if line.starts_with(TOOK) {
+                    continue;
+                }
                 count += 1;
                 let gate = world.open(&format!("gate-{line}"));
+                gates.insert(line.clone(), gate.try_clone().unwrap());
+                drop(gates);
                 let answer = Arc::clone(&world);
                 std::thread::spawn(move || answer.gate(&line, count, gate));
             }
@@ -160,8 +175,6 @@ impl World {
             drop(woken.blocking_recv());
         }
         writeln!(gate, "go").unwrap();
-        // The line is lost with the last end that is open; the command takes it before the clock moves on.
-        std::thread::sleep(Duration::from_millis(500));
     }
 }
 
