@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_config::settings::Rule;
 use ropewalk_config::{Config, ConfigError, Environment, LoadedConfig};
 use ropewalk_schemas::ContentHash;
+use ropewalk_schemas::advice::Words;
 
 /// A clone and the home of whoever cloned it.
 struct Clone {
@@ -126,11 +127,8 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
             refused.iter().any(|refused| refused == key),
             "{text}: {refused:?}"
         );
-        let line = clone
-            .load(&clone.directory())
-            .map(|_| ())
-            .unwrap_err()
-            .to_string();
+        let refused = clone.load(&clone.directory()).map(|_| ()).unwrap_err();
+        let line = Words::of(&refused).to_string();
         assert_eq!(line.lines().count(), 1, "{line}");
         for wanted in ["clone/ropewalk.toml", "`ropewalk trust`"] {
             assert!(line.contains(wanted), "{line}");

@@ -11,6 +11,7 @@ use futures::StreamExt;
 use ropewalk_bus::{
     BusError, FirstConnection, JetStreamOptions, LiveEvent, TransportOptions, TransportStatus,
 };
+use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::{ProjectName, Subject};
 use ropewalk_store::{ChangeSet, DeliveryFilter, DeliveryState};
 use ropewalk_tests::servers::NatsServer;
@@ -212,7 +213,8 @@ async fn a_broker_that_is_not_there_is_named_or_waited_for() -> Result<()> {
     let mut world = World::jetstream()?;
     nats(&mut world)?.kill();
     let url = nats(&mut world)?.url();
-    let refused = world.start().await.map(|_| ()).unwrap_err().to_string();
+    let refused = world.start().await.map(|_| ()).unwrap_err();
+    let refused = Words::of(&refused.downcast::<BusError>()?).to_string();
     ensure!(
         refused.contains(&url) && refused.contains("start it"),
         "{refused}"
@@ -258,10 +260,13 @@ async fn a_server_that_is_too_old_is_refused_by_name() -> Result<()> {
     let transport = TransportOptions::JetStream(options);
     let refused = RunningBus::start(world.store().await?, transport, world.options.clone()).await;
     match refused.map(|_| ()) {
-        Err(error) => ensure!(
-            error.to_string().contains("2.9.10") && error.to_string().contains("2.10.23"),
-            "{error}"
-        ),
+        Err(error) => {
+            let told = Words::of(&error.downcast::<BusError>()?).to_string();
+            ensure!(
+                told.contains("2.9.10") && told.contains("2.10.23"),
+                "{told}"
+            );
+        }
         Ok(()) => bail!("the old server was taken"),
     }
     drop(old);

@@ -3,6 +3,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use ropewalk_runtime::Clock;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::timer::Timer;
 use ropewalk_store::{CommitError, Health, Location, OpenError, Query, Store};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -87,7 +88,8 @@ async fn a_lost_database_is_not_made_anew_beside_its_backups() {
             matches!(&refused, OpenError::Emptied { backup, .. } if *backup == kept),
             "{lost}: {refused}"
         );
-        assert!(refused.to_string().contains(&kept.display().to_string()));
+        let next = refused.next().unwrap_or_default();
+        assert!(next.contains(&kept.display().to_string()), "{next}");
         // The second round opens what is not there at all.
         drop(std::fs::remove_file(bench.path()));
     }
@@ -122,7 +124,8 @@ async fn a_database_that_is_older_than_what_was_there_is_refused_until_somebody_
         panic!("{refused}");
     };
     assert_eq!((*found, *seen), (1, 2));
-    assert!(refused.to_string().contains(&mark.display().to_string()));
+    let next = refused.next().unwrap_or_default();
+    assert!(next.contains(&mark.display().to_string()), "{next}");
     assert!(!refused.to_string().contains('\n'));
     // What was there before opens as ever, and the older one on the word of a person.
     std::fs::write(bench.path(), newer).unwrap();

@@ -3,6 +3,7 @@
 use std::fs;
 
 use ropewalk_schemas::RepoPath;
+use ropewalk_schemas::advice::Words;
 use ropewalk_workspace::clone::{FileChange, FileKind};
 use ropewalk_workspace::commit::NewCommit;
 use ropewalk_workspace::{ChangeKind, ChangedFile, CommitMessage, Git, GitError, UserRepository};
@@ -330,10 +331,10 @@ async fn a_partial_clone_is_refused_with_what_mends_it() -> anyhow::Result<()> {
         &["clone", "-q", "--filter=blob:none", &whole, "part"],
     )?;
     world.user = directory.join("part").canonicalize()?;
-    let refused = world.try_clone().await.err().map(|error| error.to_string());
+    let refused = world.try_clone().await.err();
     let part = world.user.display();
     assert_eq!(
-        refused,
+        refused.map(|error| Words::of(&error).to_string()),
         Some(format!(
             "`{part}` is a partial clone, and every file is needed; run \
              `git -C '{part}' config --unset remote.origin.partialclonefilter` and `git -C '{part}' fetch --refetch origin`"

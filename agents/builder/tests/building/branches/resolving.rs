@@ -7,6 +7,7 @@ use ropewalk_builder::land::LandRequest;
 use ropewalk_desk::builds::landing::{self, Landing, LandingError};
 use ropewalk_desk::people::Person;
 use ropewalk_schemas::UserSlug;
+use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::attempt::{FailureClass, Verdict};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
@@ -142,7 +143,8 @@ async fn a_verb_that_meets_a_conflict_offers_the_same() {
     };
     let refused = lander.land(&open.context, &request).await.unwrap_err();
     let offer = format!("`ropewalk build land {} --resolve`", build.id);
-    assert!(refused.to_string().contains(&offer), "{refused}");
+    let next = refused.next().unwrap_or_default();
+    assert!(next.contains(&offer), "{next}");
     let ada = Person {
         name: UserSlug::parse("ada").unwrap(),
         roles: BTreeSet::new(),
