@@ -62,7 +62,7 @@ impl DeadLetters {
         let filter = DeliveryFilter {
             subscriber: Some(key.subscriber.clone()),
             states: vec![DeliveryState::Dead, DeliveryState::Parked],
-            after_sequence: Some(key.sequence - 1),
+            after_sequence: Some(key.sequence.saturating_sub(1)),
             limit: Some(1),
             ..DeliveryFilter::default()
         };

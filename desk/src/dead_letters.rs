@@ -38,7 +38,7 @@ impl FromStr for DeadLetterName {
     fn from_str(text: &str) -> Result<Self, NoDeadLetterName> {
         let key = text.split_once('/').and_then(|(sequence, subscriber)| {
             Some(DeliveryKey {
-                sequence: sequence.parse().ok()?,
+                sequence: sequence.parse().ok().filter(|position| *position > 0)?,
                 subscriber: ComponentName::parse(subscriber).ok()?,
             })
         });

@@ -19,7 +19,7 @@ use ropewalk_schemas::advice::Advice;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use crate::guard::Peer;
 use crate::shared::{Options, ServerState};
@@ -37,6 +37,8 @@ const PORTS: u16 = 20;
 const REST: Duration = Duration::from_millis(200);
 /// How often old keys are forgotten.
 const FORGET: Duration = Duration::from_hours(1);
+/// What a connection is called where it crashes.
+const CONNECTION: &str = "api.connection";
 
 /// Where to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,8 +167,11 @@ impl Server {
                 match accepted {
                     Ok((stream, peer)) => {
                         let (router, stop) = (router.clone(), stop.clone());
-                        tasks.spawn("api.connection", async move {
-                            connection(stream, peer, router, stop).await;
+                        tasks.spawn(CONNECTION, async move {
+                            let served = connection(stream, peer, router, stop);
+                            if let Err(crash) = Supervisor::guard(CONNECTION, served).await {
+                                error!("a connection was given up: {crash}");
+                            }
                             drop(place);
                         });
                     }

@@ -13,7 +13,7 @@ use ropewalk_runtime::{Supervisor, failpoint, secrets};
 use ropewalk_schemas::phone::{ChatUser, UpdateRecord};
 use ropewalk_schemas::{ComponentName, InvalidId};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::api::{Interaction, Update};
 use crate::client::TelegramClient;
@@ -31,6 +31,10 @@ const LINE: usize = 190;
 const NUMBERED: TimeDelta = TimeDelta::days(6);
 /// How long whoever is not the poller waits to become it.
 const WAIT: Duration = Duration::from_secs(5);
+/// So long it rests after a crash.
+const CRASHED: Duration = Duration::from_mins(1);
+/// What it is called where it crashes.
+const NAME: &str = "telegram";
 
 /// What a bot is made of.
 pub struct Parts {
@@ -75,7 +79,7 @@ impl Bot {
     /// Serves until the process stops.
     pub fn serve(self, supervisor: &Supervisor) {
         let stop = supervisor.shutdown().soft().clone();
-        supervisor.spawn("telegram", async move {
+        supervisor.spawn(NAME, async move {
             let held = loop {
                 if let Some(held) = (self.turn)() {
                     break held;
@@ -85,8 +89,19 @@ impl Bot {
                     () = self.surface.services.clock.sleep(WAIT) => {}
                 }
             };
-            let follows = talk::follow(self.surface.clone(), stop.clone());
-            tokio::join!(poll(&self.surface, &stop), follows);
+            while !stop.is_cancelled() {
+                let follows = talk::follow(self.surface.clone(), stop.clone());
+                let served = Box::pin(async { tokio::join!(poll(&self.surface, &stop), follows) });
+                // Losing the phones changes nothing about the work.
+                let Err(crash) = Supervisor::guard(NAME, served).await else {
+                    break;
+                };
+                error!("nobody is heard over Telegram for a while: {crash}");
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = self.surface.services.clock.sleep(CRASHED) => {}
+                }
+            }
             drop(held);
         });
     }
@@ -133,9 +148,11 @@ async fn poll(surface: &Surface, stop: &CancellationToken) {
 /// Does what somebody did, again while the store does not answer.
 async fn settle(surface: &Surface, update: &Update) {
     for _ in 0..TRIES {
-        match take(surface, update).await {
-            Ok(()) => return,
-            Err(error) => warn!("update {} waits: {error}", update.id),
+        match Supervisor::guard(NAME, Box::pin(take(surface, update))).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => warn!("update {} waits: {error}", update.id),
+            // What it crashed on it crashes on again.
+            Err(crash) => return error!("update {} is left: {crash}", update.id),
         }
         surface.services.clock.sleep(REST).await;
     }

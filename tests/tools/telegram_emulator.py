@@ -3,7 +3,7 @@
 Method names are matched without regard to case, as api.telegram.org does; getMe answers every field that is required.
 POST /__fault {"mode": "flood" | "away" | "none"}: answers 429 with retry_after, or none at all, until told otherwise.
 POST /__file {"id": …, "data": base64, or "zeros": how many}: what the emulator gives to whoever fetches that file.
-GET /__said: what was asked of it and done, each with its parameters, in order.
+GET /__said: what was asked of it and done, each with its parameters, in order; `offset` is the update that is asked for next.
 """
 import base64
 import json
@@ -41,6 +41,7 @@ names = {name.lower(): name for name in lo.CONTRACT["methods"]}
 answer = emulator.handle
 fault = {"mode": "none", "met": 0, "refused": 0}
 said = []
+asked_from = {"offset": 0}
 
 
 async def faulty(request):
@@ -57,6 +58,8 @@ async def faulty(request):
         return web.json_response({"ok": True, "result": ME})
     request.match_info["method"] = names.get(method, request.match_info["method"])
     parameters = await request.json() if request.can_read_body else {}
+    if method == "getupdates":
+        asked_from["offset"] = parameters.get("offset", 0)
     response = await answer(request)
     if method != "getupdates" and response.status == 200:
         said.append({"method": method, "parameters": parameters, "result": json.loads(response.text)["result"]})
@@ -64,7 +67,7 @@ async def faulty(request):
 
 
 async def tell(_request):
-    return web.json_response({"said": said, "faults": fault["met"], "refused": fault["refused"]})
+    return web.json_response({"said": said, "offset": asked_from["offset"], "faults": fault["met"], "refused": fault["refused"]})
 
 
 async def set_fault(request):

@@ -4,21 +4,28 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use ropewalk_desk::attachments::FILE_BYTES;
 use ropewalk_desk::people::Person;
+use ropewalk_runtime::{Supervisor, TaskFailure};
 use tokio::sync::oneshot;
 
 use crate::idempotency;
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use ropewalk_runtime::Supervisor;
 
+/// What a request is called where it crashes.
+const NAME: &str = "api.request";
 /// The most bytes of a body.
 const MOST: usize = 1024 * 1024;
 /// How long a body may take to come.
 const COMES: Duration = Duration::from_secs(10);
+/// How the path of what takes files ends; these may be larger, and come from phones.
+const FILES: &str = "/attachments";
+/// How long a file may take to come.
+const FILE_COMES: Duration = Duration::from_mins(2);
 /// How long an answer may take.
 const ANSWERS: Duration = Duration::from_secs(30);
 
@@ -29,22 +36,37 @@ pub(crate) async fn intake(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let bytes = match read(&parts.headers, body).await {
+    let bounds = Bounds::of(parts.uri.path());
+    let bytes = match read(&parts.headers, body, bounds).await {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
     let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
     if is_safe {
-        return next.run(request).await;
+        return Supervisor::guard(NAME, next.run(request))
+            .await
+            .unwrap_or_else(|crash| crashed(&crash));
     }
-    // Whoever hangs up stops nothing that has begun: a later try with the same key finds what came of it.
+    to_its_end(&tasks, async move {
+        handled(&shared, request, bytes, next).await
+    })
+    .await
+}
+
+/// Lets `work` run to its end, whether or not somebody waits for it. Whoever hangs up stops nothing that has begun: a later
+/// try with the same key finds what came of it. One that crashes ends itself alone.
+async fn to_its_end(
+    tasks: &Supervisor,
+    work: impl Future<Output = Response> + Send + 'static,
+) -> Response {
     let (send, done) = oneshot::channel();
-    tasks.spawn("api.request", async move {
-        drop(send.send(handled(&shared, request, bytes, next).await));
+    tasks.spawn(NAME, async move {
+        drop(send.send(Supervisor::guard(NAME, work).await));
     });
     match tokio::time::timeout(ANSWERS, done).await {
-        Ok(Ok(response)) => response,
+        Ok(Ok(Ok(response))) => response,
+        Ok(Ok(Err(crash))) => crashed(&crash),
         Ok(Err(_)) => Problem::failed(&"the request was dropped").into_response(),
         Err(_) => {
             let text = (
@@ -54,6 +76,10 @@ pub(crate) async fn intake(
             Problem::new(StatusCode::GATEWAY_TIMEOUT, "slow", text).into_response()
         }
     }
+}
+
+fn crashed(crash: &TaskFailure) -> Response {
+    Problem::failed(crash).into_response()
 }
 
 async fn handled(shared: &ServerState, request: Request, bytes: Bytes, next: Next) -> Response {
@@ -69,13 +95,37 @@ async fn handled(shared: &ServerState, request: Request, bytes: Bytes, next: Nex
     }
 }
 
-async fn read(headers: &axum::http::HeaderMap, body: Body) -> Result<Bytes, Problem> {
+/// What a body may be.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    bytes: usize,
+    /// How long it may take to come.
+    comes: Duration,
+}
+
+impl Bounds {
+    fn of(path: &str) -> Self {
+        if path.ends_with(FILES) {
+            return Self {
+                bytes: usize::try_from(FILE_BYTES).unwrap_or(usize::MAX),
+                comes: FILE_COMES,
+            };
+        }
+        Self {
+            bytes: MOST,
+            comes: COMES,
+        }
+    }
+}
+
+async fn read(headers: &HeaderMap, body: Body, bounds: Bounds) -> Result<Bytes, Problem> {
     let announced = headers.get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > MOST) {
+    let too_large = || too_large(bounds.bytes);
+    if announced.is_some_and(|length| length > bounds.bytes) {
         return Err(too_large());
     }
-    match tokio::time::timeout(COMES, to_bytes(body, MOST)).await {
+    match tokio::time::timeout(bounds.comes, to_bytes(body, bounds.bytes)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         // A body that breaks off has nobody left to be told.
         Ok(Err(_)) => Err(too_large()),
@@ -86,7 +136,41 @@ async fn read(headers: &axum::http::HeaderMap, body: Body) -> Result<Bytes, Prob
     }
 }
 
-fn too_large() -> Problem {
-    let text = (format!("a body has at most {MOST} bytes"), "send less");
+fn too_large(most: usize) -> Problem {
+    let text = (format!("a body has at most {most} bytes"), "send less");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_runtime::Shutdown;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_announces_more_than_may_come_is_refused_before_it_comes() {
+        let rows = [
+            ("/api/ideation/sessions/a/attachments", FILE_BYTES, false),
+            ("/api/ideation/sessions/a/attachments", FILE_BYTES + 1, true),
+            ("/api/ideation/sessions/a/messages", MOST as u64, false),
+            ("/api/ideation/sessions/a/messages", MOST as u64 + 1, true),
+        ];
+        for (path, bytes, refused) in rows {
+            let headers = [(header::CONTENT_LENGTH, bytes.into())];
+            let headers = HeaderMap::from_iter(headers);
+            let came = read(&headers, Body::empty(), Bounds::of(path)).await;
+            assert_eq!(came.is_err(), refused, "{path}: {bytes}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_crashes_ends_itself_alone() {
+        let tasks = Supervisor::new(Shutdown::new());
+        let answer = to_its_end(&tasks, async { panic!("out of rope") }).await;
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!tasks.shutdown().soft().is_cancelled());
+        let answer = to_its_end(&tasks, async { StatusCode::NO_CONTENT.into_response() }).await;
+        assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+        tasks.drain(Duration::from_secs(1)).await.unwrap();
+    }
 }

@@ -84,14 +84,23 @@ impl Phone {
         self.update(json!({ "callback_query": press })).await
     }
 
-    /// Lists what the bot did by one method, in order.
-    async fn did(&self, method: &str) -> anyhow::Result<Vec<Value>> {
+    async fn told(&self) -> anyhow::Result<Value> {
         let url = format!("{}__said", self.server.url());
         let told = client(ClientOptions::default())?.get(url).send().await?;
-        let told: Value = told.json().await?;
+        Ok(told.json().await?)
+    }
+
+    /// Lists what the bot did by one method, in order.
+    async fn did(&self, method: &str) -> anyhow::Result<Vec<Value>> {
+        let told = self.told().await?;
         let said = told["said"].as_array().context("nothing said")?;
         let by_it = said.iter().filter(|one| one["method"] == method);
         Ok(by_it.cloned().collect())
+    }
+
+    /// Returns the number of the update that the bot asks for next.
+    async fn offset(&self) -> anyhow::Result<i64> {
+        self.told().await?["offset"].as_i64().context("no offset")
     }
 
     async fn sent(&self, part: &str) -> anyhow::Result<Vec<Value>> {
@@ -350,5 +359,32 @@ async fn a_kill_while_words_are_taken_leaves_one_answer_and_begins_no_idea() -> 
         phone.answered_once(id, &words).await?;
         stop(&mut up).await?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_update_on_which_the_bot_crashes_is_left_and_ends_nothing_else() -> anyhow::Result<()> {
+    let phone = Phone::linked().await?;
+    let id = phone.ask("Which way past the crash?").await?;
+    let runner = &phone.project.runner;
+    // From the first update on, every one.
+    let mut up = start(&runner.failing("telegram.update.begun:1:panic"), &["up"])?;
+    until_ready(phone.project.path(), &mut up).await?;
+    let sent = phone.messages_with("Which way past the crash?", 1).await?;
+    let before = phone.offset().await?;
+    phone.press(&sent[0], "Left").await?;
+    let began = Instant::now();
+    while phone.offset().await? <= before {
+        ensure!(began.elapsed() < PATIENCE, "it is taken for ever");
+        pause().await;
+    }
+    let (question, _) = phone.stands(id).await?;
+    assert_eq!(question.state, QuestionState::Pending, "the press crashed");
+    // The program runs on, and the question can be answered by whoever is not on the phone.
+    phone
+        .project
+        .verb(&["question", "answer", &id.to_string(), "right"], "")?;
+    phone.until_mended(id).await?;
+    stop(&mut up).await?;
     Ok(())
 }
