@@ -1,5 +1,6 @@
 //! Lists the resources, and what stands before them.
 
+pub(crate) mod attachments;
 pub(crate) mod build_tasks;
 pub(crate) mod builds;
 pub(crate) mod dead_letters;
@@ -14,7 +15,7 @@ pub(crate) mod specifications;
 pub(crate) mod transcript;
 pub(crate) mod usage;
 
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -41,6 +42,8 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
     let described = get(async move || Json(Value::clone(&document)));
     let guarded = resources
         .route("/api/openapi.json", described)
+        // Nothing comes past the intake that is larger.
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state((shared.clone(), tasks.clone()), intake))
         .layer(from_fn_with_state(shared.clone(), known));
     let open = Router::new()
@@ -68,6 +71,7 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(ideas::list, ideas::begin))
         .routes(routes!(ideas::show))
         .routes(routes!(ideas::say))
+        .routes(routes!(attachments::attach))
         .routes(routes!(ideas::finish))
         .routes(routes!(ideas::abandon))
         .routes(routes!(specifications::list))

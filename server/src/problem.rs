@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ropewalk_desk::alerts::AcknowledgeError;
+use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
@@ -160,6 +161,19 @@ impl From<ChatError> for Problem {
             }
         };
         Self::of(status, "idea", &error)
+    }
+}
+
+impl From<AttachError> for Problem {
+    fn from(error: AttachError) -> Self {
+        let status = match error {
+            AttachError::Chat(error) => return error.into(),
+            AttachError::File { .. } => return Self::failed(&Words::of(&error)),
+            AttachError::Empty => StatusCode::BAD_REQUEST,
+            AttachError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            AttachError::Full { .. } => StatusCode::CONFLICT,
+        };
+        Self::of(status, "attachment", &error)
     }
 }
 

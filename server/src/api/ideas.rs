@@ -190,7 +190,10 @@ fn named(slug: &str) -> Result<Slug, Problem> {
 }
 
 /// Finds the session of an idea, by the name of the idea.
-async fn session(shared: &crate::shared::ServerState, slug: &str) -> Result<SessionId, Problem> {
+pub(super) async fn session(
+    shared: &crate::shared::ServerState,
+    slug: &str,
+) -> Result<SessionId, Problem> {
     let store = &shared.services.store;
     let found = store
         .get::<ropewalk_schemas::idea::Idea>(named(slug)?.as_str())

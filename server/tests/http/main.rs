@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod house;
 #[cfg(test)]
 mod keys;

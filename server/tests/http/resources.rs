@@ -421,6 +421,10 @@ async fn the_document_describes_every_resource_and_every_schema_that_it_names() 
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{reference}");
     }
+    // Two types of one name would be told apart by a number, which nothing refers to.
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let numbered = |name: &&String| name.ends_with(|letter: char| letter.is_ascii_digit());
+    assert_eq!(schemas.keys().find(numbered), None);
     let paths = document["paths"].as_object().unwrap();
     for (path, operations) in paths {
         for (method, operation) in operations.as_object().unwrap() {
