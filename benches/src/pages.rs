@@ -1,6 +1,7 @@
 //! Pages over a store of 1,000,000 events, 1,000 ideas and 10,000 tasks: how long each takes, and how long a browser draws
 //! the graph of 500 tasks.
 
+pub(crate) mod listeners;
 mod served;
 
 use std::path::Path;

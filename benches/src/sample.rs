@@ -13,6 +13,11 @@ impl Times {
         self.0.push(time);
     }
 
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds the times of another.
     pub(crate) fn join(&mut self, other: Self) {
         self.0.extend(other.0);

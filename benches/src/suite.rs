@@ -53,6 +53,10 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
         "pages",
         "pages over 1,000,000 events; a browser that draws 500 tasks",
     ),
+    (
+        "listeners",
+        "1,000 who listen beside 200 requests a second, for a minute: times and memory",
+    ),
     ("confined", "what confinement costs a command"),
     ("builds", "200 builds at once in one process: memory"),
 ];
@@ -99,6 +103,7 @@ async fn measure(name: &str, settings: &Settings) -> Result<Vec<Figure>> {
         "tasks" => tasks::run().await,
         "reading" => reading::run().await,
         "pages" => pages::run().await,
+        "listeners" => pages::listeners::run().await,
         "confined" => process::confined::run().await,
         "builds" => builds::run(),
         _ => crowd::run().await,

@@ -62,10 +62,29 @@ impl ServerFixture {
         Ok((open, builds))
     }
 
+    /// Returns the store that is served.
+    pub(super) fn store(&self) -> &Store {
+        &self.house.store
+    }
+
+    /// Begins a request to a path.
+    pub(super) fn request(&self, path: &str) -> reqwest::RequestBuilder {
+        self.client
+            .get(format!("{}{path}", self.base))
+            .bearer_auth(TOKEN)
+    }
+
+    /// Begins to listen to everything that happens.
+    pub(super) async fn listen(&self) -> Result<reqwest::Response> {
+        let asked = self
+            .request("/api/events")
+            .header("Accept", "text/event-stream");
+        Ok(asked.send().await?.error_for_status()?)
+    }
+
     /// Reads a page whole.
     pub(super) async fn read(&self, path: &str) -> Result<()> {
-        let asked = self.client.get(format!("{}{path}", self.base));
-        let asked = asked.bearer_auth(TOKEN).header("Accept", "text/html");
+        let asked = self.request(path).header("Accept", "text/html");
         let answer = asked.send().await?;
         let status = answer.status();
         let text = answer.text().await?;

@@ -1,0 +1,168 @@
+//! A thousand who listen, some of whom never read, beside somebody who asks 200 times a second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use futures::StreamExt as _;
+use ropewalk_schemas::ComponentName;
+use ropewalk_store::ChangeSet;
+use tokio::task::JoinSet;
+
+use super::served::ServerFixture;
+use crate::figure::{Figure, Goal};
+use crate::house;
+use crate::sample::{Times, count};
+use crate::words::Words;
+
+/// How many listen and read.
+const READERS: usize = 900;
+/// How many listen and never read.
+const STALLED: usize = 100;
+/// How long it goes on.
+const LASTS: Duration = Duration::from_mins(1);
+/// The time between two requests of the one who asks.
+const ASKS_EVERY: Duration = Duration::from_millis(5);
+/// The time between two events.
+const HAPPENS_EVERY: Duration = Duration::from_secs(1);
+/// The time between two who come, so that nobody is told to come back later.
+const COMES_EVERY: Duration = Duration::from_millis(5);
+/// How long the last event may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When each event was committed, by its position.
+type Committed = Arc<Mutex<HashMap<i64, Instant>>>;
+
+/// Measures them all in one process, so that the memory is that of the server and of everybody who listens.
+pub(crate) async fn run() -> Result<Vec<Figure>> {
+    let directory = house::directory()?;
+    house::tables(directory.path()).await?;
+    let (served, _) = ServerFixture::open(directory.path()).await?;
+    let committed = Committed::default();
+    let mut readers = JoinSet::new();
+    let mut stalled = Vec::new();
+    for number in 0..READERS + STALLED {
+        tokio::time::sleep(COMES_EVERY).await;
+        let stream = served.listen().await?;
+        if number < STALLED {
+            stalled.push(stream);
+        } else {
+            readers.spawn(read(stream, Arc::clone(&committed)));
+        }
+    }
+    let (asked, happened) = tokio::join!(ask(&served), happen(&served, &committed));
+    let (asked, happened) = (asked?, happened?);
+    let memory = memory_bytes()?;
+    tokio::time::sleep(PATIENCE).await;
+    served.close().await?;
+    let mut reached = Times::default();
+    while let Some(times) = readers.join_next().await {
+        reached.join(times??);
+    }
+    drop(stalled);
+    figures(&asked, &reached, happened, memory)
+}
+
+fn figures(asked: &Times, reached: &Times, happened: usize, memory: f64) -> Result<Vec<Figure>> {
+    let share = count(reached.len()) / count(happened * READERS) * 100.0;
+    ensure!(share >= 99.0, "{share} % of the events were seen");
+    Ok(vec![
+        Figure::cost(
+            format!("a read beside {READERS} who listen and {STALLED} who stall, p99"),
+            "ms",
+            asked.millis(99)?,
+        )
+        .goal(Goal::Value(50.0)),
+        Figure::cost(
+            format!("an event reaches {READERS} who listen, p99"),
+            "ms",
+            reached.millis(99)?,
+        )
+        .goal(Goal::Value(1_000.0)),
+        Figure::cost(
+            "memory of the server and of everybody who listens",
+            "MB",
+            memory / 1e6,
+        )
+        .goal(Goal::Value(300.0)),
+    ])
+}
+
+/// Asks as often as `ASKS_EVERY` says, whether or not the answers come in time.
+async fn ask(served: &ServerFixture) -> Result<Times> {
+    let begun = Instant::now();
+    let mut turns = tokio::time::interval(ASKS_EVERY);
+    let mut answers = JoinSet::new();
+    while begun.elapsed() < LASTS {
+        turns.tick().await;
+        let asked = served.request("/api/ideation/sessions?limit=20");
+        answers.spawn(async move {
+            let begun = Instant::now();
+            let answer = asked.send().await?.error_for_status()?;
+            answer.bytes().await?;
+            Ok::<_, reqwest::Error>(begun.elapsed())
+        });
+    }
+    let mut times = Times::default();
+    while let Some(time) = answers.join_next().await {
+        times.add(time??);
+    }
+    Ok(times)
+}
+
+/// Lets something happen as often as `HAPPENS_EVERY` says; returns how often.
+async fn happen(served: &ServerFixture, committed: &Committed) -> Result<usize> {
+    let (begun, words) = (Instant::now(), Words::new());
+    let source = ComponentName::parse("build")?;
+    let mut turns = tokio::time::interval(HAPPENS_EVERY);
+    let mut happened = 0;
+    while begun.elapsed() < LASTS {
+        turns.tick().await;
+        let mut changes = ChangeSet::new();
+        changes.emit(words.event(&source, happened + 1)?);
+        let outcome = served.store().commit(changes).await?;
+        let at = Instant::now();
+        let position = outcome.events.last().context("no event")?.sequence;
+        let mut known = committed.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(position, at);
+        happened += 1;
+    }
+    Ok(happened)
+}
+
+/// Reads a stream to its end; returns how long each event took.
+async fn read(stream: reqwest::Response, committed: Committed) -> Result<Times> {
+    let mut times = Times::default();
+    let mut chunks = stream.bytes_stream();
+    let mut text = String::new();
+    while let Some(chunk) = chunks.next().await {
+        // The server stops while everybody still listens.
+        let Ok(chunk) = chunk else { break };
+        let now = Instant::now();
+        text.push_str(&String::from_utf8_lossy(&chunk));
+        while let Some(end) = text.find("\n\n") {
+            let told: String = text.drain(..end + 2).collect();
+            let position = told.lines().find_map(|line| line.strip_prefix("id:"));
+            let Some(position) = position.and_then(|text| text.trim().parse().ok()) else {
+                continue;
+            };
+            let known = committed.lock().unwrap_or_else(PoisonError::into_inner);
+            // One that came before its commit was noted took no time.
+            let at = known.get(&position).copied().unwrap_or(now);
+            times.add(now.saturating_duration_since(at));
+        }
+    }
+    Ok(times)
+}
+
+fn memory_bytes() -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let kib: u32 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .context("no VmHWM")?
+        .parse()?;
+    Ok(f64::from(kib) * 1_024.0)
+}
