@@ -25,7 +25,9 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::api::{build_tasks, builds, halt, ideas, profile, questions, running, specifications};
+use crate::api::{
+    attachments, build_tasks, builds, halt, ideas, profile, questions, running, specifications,
+};
 use crate::page::Page;
 use crate::problem;
 
@@ -101,7 +103,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 47] = [
+    let adds: [fn(&mut SchemaGenerator); 49] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -113,11 +115,13 @@ fn schemas() -> Value {
         add::<ideas::Words>,
         add::<ideas::MessageReceipt>,
         add::<ideas::Reason>,
+        add::<attachments::FileContent>,
+        add::<attachments::FileReceipt>,
         add::<Page<SpecificationRow>>,
         add::<SpecificationView>,
         add::<RevisionDifference>,
         add::<specifications::SpecificationRequest>,
-        add::<specifications::Approval>,
+        add::<specifications::ApprovalRequest>,
         add::<specifications::ApprovedRevision>,
         add::<specifications::Feedback>,
         add::<specifications::SpecificationReceipt>,
@@ -153,9 +157,74 @@ fn schemas() -> Value {
     for add in adds {
         add(&mut generator);
     }
-    Value::Object(generator.take_definitions(true))
+    let mut schemas = Value::Object(generator.take_definitions(true));
+    list_words(&mut schemas);
+    schemas
+}
+
+/// Turns every choice of single words into a list of them, which makers of clients understand; what each means is told with
+/// the whole.
+fn list_words(schema: &mut Value) {
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(list_words),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(list_words);
+            let Some(words) = fields.get("oneOf").and_then(words) else {
+                return;
+            };
+            let told = fields.get("description").and_then(Value::as_str);
+            let mut told: Vec<String> = told.map(str::to_owned).into_iter().collect();
+            told.extend(words.iter().filter_map(|(word, meaning)| {
+                let meaning = meaning.as_ref()?;
+                Some(format!("`{word}`: {meaning}"))
+            }));
+            let words: Vec<&String> = words.iter().map(|(word, _)| word).collect();
+            let listed =
+                json!({ "type": "string", "enum": words, "description": told.join("\n\n") });
+            *schema = listed;
+        }
+        _ => {}
+    }
+}
+
+/// Returns the words among which `choice` lets one choose, each with what it means; none where it is about more than words.
+fn words(choice: &Value) -> Option<Vec<(String, Option<String>)>> {
+    let mut words = Vec::new();
+    for part in choice.as_array()? {
+        if part["type"] != "string" {
+            return None;
+        }
+        let meaning = part["description"].as_str().map(str::to_owned);
+        if let Some(word) = part["const"].as_str() {
+            words.push((word.to_owned(), meaning));
+            continue;
+        }
+        for word in part["enum"].as_array()? {
+            words.push((word.as_str()?.to_owned(), meaning.clone()));
+        }
+    }
+    Some(words)
 }
 
 fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
     generator.subschema_for::<T>();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_of_words_is_a_list_and_any_other_choice_stays() {
+        let word = |word: &str| json!({ "type": "string", "const": word, "description": "It is." });
+        let plain = json!({ "type": "string", "enum": ["c", "d"] });
+        let mut schemas = json!({
+            "State": { "description": "Where it is.", "oneOf": [plain, word("a")] },
+            "About": { "oneOf": [word("a"), { "type": "object" }] },
+        });
+        let about = schemas["About"].clone();
+        list_words(&mut schemas);
+        let state = json!({ "type": "string", "enum": ["c", "d", "a"], "description": "Where it is.\n\n`a`: It is." });
+        assert_eq!(schemas, json!({ "State": state, "About": about }));
+    }
 }

@@ -257,6 +257,17 @@ pub fn llmock_program() -> Result<PathBuf, ServerError> {
     find("llmock", "ROPEWALK_LLMOCK", "venv/bin/llmock", Vec::new())
 }
 
+/// Finds schemathesis: `ROPEWALK_SCHEMATHESIS`, else what `./check` installed; `python` and `openapi-python-client` stand
+/// beside it.
+pub fn schemathesis_program() -> Result<PathBuf, ServerError> {
+    find(
+        "schemathesis",
+        "ROPEWALK_SCHEMATHESIS",
+        "api/bin/schemathesis",
+        Vec::new(),
+    )
+}
+
 fn find(
     name: &'static str,
     variable: &'static str,

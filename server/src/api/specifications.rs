@@ -41,7 +41,7 @@ pub(crate) struct SpecificationReceipt {
 /// A yes to one revision.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Approval {
+pub(crate) struct ApprovalRequest {
     /// The hash of the revision that was read.
     hash: String,
     /// How urgent its build is: 1 (highest) to 10, 5 where nothing is said.
@@ -158,14 +158,14 @@ pub(crate) async fn compare(
 /// Approves exactly the revision of a hash; its build begins.
 #[utoipa::path(post, path = "/api/specifications/{id}/approve", operation_id = "approve_specification",
     params(("id" = String, Path, description = "Its id.")),
-    request_body(content = ref("#/components/schemas/Approval"), content_type = "application/json"), responses(
+    request_body(content = ref("#/components/schemas/ApprovalRequest"), content_type = "application/json"), responses(
     (status = 200, description = "It is approved; `build.started` follows.", body = ref("#/components/schemas/ApprovedRevision"))
 ))]
 pub(crate) async fn approve(
     State(shared): Here,
     Path(id): Path<String>,
     Asker(person): Asker,
-    JsonBody(approval): JsonBody<Approval>,
+    JsonBody(approval): JsonBody<ApprovalRequest>,
 ) -> Result<Json<ApprovedRevision>, Problem> {
     let found = found(&shared, &id).await?;
     let hash = ContentHash::parse(&approval.hash).map_err(unreadable("hash"))?;

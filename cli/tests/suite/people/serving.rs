@@ -52,7 +52,7 @@ pub(super) fn ask(address: &str, line: &str, body: Option<&Value>) -> (u16, Valu
 }
 
 /// Names ada, who has a token and may everything.
-fn with_token(world: &World) {
+pub(super) fn with_token(world: &World) {
     let hash = ropewalk_schemas::ContentHash::of(TOKEN.as_bytes());
     let rights = json!(["approve", "land", "spend", "stop"]);
     let people = format!("[people.ada]\ntoken_sha256 = \"{hash}\"\nrights = {rights}\n");
