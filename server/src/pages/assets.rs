@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::problem::Problem;
 
 /// Every file, with what it is.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 6] = [
     (
         "ropewalk.css",
         "text/css; charset=utf-8",
@@ -22,6 +22,11 @@ const FILES: [(&str, &str, &str); 5] = [
         "comments.js",
         "text/javascript; charset=utf-8",
         include_str!("../../static/comments.js"),
+    ),
+    (
+        "files.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../../static/files.js"),
     ),
     (
         "htmx.js",

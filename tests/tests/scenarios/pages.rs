@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::idea::Message;
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_store::Query;
@@ -198,6 +199,40 @@ async fn what_is_refused_is_said_in_words_on_a_page_and_changes_nothing() -> any
         (2, true)
     );
     assert_eq!(store.count::<Build>(Query::new()).await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_is_sent_along_with_words_from_a_page() -> anyhow::Result<()> {
+    let project = Project::new()?;
+    project.verb(
+        &[
+            "idea",
+            "new",
+            "A program that counts the days on which I kept a habit.",
+            "--slug",
+            "habits",
+        ],
+        "",
+    )?;
+    let map = project.path().join("map.txt");
+    std::fs::write(&map, "left, then right\n")?;
+    let (up, link) = serve(&project, "127.0.0.1:0").await?;
+    Walk::begin("files.cjs", &[&link, "habits", &map.display().to_string()])?.end()?;
+    drop(up);
+    let store = store(project.path()).await?;
+    let messages = store.list::<Message>(Query::new()).await?;
+    let mut sent = messages.iter().filter(|one| !one.attachments.is_empty());
+    let message = sent.next().context("no message has a file")?;
+    ensure!(
+        message.text.contains("The way is on the map."),
+        "{message:?}"
+    );
+    let file = &message.attachments[0];
+    assert_eq!(
+        (file.path.as_str(), file.size_bytes, sent.count()),
+        ("attachments/map.txt", 17, 0)
+    );
     Ok(())
 }
 
