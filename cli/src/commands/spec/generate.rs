@@ -160,6 +160,8 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
     let asked = reach.newest("spec.*", &subject).await?;
     let mut vigil = Vigil::over(ROLE, subject, asked - 1)?;
     loop {
+        // Before its state: what is generated asks for approval in the same commit, and that is no question of a draft.
+        let question = open_question(reach, id).await?;
         let spec = reach.store().get::<Specification>(&id.to_string()).await?;
         let spec = spec.ok_or_else(|| CliError::unknown("specification", id, "spec list"))?;
         if spec.state != SpecState::Draft {
@@ -168,7 +170,7 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
         if is_abandoned(reach.store(), &spec.idea).await? {
             return Err(RequestError::Abandoned(spec.idea.clone()).into());
         }
-        if let Some(question) = open_question(reach, &spec.record).await? {
+        if let Some(question) = question {
             return Ok(End::Asks(Box::new(question)));
         }
         let news = vigil
@@ -181,11 +183,9 @@ async fn follow(reach: &Reach, id: SpecId, progress: &Progress) -> Result<End, C
     }
 }
 
-async fn open_question(reach: &Reach, spec: &Specification) -> Result<Option<Question>, CliError> {
-    let open = Query::new()
-        .equal("idea", spec.idea.as_str())
-        .equal("state", QuestionState::Pending.as_str());
-    let about = About::Specification { spec: spec.id };
+async fn open_question(reach: &Reach, spec: SpecId) -> Result<Option<Question>, CliError> {
+    let open = Query::new().equal("state", QuestionState::Pending.as_str());
+    let about = About::Specification { spec };
     let questions = reach.store().list::<Question>(open).await?;
     Ok(questions
         .into_iter()
