@@ -32,14 +32,14 @@ const COMES_EVERY: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// When each event was committed, by its position.
-type Committed = Arc<Mutex<HashMap<i64, Instant>>>;
+type CommitTimes = Arc<Mutex<HashMap<i64, Instant>>>;
 
 /// Measures them all in one process, so that the memory is that of the server and of everybody who listens.
 pub(crate) async fn run() -> Result<Vec<Figure>> {
     let directory = house::directory()?;
     house::tables(directory.path()).await?;
     let (served, _) = ServerFixture::open(directory.path()).await?;
-    let committed = Committed::default();
+    let committed = CommitTimes::default();
     let mut readers = JoinSet::new();
     let mut stalled = Vec::new();
     for number in 0..READERS + STALLED {
@@ -112,7 +112,7 @@ async fn ask(served: &ServerFixture) -> Result<Times> {
 }
 
 /// Lets something happen as often as `HAPPENS_EVERY` says; returns how often.
-async fn happen(served: &ServerFixture, committed: &Committed) -> Result<usize> {
+async fn happen(served: &ServerFixture, committed: &CommitTimes) -> Result<usize> {
     let (begun, words) = (Instant::now(), Words::new());
     let source = ComponentName::parse("build")?;
     let mut turns = tokio::time::interval(HAPPENS_EVERY);
@@ -132,7 +132,7 @@ async fn happen(served: &ServerFixture, committed: &Committed) -> Result<usize> 
 }
 
 /// Reads a stream to its end; returns how long each event took.
-async fn read(stream: reqwest::Response, committed: Committed) -> Result<Times> {
+async fn read(stream: reqwest::Response, committed: CommitTimes) -> Result<Times> {
     let mut times = Times::default();
     let mut chunks = stream.bytes_stream();
     let mut text = String::new();
