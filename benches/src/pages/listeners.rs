@@ -69,7 +69,7 @@ fn figures(asked: &Times, reached: &Times, happened: usize, memory: f64) -> Resu
     ensure!(share >= 99.0, "{share} % of the events were seen");
     Ok(vec![
         Figure::cost(
-            format!("a read beside {READERS} who listen and {STALLED} who stall, p99"),
+            format!("an idea is read beside {READERS} who listen and {STALLED} who stall, p99"),
             "ms",
             asked.millis(99)?,
         )
@@ -96,7 +96,7 @@ async fn ask(served: &ServerFixture) -> Result<Times> {
     let mut answers = JoinSet::new();
     while begun.elapsed() < LASTS {
         turns.tick().await;
-        let asked = served.request("/api/ideation/sessions?limit=20");
+        let asked = served.request("/api/ideation/sessions/idea-7");
         answers.spawn(async move {
             let begun = Instant::now();
             let answer = asked.send().await?.error_for_status()?;

@@ -128,12 +128,12 @@ async fn ideas(store: &Store, words: &Words) -> Result<()> {
         let slug = format!("idea-{number}");
         let now = words.clock.now();
         let idea: Idea = serde_json::from_value(json!({
-            "slug": slug, "user": "ada", "title": format!("Idea number {number}"), "state": "exploring",
+            "slug": slug, "user": "ada", "title": format!("Idea number {number}"), "state": "captured",
             "session": session, "correlation_id": chain, "created_at": now,
         }))
         .context("an idea")?;
         let session: Session = serde_json::from_value(json!({
-            "id": session, "idea": slug, "user": "ada", "phase": "discovery", "signals": {},
+            "id": session, "idea": slug, "user": "ada", "phase": "exploring", "signals": { "confidence": 0.5 },
             "correlation_id": chain, "created_at": now, "updated_at": now,
         }))
         .context("a session")?;
