@@ -54,24 +54,29 @@ impl Role {
 
     /// Returns how much memory it has, in bytes.
     pub(crate) fn memory_bytes(&self) -> Result<f64> {
-        self.status_bytes("VmRSS:")
+        status_bytes(self.child.id(), "VmRSS:")
     }
 
     /// Returns how much memory it has had at most, in bytes.
     pub(crate) fn peak_bytes(&self) -> Result<f64> {
-        self.status_bytes("VmHWM:")
+        status_bytes(self.child.id(), "VmHWM:")
     }
+}
 
-    fn status_bytes(&self, name: &str) -> Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let kib: u32 = status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .and_then(|rest| rest.split_whitespace().next())
-            .with_context(|| format!("no {name}"))?
-            .parse()?;
-        Ok(f64::from(kib) * 1_024.0)
-    }
+/// Returns how much memory this process has had at most, in bytes.
+pub(crate) fn own_peak_bytes() -> Result<f64> {
+    status_bytes(std::process::id(), "VmHWM:")
+}
+
+fn status_bytes(process: u32, name: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let kib: u32 = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|rest| rest.split_whitespace().next())
+        .with_context(|| format!("no {name}"))?
+        .parse()?;
+    Ok(f64::from(kib) * 1_024.0)
 }
 
 impl Drop for Role {

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::served::ServerFixture;
 use crate::figure::{Figure, Goal};
 use crate::house;
+use crate::process;
 use crate::sample::{Times, count};
 use crate::words::Words;
 
@@ -53,7 +54,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     }
     let (asked, happened) = tokio::join!(ask(&served), happen(&served, &committed));
     let (asked, happened) = (asked?, happened?);
-    let memory = memory_bytes()?;
+    let memory = process::own_peak_bytes()?;
     tokio::time::sleep(PATIENCE).await;
     served.close().await?;
     let mut reached = Times::default();
@@ -154,15 +155,4 @@ async fn read(stream: reqwest::Response, committed: CommitTimes) -> Result<Times
         }
     }
     Ok(times)
-}
-
-fn memory_bytes() -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let kib: u32 = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| rest.split_whitespace().next())
-        .context("no VmHWM")?
-        .parse()?;
-    Ok(f64::from(kib) * 1_024.0)
 }
