@@ -29,7 +29,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::guard::intake::intake;
+use crate::guard::intake::{Bounds, intake};
 use crate::guard::{here, known, outer};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -37,14 +37,21 @@ use crate::{document, health, pages};
 
 /// Returns everything that is served.
 pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
-    let (resources, paths) = resources().split_for_parts();
+    let (resources, mut paths) = resources().split_for_parts();
+    let (files, file_paths) = files().split_for_parts();
+    paths.merge(file_paths);
+    let taken_in = |bounds| from_fn_with_state((shared.clone(), tasks.clone(), bounds), intake);
     let document = Arc::new(document::complete(&paths));
     let described = get(async move || Json(Value::clone(&document)));
     let guarded = resources
         .route("/api/openapi.json", described)
-        // Nothing comes past the intake that is larger.
-        .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state((shared.clone(), tasks.clone()), intake))
+        .layer(taken_in(Bounds::WORDS))
+        .merge(
+            files
+                // Nothing comes past the intake that is larger.
+                .layer(DefaultBodyLimit::disable())
+                .layer(taken_in(Bounds::FILE)),
+        )
         .layer(from_fn_with_state(shared.clone(), known));
     let open = Router::new()
         .route("/livez", get(health::livez))
@@ -71,7 +78,6 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(ideas::list, ideas::begin))
         .routes(routes!(ideas::show))
         .routes(routes!(ideas::say))
-        .routes(routes!(attachments::attach))
         .routes(routes!(ideas::finish))
         .routes(routes!(ideas::abandon))
         .routes(routes!(specifications::list))
@@ -109,6 +115,11 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(knowledge::list))
         .routes(routes!(knowledge::show))
         .routes(routes!(knowledge::review))
+}
+
+/// What takes files.
+fn files() -> OpenApiRouter<ServerState> {
+    OpenApiRouter::new().routes(routes!(attachments::attach))
 }
 
 async fn nowhere() -> Response {

@@ -29,7 +29,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use ropewalk_runtime::Supervisor;
 
-use crate::guard::intake::intake;
+use crate::guard::intake::{Bounds, intake};
 use crate::guard::known_by_form;
 use crate::shared::ServerState;
 
@@ -95,7 +95,10 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/events/{sequence}", get(event::show))
         .route("/leave", post(refusal::leave))
         .layer(from_fn(form::proved))
-        .layer(from_fn_with_state((shared.clone(), tasks.clone()), intake))
+        .layer(from_fn_with_state(
+            (shared.clone(), tasks.clone(), Bounds::WORDS),
+            intake,
+        ))
         .layer(from_fn_with_state(shared.clone(), known_by_form));
     pages.route("/static/{name}", get(assets::show))
 }

@@ -18,25 +18,37 @@ use crate::shared::ServerState;
 
 /// What a request is called where it crashes.
 const NAME: &str = "api.request";
-/// The most bytes of a body.
-const MOST: usize = 1024 * 1024;
-/// How long a body may take to come.
-const COMES: Duration = Duration::from_secs(10);
-/// How the path of what takes files ends; these may be larger, and come from phones.
-const FILES: &str = "/attachments";
-/// How long a file may take to come.
-const FILE_COMES: Duration = Duration::from_mins(2);
 /// How long an answer may take.
 const ANSWERS: Duration = Duration::from_secs(30);
 
+/// What a body may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    bytes: u64,
+    /// How long it may take to come.
+    comes: Duration,
+}
+
+impl Bounds {
+    /// Of what is said.
+    pub(crate) const WORDS: Self = Self {
+        bytes: 1024 * 1024,
+        comes: Duration::from_secs(10),
+    };
+    /// Of a file, which may come from a phone.
+    pub(crate) const FILE: Self = Self {
+        bytes: FILE_BYTES,
+        comes: Duration::from_mins(2),
+    };
+}
+
 /// Reads the body, then lets the request be handled; a stream sets its own pace.
 pub(crate) async fn intake(
-    State((shared, tasks)): State<(ServerState, Supervisor)>,
+    State((shared, tasks, bounds)): State<(ServerState, Supervisor, Bounds)>,
     request: Request,
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let bounds = Bounds::of(parts.uri.path());
     let bytes = match read(&parts.headers, body, bounds).await {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
@@ -95,37 +107,15 @@ async fn handled(shared: &ServerState, request: Request, bytes: Bytes, next: Nex
     }
 }
 
-/// What a body may be.
-#[derive(Debug, Clone, Copy)]
-struct Bounds {
-    bytes: usize,
-    /// How long it may take to come.
-    comes: Duration,
-}
-
-impl Bounds {
-    fn of(path: &str) -> Self {
-        if path.ends_with(FILES) {
-            return Self {
-                bytes: usize::try_from(FILE_BYTES).unwrap_or(usize::MAX),
-                comes: FILE_COMES,
-            };
-        }
-        Self {
-            bytes: MOST,
-            comes: COMES,
-        }
-    }
-}
-
 async fn read(headers: &HeaderMap, body: Body, bounds: Bounds) -> Result<Bytes, Problem> {
     let announced = headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let too_large = || too_large(bounds.bytes);
     if announced.is_some_and(|length| length > bounds.bytes) {
         return Err(too_large());
     }
-    match tokio::time::timeout(bounds.comes, to_bytes(body, bounds.bytes)).await {
+    let most = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
+    match tokio::time::timeout(bounds.comes, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         // A body that breaks off has nobody left to be told.
         Ok(Err(_)) => Err(too_large()),
@@ -136,7 +126,7 @@ async fn read(headers: &HeaderMap, body: Body, bounds: Bounds) -> Result<Bytes, 
     }
 }
 
-fn too_large(most: usize) -> Problem {
+fn too_large(most: u64) -> Problem {
     let text = (format!("a body has at most {most} bytes"), "send less");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
 }
@@ -149,17 +139,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_announces_more_than_may_come_is_refused_before_it_comes() {
-        let rows = [
-            ("/api/ideation/sessions/a/attachments", FILE_BYTES, false),
-            ("/api/ideation/sessions/a/attachments", FILE_BYTES + 1, true),
-            ("/api/ideation/sessions/a/messages", MOST as u64, false),
-            ("/api/ideation/sessions/a/messages", MOST as u64 + 1, true),
-        ];
-        for (path, bytes, refused) in rows {
-            let headers = [(header::CONTENT_LENGTH, bytes.into())];
-            let headers = HeaderMap::from_iter(headers);
-            let came = read(&headers, Body::empty(), Bounds::of(path)).await;
-            assert_eq!(came.is_err(), refused, "{path}: {bytes}");
+        for bounds in [Bounds::WORDS, Bounds::FILE] {
+            for (more, refused) in [(0, false), (1, true)] {
+                let headers = [(header::CONTENT_LENGTH, (bounds.bytes + more).into())];
+                let came = read(&HeaderMap::from_iter(headers), Body::empty(), bounds).await;
+                assert_eq!(came.is_err(), refused, "{bounds:?} and {more}");
+            }
         }
     }
 
