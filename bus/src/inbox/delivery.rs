@@ -8,15 +8,11 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ropewalk_runtime::Backoff;
 use ropewalk_schemas::Event;
 use ropewalk_schemas::advice::Words;
-use ropewalk_schemas::clip;
 use ropewalk_store::{ChangeSet, CommitError, CommitOutcome, DeliveryKey, Outcome};
 use tracing::warn;
 
 use super::Context;
 use crate::hub::SubscriberQueue;
-
-/// The longest error text that is kept.
-const ERROR_LETTERS: usize = 4_096;
 
 /// Says how the handling of a delivery failed; the kind decides what follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,15 +275,13 @@ fn after_failure(
     match failure {
         Failure::Postponed { after, reason } => Outcome::Postponed {
             due: later(now, after),
-            reason: clip::letters(&reason, ERROR_LETTERS).into_owned(),
+            reason,
         },
         Failure::Transient(error) if failed_tries < tries => Outcome::Retry {
             due: due(failed_tries),
-            error: clip::letters(&error, ERROR_LETTERS).into_owned(),
+            error,
         },
-        Failure::Transient(error) | Failure::Permanent(error) => Outcome::Dead {
-            error: clip::letters(&error, ERROR_LETTERS).into_owned(),
-        },
+        Failure::Transient(error) | Failure::Permanent(error) => Outcome::Dead { error },
     }
 }
 

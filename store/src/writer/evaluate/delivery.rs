@@ -1,6 +1,7 @@
 //! Decides what becomes of a delivery.
 
 use chrono::{DateTime, Utc};
+use ropewalk_schemas::clip;
 
 use super::{Draft, FinalDelivery, LoadedDelivery};
 use crate::change_set::Outcome;
@@ -96,12 +97,8 @@ fn after(attempts: u32, outcome: &Outcome, now: DateTime<Utc>) -> FinalDelivery 
     }
 }
 
-/// Cuts an error to 4 KiB and drops zero bytes, which no database takes in a text.
+/// Cuts an error to 4,096 letters and drops zero bytes, which no database takes in a text.
 fn bounded(error: &str) -> String {
-    const LIMIT_CHARS: usize = 4_096;
-    error
-        .chars()
-        .filter(|letter| *letter != '\0')
-        .take(LIMIT_CHARS)
-        .collect()
+    const LETTERS: usize = 4_096;
+    clip::letters(&error.replace('\0', ""), LETTERS).into_owned()
 }
