@@ -11,20 +11,20 @@ use tokio_util::sync::CancellationToken;
 /// So often the store is asked, by key, whether the work is still wanted; a reply takes seconds to minutes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a model works on.
+/// What a model works on for people.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Subject<'a> {
+pub(crate) enum Commission<'a> {
     /// A conversation about an idea.
-    Idea(&'a Slug),
+    Chat(&'a Slug),
     /// The next revision of a specification of an idea.
     Draft(SpecId, &'a Slug),
 }
 
-impl Subject<'_> {
+impl Commission<'_> {
     /// Says whether people have given it up.
     pub(crate) async fn is_withdrawn(self, store: &Store) -> Result<bool, ReadError> {
         let (spec, idea) = match self {
-            Self::Idea(idea) => (None, idea),
+            Self::Chat(idea) => (None, idea),
             Self::Draft(spec, idea) => (Some(spec), idea),
         };
         if let Some(spec) = spec {
@@ -36,7 +36,7 @@ impl Subject<'_> {
         is_abandoned(store, idea).await
     }
 
-    /// Waits for `work`, and cancels its token `cancel` once people give the subject up. A store that cannot be asked ends
+    /// Waits for `work`, and cancels its token `cancel` once people give it up. A store that cannot be asked ends
     /// nothing.
     pub(crate) async fn while_wanted<T>(
         self,

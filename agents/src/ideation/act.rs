@@ -26,7 +26,7 @@ use super::reply::{self, Reply};
 use super::{IdeationOptions, decide, earlier, folder, journaled, prompt};
 use crate::failure;
 use crate::idea_folder::BRIEF;
-use crate::withdrawal;
+use crate::withdrawal::Commission;
 
 /// Where an answer comes from when the person just went on talking.
 const CHAT: &str = "chat";
@@ -147,8 +147,8 @@ async fn ask_the_model(
     let watcher = Watcher::new(context, heard);
     let cancel = CancellationToken::new();
     let run = options.engine.run(&job, &cancel, &watcher);
-    let subject = withdrawal::Subject::Idea(&heard.idea.slug);
-    let outcome = subject.while_wanted(&context.store, &cancel, run).await;
+    let commission = Commission::Chat(&heard.idea.slug);
+    let outcome = commission.while_wanted(&context.store, &cancel, run).await;
     let (text, submitted) = match outcome {
         Ok(outcome) => (outcome.text, outcome.submission),
         Err(

@@ -23,7 +23,7 @@ use super::{SpecificationOptions, migrations, sources};
 use crate::failure;
 use crate::idea_folder::{IdeaFolder, is_blank};
 use crate::repository::{self, Look, OtherIdea};
-use crate::withdrawal;
+use crate::withdrawal::Commission;
 
 /// How many landed attempts the price rests on, the newest.
 const HISTORY: u32 = 500;
@@ -102,8 +102,8 @@ pub(super) async fn load(
         )));
     };
     let questions = ropewalk_desk::specifications::questions_about(store, &spec).await?;
-    let withdrawn = withdrawal::Subject::Draft(id, &spec.idea);
-    if withdrawn.is_withdrawn(store).await? || questions.iter().any(is_waited_for) {
+    let commission = Commission::Draft(id, &spec.idea);
+    if commission.is_withdrawn(store).await? || questions.iter().any(is_waited_for) {
         return Ok(LoadOutcome::Nothing);
     }
     let Some(idea) = store.get::<Idea>(spec.idea.as_str()).await? else {

@@ -7,6 +7,7 @@ use ropewalk_desk::people::Person;
 use ropewalk_desk::specifications;
 use ropewalk_schemas::idea::{Idea, IdeaState};
 use ropewalk_schemas::specification::{Complexity, SpecState};
+use ropewalk_schemas::{Slug, SpecId};
 
 use super::house::{House, user};
 use super::specification::{BRIEF, README, rule, small_plan};
@@ -21,47 +22,83 @@ async fn asked(house: &House) {
     house.until("the call of the model", called).await;
 }
 
-async fn at_rest(house: &House) {
+async fn at_rest(house: &House, calls: usize) {
     let settled = async || {
         let open = house.store().open_deliveries(None, 0, 1).await.unwrap();
         open.is_empty().then_some(())
     };
     house.until("the end of all deliveries", settled).await;
-    assert_eq!(house.calls(), 1, "nobody asked again");
+    assert_eq!(house.calls(), calls, "nobody asked again");
+}
+
+/// Asks for the specification of an idea whose model never answers.
+async fn requested(house: &House) -> (Slug, SpecId) {
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let (person, ann) = (house.person(), user("ann"));
+    let spec = specifications::request(&person, &idea, &ann, Complexity::Simple).await;
+    (idea, spec.unwrap())
+}
+
+async fn abandon(house: &House, idea: &Slug) {
+    let ann = Person::alone(user("ann"));
+    ideas::abandon(&house.person(), idea, &ann, None)
+        .await
+        .unwrap();
+}
+
+fn pets() -> String {
+    never(&rule("idea: pets", &small_plan("Pets")))
 }
 
 #[tokio::test]
 async fn a_rejected_draft_ends_the_call_that_writes_it() {
-    let house = House::new(&never(&rule("idea: pets", &small_plan("Pets")))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let house = House::new(&pets()).await;
+    let (_, spec) = requested(&house).await;
     house.run().await;
-    let (person, ann) = (house.person(), user("ann"));
-    let spec = specifications::request(&person, &idea, &ann, Complexity::Simple).await;
-    let spec = spec.unwrap();
     asked(&house).await;
-    let by = Person::alone(user("ann"));
-    specifications::reject(&person, spec, &by, "too early")
+    let ann = Person::alone(user("ann"));
+    specifications::reject(&house.person(), spec, &ann, "too early")
         .await
         .unwrap();
-    at_rest(&house).await;
+    at_rest(&house, 1).await;
     let record = house.spec(spec).await;
     assert_eq!((record.state, record.revision), (SpecState::Rejected, 0));
 }
 
 #[tokio::test]
-async fn an_abandoned_idea_ends_the_calls_for_its_draft_and_begins_none() {
-    let house = House::new(&never(&rule("idea: pets", &small_plan("Pets")))).await;
-    let idea = house.idea("pets", &[README, BRIEF]).await;
+async fn an_abandoned_idea_ends_the_call_for_its_draft() {
+    let house = House::new(&pets()).await;
+    let (idea, spec) = requested(&house).await;
     house.run().await;
-    let (person, ann) = (house.person(), user("ann"));
-    let spec = specifications::request(&person, &idea, &ann, Complexity::Simple).await;
-    let spec = spec.unwrap();
     asked(&house).await;
-    ideas::abandon(&person, &idea, &Person::alone(user("ann")), None)
-        .await
-        .unwrap();
-    at_rest(&house).await;
+    abandon(&house, &idea).await;
+    at_rest(&house, 1).await;
     assert_eq!(house.spec(spec).await.revision, 0);
+}
+
+#[tokio::test]
+async fn what_was_abandoned_before_its_turn_came_asks_no_model() {
+    let house = House::new(&pets()).await;
+    let (idea, spec) = requested(&house).await;
+    let started = ideas::start(&house.person(), opening()).await.unwrap();
+    abandon(&house, &idea).await;
+    abandon(&house, &started.idea).await;
+    house.run().await;
+    at_rest(&house, 0).await;
+    assert_eq!(house.spec(spec).await.revision, 0);
+    assert_eq!(house.messages(started.session).await.len(), 1);
+}
+
+/// An idea clear enough to be talked about.
+fn opening() -> ideas::Opening {
+    ideas::Opening {
+        user: user("ann"),
+        title: None,
+        text: "A program that counts my habits and tells how long each streak lasts.".to_owned(),
+        slug: Some("habits".parse().unwrap()),
+        kind: None,
+        whole: false,
+    }
 }
 
 #[tokio::test]
@@ -70,15 +107,7 @@ async fn an_abandoned_idea_ends_the_answer_to_a_message() {
     let house = House::new(&script).await;
     house.run().await;
     let mut live = house.services.bus.live().subscribe();
-    let opening = ideas::Opening {
-        user: user("ann"),
-        title: None,
-        text: "A program that counts my habits and tells how long each streak lasts.".to_owned(),
-        slug: Some("habits".parse().unwrap()),
-        kind: None,
-        whole: false,
-    };
-    let started = ideas::start(&house.person(), opening).await.unwrap();
+    let started = ideas::start(&house.person(), opening()).await.unwrap();
     asked(&house).await;
     ideas::abandon(
         &house.person(),
@@ -88,7 +117,7 @@ async fn an_abandoned_idea_ends_the_answer_to_a_message() {
     )
     .await
     .unwrap();
-    at_rest(&house).await;
+    at_rest(&house, 1).await;
     assert_eq!(house.messages(started.session).await.len(), 1);
     let idea = house.store().get::<Idea>("habits").await.unwrap().unwrap();
     assert_eq!(idea.state, IdeaState::Abandoned);

@@ -1,6 +1,8 @@
 //! A person gives an idea up (V30.5), and says how urgent a build is.
 
-use crate::approvals::{text, until};
+use nix::sys::signal::Signal;
+
+use crate::approvals::{documented, text, until};
 use crate::landing::{built, open_questions};
 use crate::world::World;
 
@@ -52,6 +54,27 @@ fn an_abandoned_idea_is_over_for_every_verb() {
     }
     let said = world.refused("idea abandon nowhere", 1);
     assert!(said.contains("idea list"), "{said}");
+}
+
+#[test]
+fn who_waits_for_a_specification_is_told_that_its_idea_was_abandoned() {
+    let world = World::scripted();
+    let script = std::fs::read_to_string(world.root().join("script.yaml")).unwrap();
+    let never = "- {agent: specification, reply: {delay_ms: 600000, text: x}}\n";
+    world.write("../script.yaml", &format!("{never}{script}"));
+    documented(&world, "walks");
+    let up = world.up();
+    let said = std::thread::scope(|scope| {
+        let generate = || world.ropewalk(["spec", "generate", "walks"]).output();
+        let waits = scope.spawn(generate);
+        until(&world, "spec list", |specs| specs[0]["state"] == "draft");
+        world.json("idea abandon walks");
+        waits.join().unwrap().unwrap()
+    });
+    let told = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(1), "{told}");
+    assert!(told.contains("the idea `walks` was abandoned"), "{told}");
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::failure;
 use crate::specification::context::Material;
 use crate::specification::submission::{ModelSubmission, Plan};
 use crate::specification::{SpecificationOptions, dry_run, earlier, prompt};
-use crate::withdrawal;
+use crate::withdrawal::Commission;
 
 /// So often what trying the checks showed goes back to the model.
 const DRY_RUNS: u32 = 2;
@@ -42,12 +42,12 @@ pub(super) async fn draft(
         .engine
         .open(&job)
         .map_err(|error| failure::of_job(&error))?;
-    let subject = withdrawal::Subject::Draft(material.spec.id, &material.spec.idea);
+    let commission = Commission::Draft(material.spec.id, &material.spec.idea);
     let mut handed_in: Option<Box<Plan>> = None;
     for dry_runs in 0.. {
         let cancel = CancellationToken::new();
         let run = session.run(&cancel, &SilentObserver);
-        let outcome = subject.while_wanted(&context.store, &cancel, run).await;
+        let outcome = commission.while_wanted(&context.store, &cancel, run).await;
         match (outcome, handed_in.take()) {
             (Ok(_), _) => {}
             (Err(EngineError::Cancelled), _) => return Ok(Draft::Withdrawn),
