@@ -222,17 +222,25 @@ async fn a_file_is_sent_along_with_words_from_a_page() -> anyhow::Result<()> {
     drop(up);
     let store = store(project.path()).await?;
     let messages = store.list::<Message>(Query::new()).await?;
-    let mut sent = messages.iter().filter(|one| !one.attachments.is_empty());
-    let message = sent.next().context("no message has a file")?;
-    ensure!(
-        message.text.contains("The way is on the map."),
-        "{message:?}"
-    );
-    let file = &message.attachments[0];
+    let mut sent: Vec<_> = messages
+        .iter()
+        .flat_map(|one| one.attachments.iter().map(move |file| (one, file)))
+        .collect();
+    sent.sort_by_key(|(message, _)| message.at);
+    let told: Vec<_> = sent
+        .iter()
+        .map(|(_, file)| (file.path.as_str(), file.size_bytes))
+        .collect();
     assert_eq!(
-        (file.path.as_str(), file.size_bytes, sent.count()),
-        ("attachments/map.txt", 17, 0)
+        told,
+        [("attachments/first.txt", 5), ("attachments/map.txt", 17)]
     );
+    for ((message, _), words) in sent
+        .iter()
+        .zip(["The way is on the map.", "And this is it."])
+    {
+        ensure!(message.text.contains(words), "{message:?}");
+    }
     Ok(())
 }
 
