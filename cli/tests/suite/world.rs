@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use ropewalk_bus::poke::Poker;
@@ -16,6 +16,8 @@ use tempfile::TempDir;
 
 /// No verb takes longer, however busy the machine is.
 const LIMIT: Duration = Duration::from_mins(2);
+/// A program that is asked to stop has stopped sooner.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A model that answers every message of every idea in the same way, and specifies three small tasks; a later
 /// revision is one of [`one_task`].
@@ -314,7 +316,7 @@ fn collect(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// A running `ropewalk up`, killed when it is dropped.
+/// A running `ropewalk up`, stopped when it is dropped.
 pub(crate) struct Up {
     child: Child,
 }
@@ -334,7 +336,15 @@ impl Up {
 }
 
 impl Drop for Up {
+    /// Stops it as a person does: a program that is killed says at its next start what it had in hand.
     fn drop(&mut self) {
+        if !std::thread::panicking() && matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(nix::sys::signal::Signal::SIGTERM);
+            let patience = Instant::now() + STOPPED_WITHIN;
+            while Instant::now() < patience && matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
         self.child.kill().ok();
         self.child.wait().ok();
     }
