@@ -6,7 +6,7 @@
 //! who waits for a dependency holds a lock. That the tasks of a build do not begin, since the provider is away, is the
 //! row of the outage alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::build::{Build, BuildState};
@@ -14,13 +14,16 @@ use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::question::{About, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{BuildId, TaskId};
+use ropewalk_schemas::{BuildId, Slug, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The use of a model that builds.
 const BUILDS: &str = "build";
+
+/// The states of a task that waits for others of its plan.
+const WAITS_FOR_OTHERS: [TaskState; 2] = [TaskState::Pending, TaskState::Blocked];
 
 /// Who waits for what.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -56,41 +59,134 @@ impl QuestionWait {
     }
 }
 
+/// How many tasks of a build wait for others of its plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanWaits {
+    /// The build.
+    pub build: BuildId,
+    /// Its idea.
+    pub idea: Slug,
+    /// The tasks that wait.
+    pub tasks: u64,
+}
+
 /// Reads every wait, the longest first.
 pub async fn all(store: &Store) -> Result<Waits, ReadError> {
-    let rows = store.list::<Wait>(Query::new()).await?;
-    let mut waits = Waits {
-        parties: rows.into_iter().map(|row| row.record).collect(),
-        others: Vec::new(),
-    };
-    for question in blocking_questions(store).await? {
-        add_question(&mut waits, &question);
-    }
-    let outages = building_outages(store).await?;
-    let going_on = Query::new().one_of(
-        "state",
-        BuildState::ALL
-            .iter()
-            .filter(|state| goes_on(**state))
-            .map(|state| state.as_str()),
-    );
-    for build in store.list::<Build>(going_on).await? {
+    let builds = going_on(store).await?;
+    let mut collection = written(store, &builds).await?;
+    for build in &builds {
         let of_build = Query::new().equal("build", build.id.to_string());
         let tasks = store.list::<Task>(of_build).await?;
         let tasks: Vec<Task> = tasks.into_iter().map(|row| row.record).collect();
         for wait in between(build.id, build.created_at, &tasks) {
-            add(&mut waits.parties, wait);
-        }
-        for outage in outages
-            .iter()
-            .filter(|_| build.state == BuildState::Running)
-        {
-            add(&mut waits.parties, away(build.id, outage));
+            collection.add(wait);
         }
     }
-    waits.parties.sort_by_key(|wait| wait.since);
-    waits.others.sort_by_key(|asking| asking.since);
-    Ok(waits)
+    Ok(collection.sorted())
+}
+
+/// Reads every wait but those of tasks for others of their plan, the longest first; and how many those are.
+pub async fn held(store: &Store) -> Result<(Waits, Vec<PlanWaits>), ReadError> {
+    let builds = going_on(store).await?;
+    let collection = written(store, &builds).await?;
+    let mut planned = Vec::new();
+    for build in &builds {
+        let waiting = Query::new()
+            .equal("build", build.id.to_string())
+            .one_of("state", WAITS_FOR_OTHERS.map(TaskState::as_str));
+        let tasks = store.count::<Task>(waiting).await?;
+        if tasks > 0 {
+            planned.push(PlanWaits {
+                build: build.id,
+                idea: build.idea.clone(),
+                tasks,
+            });
+        }
+    }
+    Ok((collection.sorted(), planned))
+}
+
+/// Waits, each of them once.
+#[derive(Default)]
+struct Collection {
+    waits: Waits,
+    known: HashSet<(Party, Resource)>,
+}
+
+impl Collection {
+    /// Adds a wait unless it is known.
+    fn add(&mut self, wait: Wait) {
+        let edge = (wait.waiter.clone(), wait.resource.clone());
+        if self.known.insert(edge) {
+            self.waits.parties.push(wait);
+        }
+    }
+
+    fn add_question(&mut self, question: &Question) {
+        let resource = Resource::Person {
+            question: question.id,
+        };
+        let since = question.asked_at;
+        let waiter = match &question.about {
+            About::Build { build } => Party::Build { build: *build },
+            About::Task { build, task } => Party::Task {
+                build: *build,
+                task: task.clone(),
+            },
+            other => {
+                self.waits.others.push(QuestionWait {
+                    waiter: other.clone(),
+                    resource,
+                    since,
+                });
+                return;
+            }
+        };
+        self.add(Wait {
+            waiter,
+            resource,
+            holder: None,
+            since,
+        });
+    }
+
+    fn sorted(self) -> Waits {
+        let mut waits = self.waits;
+        waits.parties.sort_by_key(|wait| wait.since);
+        waits.others.sort_by_key(|asking| asking.since);
+        waits
+    }
+}
+
+/// Returns the builds that go on.
+async fn going_on(store: &Store) -> Result<Vec<Build>, ReadError> {
+    let states = BuildState::ALL.iter().filter(|state| goes_on(**state));
+    let states = states.map(|state| state.as_str());
+    let rows = store
+        .list::<Build>(Query::new().one_of("state", states))
+        .await?;
+    Ok(rows.into_iter().map(|row| row.record).collect())
+}
+
+/// Collects what is a row, an open question or an outage.
+async fn written(store: &Store, builds: &[Build]) -> Result<Collection, ReadError> {
+    let mut collection = Collection::default();
+    for row in store.list::<Wait>(Query::new()).await? {
+        collection.add(row.record);
+    }
+    for question in blocking_questions(store).await? {
+        collection.add_question(&question);
+    }
+    let outages = building_outages(store).await?;
+    let running = builds
+        .iter()
+        .filter(|build| build.state == BuildState::Running);
+    for build in running {
+        for outage in &outages {
+            collection.add(away(build.id, outage));
+        }
+    }
+    Ok(collection)
 }
 
 /// Returns the outages of providers that build: while one stands, no task of any build begins.
@@ -128,45 +224,6 @@ const fn goes_on(state: BuildState) -> bool {
     )
 }
 
-fn add_question(waits: &mut Waits, question: &Question) {
-    let resource = Resource::Person {
-        question: question.id,
-    };
-    let since = question.asked_at;
-    let waiter = match &question.about {
-        About::Build { build } => Party::Build { build: *build },
-        About::Task { build, task } => Party::Task {
-            build: *build,
-            task: task.clone(),
-        },
-        other => {
-            waits.others.push(QuestionWait {
-                waiter: other.clone(),
-                resource,
-                since,
-            });
-            return;
-        }
-    };
-    let wait = Wait {
-        waiter,
-        resource,
-        holder: None,
-        since,
-    };
-    add(&mut waits.parties, wait);
-}
-
-/// Adds a wait unless the detector knows it.
-fn add(waits: &mut Vec<Wait>, wait: Wait) {
-    let known = waits
-        .iter()
-        .any(|known| known.waiter == wait.waiter && known.resource == wait.resource);
-    if !known {
-        waits.push(wait);
-    }
-}
-
 /// Returns the waits of the tasks of one build for each other.
 fn between(build: BuildId, since: DateTime<Utc>, tasks: &[Task]) -> Vec<Wait> {
     let states: BTreeMap<&TaskId, TaskState> =
@@ -178,7 +235,7 @@ fn between(build: BuildId, since: DateTime<Utc>, tasks: &[Task]) -> Vec<Wait> {
     };
     let waiting = tasks
         .iter()
-        .filter(|task| matches!(task.state, TaskState::Pending | TaskState::Blocked));
+        .filter(|task| WAITS_FOR_OTHERS.contains(&task.state));
     waiting
         .flat_map(|task| {
             let needed: BTreeSet<&TaskId> = task

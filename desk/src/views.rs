@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod alert;
+pub mod board;
 pub mod build;
 pub mod dead_letter;
 pub mod event;
@@ -22,6 +23,11 @@ pub mod wait;
 pub mod why;
 
 use ropewalk_store::Versioned;
+
+/// How many ideas or builds a page of them shows.
+const PAGE: u32 = 60;
+/// The most keys that one query names: databases bound how many values a statement has.
+const AT_ONCE: usize = 500;
 
 pub(crate) fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
     rows.into_iter().map(|row| row.record).collect()

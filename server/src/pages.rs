@@ -15,6 +15,7 @@ mod knowledge;
 mod letter;
 mod lines;
 mod markdown;
+mod pager;
 mod question;
 mod refusal;
 mod running;

@@ -11,6 +11,7 @@ pub struct Query {
     conditions: Vec<(String, Condition)>,
     order: Vec<(String, bool)>,
     limit: Option<u32>,
+    skipped: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +76,12 @@ impl Query {
         self
     }
 
+    /// Takes the rows of one page of `size` rows; the first page is 0.
+    pub fn page(mut self, number: u32, size: u32) -> Self {
+        self.skipped = number.saturating_mul(size);
+        self.limit(size)
+    }
+
     fn with(mut self, column: &str, condition: Condition) -> Self {
         self.conditions.push((column.to_owned(), condition));
         self
@@ -94,6 +101,10 @@ impl Query {
         if let Some(limit) = self.limit {
             statement.push(" LIMIT ");
             statement.bind(limit);
+            if self.skipped > 0 {
+                statement.push(" OFFSET ");
+                statement.bind(self.skipped);
+            }
         }
         Ok(statement)
     }
@@ -102,6 +113,27 @@ impl Query {
         let mut statement = Statement::new("SELECT COUNT(*) FROM ");
         statement.name(table.name);
         self.filter(table, &mut statement)?;
+        Ok(statement)
+    }
+
+    pub(crate) fn count_by(
+        self,
+        table: &'static Table,
+        columns: [&str; 2],
+    ) -> Result<Statement, ReadError> {
+        let mut statement = Statement::new("SELECT ");
+        for column in columns {
+            checked(table, column)?;
+            statement.name(column);
+            statement.push(", ");
+        }
+        statement.push("COUNT(*) FROM ");
+        statement.name(table.name);
+        self.filter(table, &mut statement)?;
+        statement.push(" GROUP BY ");
+        statement.name(columns[0]);
+        statement.push(", ");
+        statement.name(columns[1]);
         Ok(statement)
     }
 

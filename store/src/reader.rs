@@ -33,6 +33,25 @@ impl Store {
         self.number(query.count(R::TABLE)?).await
     }
 
+    /// Counts the records that a query selects for each pair of values of two columns, in no order; a number is told as
+    /// its digits.
+    pub async fn count_by<R: Record>(
+        &self,
+        query: Query,
+        columns: [&str; 2],
+    ) -> Result<Vec<([Option<String>; 2], u64)>, ReadError> {
+        let rows = self
+            .database
+            .read(query.count_by(R::TABLE, columns)?)
+            .await?;
+        let counted = rows.into_iter().filter_map(|row| {
+            let [first, second, count] = <[Value; 3]>::try_from(row).ok()?;
+            let count = u64::try_from(count.as_integer()?).ok()?;
+            Some(([first.into_text(), second.into_text()], count))
+        });
+        Ok(counted.collect())
+    }
+
     /// Looks for knowledge items that hold any of the words of `text`, best match first.
     pub async fn search_knowledge(
         &self,

@@ -1,8 +1,11 @@
 //! Builds as people see them.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
+use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
@@ -11,8 +14,8 @@ use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::records;
 use super::trace::{RequirementView, Trace};
+use super::{AT_ONCE, PAGE, records};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -94,19 +97,80 @@ pub async fn list(
     if let Some(idea) = idea {
         query = query.equal("idea", idea.as_str());
     }
+    rows(store, records(store.list(query).await?), providers).await
+}
+
+/// Lists a page of the builds, the newest first, and whether older ones come after it; pages are numbered from 0.
+pub async fn page(
+    store: &Store,
+    number: u32,
+    providers: &[String],
+) -> Result<(Vec<BuildRow>, bool), ReadError> {
+    let newest = Query::new().order_by("created_at").descending();
+    let builds = store.list(newest.page(number, PAGE)).await?;
+    let all = store.count::<Build>(Query::new()).await?;
+    let before = u64::from(number.saturating_add(1)) * u64::from(PAGE);
+    let rows = rows(store, records(builds), providers).await?;
+    Ok((rows, all > before))
+}
+
+/// Reads the builds of `ideas` by idea, the oldest first.
+pub(super) async fn of_ideas(
+    store: &Store,
+    ideas: &[Idea],
+) -> Result<BTreeMap<Slug, Vec<Build>>, ReadError> {
+    let mut builds: BTreeMap<Slug, Vec<Build>> = BTreeMap::new();
+    for part in ideas.chunks(AT_ONCE) {
+        let slugs = part.iter().map(|idea| &idea.slug);
+        let of_part = Query::new().one_of("idea", slugs).order_by("created_at");
+        for build in records(store.list::<Build>(of_part).await?) {
+            builds.entry(build.idea.clone()).or_default().push(build);
+        }
+    }
+    Ok(builds)
+}
+
+/// Adds to each of `builds` how far it has come.
+pub(super) async fn rows(
+    store: &Store,
+    builds: Vec<Build>,
+    providers: &[String],
+) -> Result<Vec<BuildRow>, ReadError> {
     let outage = standing(store, providers).await?;
-    let mut rows = Vec::new();
-    for build in records(store.list::<Build>(query).await?) {
-        let tasks = Query::new().equal("build", build.id.to_string());
-        let complete = tasks.clone().equal("state", TaskState::Complete.as_str());
-        rows.push(BuildRow {
-            tasks_total: store.count::<Task>(tasks).await?,
-            tasks_complete: store.count::<Task>(complete).await?,
+    let counts = task_counts(store, &builds).await?;
+    let rows = builds.into_iter().map(|build| {
+        let (tasks_total, tasks_complete) = counts
+            .get(&build.id.to_string())
+            .copied()
+            .unwrap_or_default();
+        BuildRow {
+            tasks_total,
+            tasks_complete,
             outage: holding(&build, outage.as_ref()).cloned(),
             build,
-        });
+        }
+    });
+    Ok(rows.collect())
+}
+
+/// Returns for each build how many tasks it has, and how many of them are complete.
+async fn task_counts(
+    store: &Store,
+    builds: &[Build],
+) -> Result<BTreeMap<String, (u64, u64)>, ReadError> {
+    let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for part in builds.chunks(AT_ONCE) {
+        let of_part = Query::new().one_of("build", part.iter().map(|build| build.id));
+        let counted = store.count_by::<Task>(of_part, ["build", "state"]).await?;
+        for ([build, state], count) in counted {
+            let (all, complete) = counts.entry(build.unwrap_or_default()).or_default();
+            *all += count;
+            if state.as_deref() == Some(TaskState::Complete.as_str()) {
+                *complete += count;
+            }
+        }
     }
-    Ok(rows)
+    Ok(counts)
 }
 
 /// Loads what belongs to a build; `providers` are those who build.

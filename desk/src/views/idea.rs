@@ -1,5 +1,6 @@
 //! Ideas as people see them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
@@ -8,12 +9,13 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{Idea, IdeaState, Message, Phase, Session};
 use ropewalk_schemas::question::Question;
 use ropewalk_schemas::specification::Specification;
-use ropewalk_schemas::{QuestionId, Slug};
+use ropewalk_schemas::{QuestionId, SessionId, Slug};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::records;
+use super::build;
+use super::{AT_ONCE, records};
 use crate::ideas::standing;
 
 /// An idea in the list.
@@ -71,20 +73,32 @@ async fn said(store: &Store, of_session: Query) -> Result<Vec<Message>, ReadErro
 
 /// Lists the ideas, the oldest first.
 pub async fn list(store: &Store) -> Result<Vec<IdeaRow>, ReadError> {
+    let oldest = Query::new().order_by("created_at");
+    let ideas: Vec<Idea> = records(store.list(oldest).await?);
+    let builds = build::of_ideas(store, &ideas).await?;
+    rows(store, ideas, &builds).await
+}
+
+/// Adds to each of `ideas`, of which were `builds`, where its conversation stands.
+pub(super) async fn rows(
+    store: &Store,
+    ideas: Vec<Idea>,
+    builds: &BTreeMap<Slug, Vec<Build>>,
+) -> Result<Vec<IdeaRow>, ReadError> {
     let open = blocking_questions(store).await?;
-    let mut rows = Vec::new();
-    for idea in store
-        .list::<Idea>(Query::new().order_by("created_at"))
-        .await?
-    {
-        let session = store.get::<Session>(&idea.session.to_string()).await?;
-        let waits = !waits_for(&idea, &open).is_empty();
-        let of_idea = Query::new().equal("idea", idea.slug.as_str());
-        let builds = records(store.list::<Build>(of_idea).await?);
-        let shown = standing(idea.record, &builds);
-        rows.push(row(shown, session.as_deref(), waits));
+    let mut sessions: BTreeMap<SessionId, Session> = BTreeMap::new();
+    for part in ideas.chunks(AT_ONCE) {
+        let keys = part.iter().map(|idea| idea.session);
+        let found = store.list(Query::new().one_of("key", keys)).await?;
+        sessions.extend(records(found).into_iter().map(|one: Session| (one.id, one)));
     }
-    Ok(rows)
+    let rows = ideas.into_iter().map(|idea| {
+        let waits = !waits_for(&idea, &open).is_empty();
+        let session = sessions.get(&idea.session);
+        let built = builds.get(&idea.slug).map_or(&[][..], Vec::as_slice);
+        row(standing(idea, built), session, waits)
+    });
+    Ok(rows.collect())
 }
 
 /// Loads an idea whose documents lie in `folder` of it; `None` when there is no such idea.

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_coordination::graph::{Cycle, WaitGraph};
+pub use ropewalk_coordination::waits::PlanWaits;
 use ropewalk_coordination::waits::{self, QuestionWait, Waits};
 use ropewalk_schemas::wait::Wait;
 use ropewalk_store::{ReadError, Record, Store};
@@ -49,11 +50,21 @@ pub struct WaitsView {
 
 /// Lists who waits for what, the longest first.
 pub async fn list(store: &Store) -> Result<Vec<WaitRow>, ReadError> {
-    let waits = waits::all(store).await?;
+    Ok(rows(waits::all(store).await?))
+}
+
+/// Lists who waits for what, the longest first, without the tasks that wait for others of their plan; and how many those
+/// are in each build.
+pub async fn held(store: &Store) -> Result<(Vec<WaitRow>, Vec<PlanWaits>), ReadError> {
+    let (waits, planned) = waits::held(store).await?;
+    Ok((rows(waits), planned))
+}
+
+fn rows(waits: Waits) -> Vec<WaitRow> {
     let mut rows: Vec<WaitRow> = waits.parties.into_iter().map(WaitRow::Party).collect();
     rows.extend(waits.others.into_iter().map(WaitRow::Other));
     rows.sort_by_key(WaitRow::since);
-    Ok(rows)
+    rows
 }
 
 /// Loads who waits for whom, with the graph to draw it by.

@@ -3,18 +3,20 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use ropewalk_desk::views::build::{self, BuildRow};
-use ropewalk_desk::views::idea::{self, IdeaRow};
-use ropewalk_desk::views::specification;
+use ropewalk_desk::views::board::{self, BoardCard};
+use ropewalk_desk::views::build::BuildRow;
+use ropewalk_desk::views::idea::IdeaRow;
 use ropewalk_desk::views::why;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::{IdeaState, Phase};
 use ropewalk_schemas::specification::{SpecState, Specification};
 
 use super::frame::{Frame, page};
+use super::pager::{PageQuery, Pager};
 use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
+use crate::take::Parameters;
 
 /// Where an idea stands on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,9 @@ struct Board {
     frame: Frame,
     columns: Vec<Column>,
     abandoned: Vec<Card>,
-    ideas: usize,
+    /// How many there are on all pages.
+    ideas: u64,
+    pager: Pager,
 }
 
 #[derive(Template)]
@@ -69,21 +73,12 @@ struct New {
 /// Shows the board.
 pub(super) async fn show(
     State(shared): State<ServerState>,
+    Parameters(wanted): Parameters<PageQuery>,
     frame: Frame,
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
-    let specifications = specification::list(store, None).await?;
-    let builds = build::list(store, None, &shared.builds_with).await?;
-    let ideas = idea::list(store).await?;
-    let mut cards: Vec<Card> = Vec::new();
-    for row in ideas {
-        let of_idea = |spec: &&Specification| spec.idea == row.slug;
-        let mut specified = specifications.iter().map(|row| &row.specification);
-        let newest = specified.rfind(of_idea);
-        let built = builds.iter().rfind(|built| built.build.idea == row.slug);
-        cards.push(card(row, newest, built));
-    }
-    let ideas = cards.len();
+    let board = board::show(store, wanted.number(), &shared.builds_with).await?;
+    let cards = board.cards.into_iter().map(card);
     let mut columns = [
         (
             Stage::Talk,
@@ -113,8 +108,7 @@ pub(super) async fn show(
         cards: Vec::new(),
     });
     let mut abandoned = Vec::new();
-    // The newest on top.
-    for card in cards.into_iter().rev() {
+    for card in cards {
         match columns.iter_mut().find(|column| column.stage == card.stage) {
             Some(column) => column.cards.push(card),
             None => abandoned.push(card),
@@ -124,7 +118,8 @@ pub(super) async fn show(
         frame,
         columns: columns.into(),
         abandoned,
-        ideas,
+        ideas: board.ideas,
+        pager: wanted.pager("/", board.has_older),
     })
 }
 
@@ -133,7 +128,13 @@ pub(super) async fn new(frame: Frame) -> Result<Response, Problem> {
     page(&New { frame })
 }
 
-fn card(row: IdeaRow, spec: Option<&Specification>, built: Option<&BuildRow>) -> Card {
+fn card(card: BoardCard) -> Card {
+    let BoardCard {
+        idea: row,
+        specification,
+        build,
+    } = card;
+    let (spec, built) = (specification.as_ref(), build.as_ref());
     let idea = format!("/ideas/{}", row.slug);
     let (stage, word, waits, href) = match (row.state, built, spec) {
         (IdeaState::Abandoned, _, _) => (Stage::Abandoned, "abandoned", String::new(), idea),

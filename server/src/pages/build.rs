@@ -19,17 +19,19 @@ use ropewalk_schemas::{Priority, illegal};
 use super::form::Fields;
 use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node};
+use super::pager::{PageQuery, Pager};
 use super::shown;
 use super::timeline::Timeline;
 use crate::problem::Problem;
 use crate::shared::ServerState;
-use crate::take::Asker;
+use crate::take::{Asker, Parameters};
 
 #[derive(Template)]
 #[template(path = "builds.html")]
 struct List {
     frame: Frame,
     rows: Vec<BuildRow>,
+    pager: Pager,
 }
 
 #[derive(Template)]
@@ -109,11 +111,16 @@ fn passed(evidence: &[EvidenceView]) -> String {
 /// Shows every build, the newest first.
 pub(super) async fn list(
     State(shared): State<ServerState>,
+    Parameters(wanted): Parameters<PageQuery>,
     frame: Frame,
 ) -> Result<Response, Problem> {
-    let mut rows = build::list(&shared.services.store, None, &shared.builds_with).await?;
-    rows.reverse();
-    page(&List { frame, rows })
+    let store = &shared.services.store;
+    let (rows, has_older) = build::page(store, wanted.number(), &shared.builds_with).await?;
+    page(&List {
+        frame,
+        rows,
+        pager: wanted.pager("/builds", has_older),
+    })
 }
 
 /// Shows a build.

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::halt;
 use ropewalk_desk::views::dead_letter::{self, DeadLetterRow};
-use ropewalk_desk::views::wait::{self, WaitRow};
+use ropewalk_desk::views::wait::{self, PlanWaits, WaitRow};
 use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
@@ -30,6 +30,8 @@ struct RunningPage {
     frame: Frame,
     alerts: Vec<Alert>,
     waits: Vec<WaitView>,
+    /// How many tasks of which builds wait for others of their plan.
+    planned: Vec<PlanWaits>,
     locks: Vec<Lease>,
     /// Every part, with its state in a word.
     parts: Vec<(Component, &'static str)>,
@@ -59,10 +61,11 @@ pub(super) async fn show(
         let state = agent::state(&part, shared.silent_after, now);
         (part, state)
     };
-    let waits = wait::list(store).await?;
+    let (waits, planned) = wait::held(store).await?;
     page(&RunningPage {
         alerts: alert::list(store, false).await?,
         waits: waits.into_iter().map(waiting).collect(),
+        planned,
         locks: lock::list(store, false).await?,
         parts: parts.into_iter().map(told).collect(),
         letters: dead_letter::list(store, LETTERS).await?,

@@ -1,6 +1,8 @@
 //! Asks a served store over real connections, as programs and pages do, and looks at what that leaves behind.
 
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod files;
@@ -8,6 +10,8 @@ mod files;
 mod house;
 #[cfg(test)]
 mod keys;
+#[cfg(test)]
+mod long;
 #[cfg(test)]
 mod models;
 #[cfg(test)]

@@ -8,56 +8,9 @@ use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_store::{ChangeSet, DeliveryState};
 use serde_json::json;
 
+use crate::browser::{Browser, HTML};
 use crate::house::{ADA, Answer, BOB, House, answered};
 use crate::troubles::{dead_letter, die, state};
-
-/// What browsers ask for.
-const HTML: &str = "text/html,application/xhtml+xml";
-
-/// Somebody who is logged in by the link.
-struct Browser<'a> {
-    house: &'a House,
-    cookie: String,
-}
-
-impl<'a> Browser<'a> {
-    async fn new(house: &'a House) -> Self {
-        let entered = answered(house.client.get(&house.link).header("Accept", HTML)).await;
-        assert_eq!(entered.status, 200, "{}", entered.text);
-        assert!(
-            entered.text.contains("logged in as ada"),
-            "{}",
-            entered.text
-        );
-        let set = entered.headers["set-cookie"].to_str().unwrap();
-        let cookie = set.split(';').next().unwrap().to_owned();
-        Self { house, cookie }
-    }
-
-    async fn read(&self, path: &str) -> Answer {
-        let asked = self.house.bare("GET", path).header("Accept", HTML);
-        answered(asked.header("Cookie", &self.cookie)).await
-    }
-
-    /// Sends a form with whatever proof; what is answered is not followed.
-    async fn send(&self, path: &str, fields: &[(&str, &str)], proof: Option<&str>) -> Answer {
-        let mut form = url::form_urlencoded::Serializer::new(String::new());
-        form.extend_pairs(fields);
-        form.extend_pairs(proof.map(|proof| ("csrf", proof)));
-        let asked = self.house.bare("POST", path).header("Accept", HTML);
-        let asked = asked
-            .header("Cookie", &self.cookie)
-            .header("Content-Type", "application/x-www-form-urlencoded");
-        answered(asked.body(form.finish())).await
-    }
-
-    /// Returns the proof that stands in the forms of a page.
-    async fn proof(&self) -> String {
-        let page = self.read("/ideas/new").await.text;
-        let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
-        rest.split('"').next().unwrap().to_owned()
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_led_from_the_link_to_its_first_idea_and_asks_nobody_else() {

@@ -53,6 +53,23 @@ async fn a_list_is_filtered_ordered_and_limited(bench: Bench) {
     let found = store.list::<Timer>(due.limit(2)).await.unwrap();
     let found: Vec<Timer> = found.into_iter().map(|timer| timer.record).collect();
     assert_eq!(found, [timers[3].clone(), timers[2].clone()]);
+    let pages = [0, 1, 2, u32::MAX].map(|page| Query::new().order_by("due").page(page, 3));
+    let mut lengths = Vec::new();
+    let mut paged = Vec::new();
+    for page in pages {
+        let found = store.list::<Timer>(page).await.unwrap();
+        lengths.push(found.len());
+        paged.extend(found.into_iter().map(|timer| timer.record));
+    }
+    assert_eq!((lengths, paged), (vec![3, 2, 0, 0], timers.clone()));
+    let all = Query::new().at_most("due", timers[3].due);
+    let mut counted = store.count_by::<Timer>(all, ["name", "due"]).await.unwrap();
+    counted.sort();
+    let counts = timers[..4].iter().map(|timer| {
+        let due = timer.due.timestamp_millis().to_string();
+        ([Some("t".to_owned()), Some(due)], 1)
+    });
+    assert_eq!(counted, counts.collect::<Vec<_>>());
     let one = Query::new()
         .one_of("key", [timers[0].id, timers[4].id])
         .equal("name", "t");

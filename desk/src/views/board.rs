@@ -1,0 +1,122 @@
+//! The board: every idea where it stands on its way, a page at a time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use ropewalk_schemas::Slug;
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::specification::{SpecState, Specification};
+use ropewalk_store::{Query, ReadError, Record, Store};
+
+use super::build::{self, BuildRow};
+use super::idea::{self, IdeaRow};
+use super::{PAGE, records};
+
+/// The states of a build that goes on.
+const GOING_ON: [BuildState; 5] = [
+    BuildState::Queued,
+    BuildState::Priming,
+    BuildState::Running,
+    BuildState::Verifying,
+    BuildState::Paused,
+];
+
+/// A page of the board.
+#[derive(Debug)]
+pub struct BoardView {
+    /// The ideas of this page, the newest first.
+    pub cards: Vec<BoardCard>,
+    /// How many ideas there are on all pages.
+    pub ideas: u64,
+    /// Whether a page with older ones comes after this.
+    pub has_older: bool,
+}
+
+/// An idea with the newest of what was written and built of it.
+#[derive(Debug)]
+pub struct BoardCard {
+    /// The idea.
+    pub idea: IdeaRow,
+    /// Its newest specification.
+    pub specification: Option<Specification>,
+    /// Its newest build.
+    pub build: Option<BuildRow>,
+}
+
+/// Loads a page of the board; pages are numbered from 0, and `providers` are those who build. The first page has the
+/// ideas, beside the newest, that are worked on or wait for somebody.
+pub async fn show(
+    store: &Store,
+    number: u32,
+    providers: &[String],
+) -> Result<BoardView, ReadError> {
+    let newest = Query::new().order_by("created_at").descending();
+    let mut ideas: Vec<Idea> = records(store.list(newest.page(number, PAGE)).await?);
+    if number == 0 {
+        let mut busy = busy(store).await?;
+        for idea in &ideas {
+            busy.remove(&idea.slug);
+        }
+        let rest = Query::new().one_of("key", &busy);
+        ideas.extend(records(store.list(rest).await?));
+        ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
+    }
+    let all = store.count::<Idea>(Query::new()).await?;
+    let before = u64::from(number.saturating_add(1)) * u64::from(PAGE);
+    Ok(BoardView {
+        cards: cards(store, ideas, providers).await?,
+        ideas: all,
+        has_older: all > before,
+    })
+}
+
+/// Returns the ideas that somebody works on or is asked about; of each sort as many as a page has.
+async fn busy(store: &Store) -> Result<BTreeSet<Slug>, ReadError> {
+    let asked = [QuestionState::Pending.as_str()];
+    let asked = newest::<Question>(store, &asked, "asked_at").await?;
+    let written = [SpecState::Draft, SpecState::Generated].map(SpecState::as_str);
+    let written = newest::<Specification>(store, &written, "created_at").await?;
+    let built = GOING_ON.map(BuildState::as_str);
+    let built = newest::<Build>(store, &built, "created_at").await?;
+    let asked = asked.into_iter().filter_map(|question| question.idea);
+    let written = written.into_iter().map(|specification| specification.idea);
+    let built = built.into_iter().map(|build| build.idea);
+    Ok(asked.chain(written).chain(built).collect())
+}
+
+/// Reads the newest records in one of some states, as many as a page has.
+async fn newest<R: Record>(store: &Store, states: &[&str], by: &str) -> Result<Vec<R>, ReadError> {
+    let of_states = Query::new().one_of("state", states.iter().copied());
+    let newest = of_states.order_by(by).descending().limit(PAGE);
+    Ok(records(store.list(newest).await?))
+}
+
+/// Adds to each idea where it stands.
+async fn cards(
+    store: &Store,
+    ideas: Vec<Idea>,
+    providers: &[String],
+) -> Result<Vec<BoardCard>, ReadError> {
+    let slugs = ideas.iter().map(|idea| &idea.slug);
+    let written = Query::new().one_of("idea", slugs).order_by("created_at");
+    let written = records(store.list::<Specification>(written).await?).into_iter();
+    let mut specifications: BTreeMap<Slug, Specification> = written
+        .map(|specification| (specification.idea.clone(), specification))
+        .collect();
+    let built = build::of_ideas(store, &ideas).await?;
+    let last = built.values().filter_map(|builds| builds.last().cloned());
+    let rows = build::rows(store, last.collect(), providers).await?;
+    let mut builds: BTreeMap<Slug, BuildRow> = rows
+        .into_iter()
+        .map(|row| (row.build.idea.clone(), row))
+        .collect();
+    let rows = idea::rows(store, ideas, &built).await?;
+    let cards = rows.into_iter().map(|idea| BoardCard {
+        specification: specifications.remove(&idea.slug),
+        build: builds.remove(&idea.slug),
+        idea,
+    });
+    Ok(cards.collect())
+}

@@ -1,0 +1,56 @@
+//! Somebody who looks at pages, as a browser does.
+
+use crate::house::{Answer, House, answered};
+
+/// What browsers ask for.
+pub(crate) const HTML: &str = "text/html,application/xhtml+xml";
+
+/// Somebody who is logged in by the link.
+pub(crate) struct Browser<'a> {
+    house: &'a House,
+    cookie: String,
+}
+
+impl<'a> Browser<'a> {
+    pub(crate) async fn new(house: &'a House) -> Self {
+        let entered = answered(house.client.get(&house.link).header("Accept", HTML)).await;
+        assert_eq!(entered.status, 200, "{}", entered.text);
+        assert!(
+            entered.text.contains("logged in as ada"),
+            "{}",
+            entered.text
+        );
+        let set = entered.headers["set-cookie"].to_str().unwrap();
+        let cookie = set.split(';').next().unwrap().to_owned();
+        Self { house, cookie }
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> Answer {
+        let asked = self.house.bare("GET", path).header("Accept", HTML);
+        answered(asked.header("Cookie", &self.cookie)).await
+    }
+
+    /// Sends a form with whatever proof; what is answered is not followed.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        fields: &[(&str, &str)],
+        proof: Option<&str>,
+    ) -> Answer {
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        form.extend_pairs(fields);
+        form.extend_pairs(proof.map(|proof| ("csrf", proof)));
+        let asked = self.house.bare("POST", path).header("Accept", HTML);
+        let asked = asked
+            .header("Cookie", &self.cookie)
+            .header("Content-Type", "application/x-www-form-urlencoded");
+        answered(asked.body(form.finish())).await
+    }
+
+    /// Returns the proof that stands in the forms of a page.
+    pub(crate) async fn proof(&self) -> String {
+        let page = self.read("/ideas/new").await.text;
+        let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+}

@@ -1,0 +1,102 @@
+//! Lists that are longer than a page of them.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::task::TaskState;
+use ropewalk_store::ChangeSet;
+use serde_json::json;
+
+use crate::browser::Browser;
+use crate::house::House;
+
+/// More ideas than two pages of the board have.
+const IDEAS: usize = 130;
+
+/// Stores ideas, each a minute younger than the one before.
+async fn ideas(house: &House) {
+    let (ids, begun) = (&house.services.ids, house.services.clock.now());
+    let mut changes = ChangeSet::new();
+    for number in 0..IDEAS {
+        let minutes = TimeDelta::minutes(i64::try_from(number).unwrap());
+        let idea: Idea = serde_json::from_value(json!({
+            "slug": format!("idea-{number:03}"), "user": "ada", "title": format!("Idea {number}"), "state": "captured",
+            "session": ids.next(), "correlation_id": ids.next(), "created_at": begun + minutes,
+        }))
+        .unwrap();
+        changes.insert(&idea);
+    }
+    house.services.store.commit(changes).await.unwrap();
+}
+
+/// Returns the ideas whose cards a page has.
+fn cards(page: &str) -> BTreeSet<usize> {
+    let links = page.split("<h3><a href=\"/ideas/idea-").skip(1);
+    links
+        .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_of_the_board_have_every_idea_and_the_first_what_is_worked_on() {
+    let house = House::new().await;
+    ideas(&house).await;
+    let built = house.built().await;
+    house
+        .change(built, |build| build.idea = "idea-003".parse().unwrap())
+        .await;
+    let browser = Browser::new(&house).await;
+    let first = browser.read("/").await.text;
+    let newest: BTreeSet<usize> = (IDEAS - 60..IDEAS).collect();
+    let mut expected = newest.clone();
+    expected.insert(3);
+    assert_eq!(cards(&first), expected);
+    assert!(first.contains("130 ideas in all"), "{first}");
+    assert!(!first.contains("newer ones"), "{first}");
+    let mut seen = newest;
+    let mut page = first;
+    let mut pages = 1;
+    while let Some((_, rest)) = page.split_once("<a href=\"/?page=") {
+        // What leads back stands before what leads on.
+        let onward = rest.rsplit("<a href=\"/?page=").next().unwrap();
+        let Some((number, "older ones")) = onward
+            .split_once("\">")
+            .map(|(number, words)| (number, words.split('<').next().unwrap()))
+        else {
+            break;
+        };
+        page = browser.read(&format!("/?page={number}")).await.text;
+        seen.extend(cards(&page));
+        pages += 1;
+    }
+    assert_eq!(seen, (0..IDEAS).collect());
+    assert_eq!(pages, 3);
+    assert!(page.contains("newer ones"), "{page}");
+    let beyond = browser.read("/?page=4294967295").await;
+    assert_eq!((beyond.status, cards(&beyond.text).len()), (200, 0));
+    assert_eq!(browser.read("/?page=x").await.status, 400);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_counts_the_tasks_that_wait_for_others_of_their_plan() {
+    let house = House::new().await;
+    let build = house.built().await;
+    for number in 1..=7 {
+        let state = match number {
+            1 => TaskState::Complete,
+            2 => TaskState::Working,
+            3 => TaskState::Blocked,
+            _ => TaskState::Pending,
+        };
+        house.task(build, &format!("T-{number:03}"), state).await;
+    }
+    let browser = Browser::new(&house).await;
+    let page = browser.read("/running").await.text;
+    assert!(page.contains("5 tasks of the build of walks"), "{page}");
+    house.end(build).await;
+    let page = browser.read("/running").await.text;
+    assert!(page.contains("Nobody waits."), "{page}");
+    house.stop().await;
+}
