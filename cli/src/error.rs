@@ -13,6 +13,7 @@ use ropewalk_desk::attachments::AttachError;
 use ropewalk_desk::builds::SteerError;
 use ropewalk_desk::builds::landing::LandingError;
 use ropewalk_desk::builds::tasks::TaskError;
+use ropewalk_desk::comments::CommentError;
 use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::people::PermissionError;
 use ropewalk_desk::questions::RefusedAnswer;
@@ -297,6 +298,7 @@ advised_errors! {
     ApproveError(Forbidden, Read, Commit) = "approval",
     BusError() = "bus",
     ChatError(Read, Commit) = "idea",
+    CommentError(Request) = "comments",
     CommitError() = "store",
     PermissionError() = "forbidden",
     FrameError() = "agents",

@@ -33,6 +33,7 @@ use crate::project::Project;
 pub use again::Again;
 pub use agents::{Crew, Role};
 pub(crate) use agents::{lander, notice, open_clone, require_commit};
+pub(crate) use changes::changed_lines;
 pub use desk::Desk;
 pub(crate) use desk::location;
 pub(crate) use halt::told as halt_told;

@@ -139,8 +139,7 @@ impl Advice for CommentError {
             Self::Unfinished(_) => "wait for its end, or tell its models something now".to_owned(),
             Self::Amended(_) => "comment on what the other one changed".to_owned(),
             Self::Changed | Self::NoLine { .. } => {
-                "load the page again; what you wrote is kept there as long as its lines are"
-                    .to_owned()
+                "look at its lines again, and say it about those".to_owned()
             }
             Self::Count => "say something about at least one line".to_owned(),
             Self::Document(error) => return error.next(),

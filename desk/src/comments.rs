@@ -6,12 +6,13 @@ use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_schemas::{BuildId, CommitId, ContentHash, SpecId};
+use ropewalk_store::Store;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::people::Person;
 use crate::specifications::{self, RequestError};
-use crate::views::lines::{FileLines, Side};
+use crate::views::lines::{FileLines, LinesView, Side};
 use crate::views::specification::{CompareError, document_lines};
 
 /// The most comments that go together.
@@ -62,6 +63,27 @@ pub enum CommentError {
     /// The revision was refused.
     #[error(transparent)]
     Request(#[from] RequestError),
+}
+
+/// Returns the lines of the documents of the newest revision of a specification.
+pub async fn lines_of_specification(
+    store: &Store,
+    found: &Specification,
+) -> Result<LinesView, CompareError> {
+    let of = found.hash.as_ref().map(ToString::to_string);
+    Ok(LinesView {
+        files: document_lines(store, found).await?,
+        of: of.unwrap_or_default(),
+    })
+}
+
+/// Returns the lines `files` that a build changed.
+pub fn lines_of_build(build: &Build, files: Vec<FileLines>) -> LinesView {
+    let of = build.head.as_ref().map(ToString::to_string);
+    LinesView {
+        of: of.unwrap_or_default(),
+        files,
+    }
 }
 
 /// Asks for another revision by comments on the lines of the documents of the newest one, which was shown with `hash`.

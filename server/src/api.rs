@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod halt;
 pub(crate) mod ideas;
 pub(crate) mod knowledge;
+pub(crate) mod lines;
 pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod running;
@@ -87,11 +88,15 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(specifications::approve))
         .routes(routes!(specifications::revise))
         .routes(routes!(specifications::reject))
+        .routes(routes!(lines::of_specification))
+        .routes(routes!(lines::on_specification))
         .routes(routes!(builds::list))
         .routes(routes!(builds::show))
         .routes(routes!(builds::pause))
         .routes(routes!(builds::resume))
         .routes(routes!(builds::stop))
+        .routes(routes!(lines::of_build))
+        .routes(routes!(lines::on_build))
         .routes(routes!(build_tasks::retry))
         .routes(routes!(build_tasks::tell))
         .routes(routes!(build_tasks::rank))

@@ -6,6 +6,7 @@ use ropewalk_desk::views::dead_letter::{DeadLetterRow, DeadLetterView};
 use ropewalk_desk::views::event::TimelineEvent;
 use ropewalk_desk::views::idea::{IdeaRow, IdeaView};
 use ropewalk_desk::views::knowledge::KnowledgeView;
+use ropewalk_desk::views::lines::LinesView;
 use ropewalk_desk::views::review::ReviewView;
 use ropewalk_desk::views::specification::{
     RevisionDifference, SpecificationRow, SpecificationView,
@@ -26,7 +27,8 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
 use crate::api::{
-    attachments, build_tasks, builds, halt, ideas, profile, questions, running, specifications,
+    attachments, build_tasks, builds, halt, ideas, lines, profile, questions, running,
+    specifications,
 };
 use crate::page::Page;
 use crate::problem;
@@ -103,7 +105,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 49] = [
+    let adds: [fn(&mut SchemaGenerator); 51] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -125,6 +127,8 @@ fn schemas() -> Value {
         add::<specifications::ApprovedRevision>,
         add::<specifications::Feedback>,
         add::<specifications::SpecificationReceipt>,
+        add::<LinesView>,
+        add::<lines::CommentsRequest>,
         add::<Page<BuildRow>>,
         add::<BuildView>,
         add::<build_tasks::Retry>,

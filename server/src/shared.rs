@@ -23,6 +23,7 @@ use crate::counters::Counters;
 use crate::guard::hosts::Hosts;
 use crate::guard::rate::Rates;
 use crate::login::{self, Logins};
+use crate::problem::Problem;
 
 /// Who the events of requests come from.
 const SOURCE: &str = "api";
@@ -67,7 +68,7 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) people: People,
     pub(crate) folder: Folder,
-    pub(crate) changes: Changes,
+    changes: Changes,
     pub(crate) budget: BudgetSettings,
     pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
@@ -90,6 +91,12 @@ pub(crate) struct Inner {
 }
 
 impl ServerState {
+    /// Returns the lines that a build changed.
+    pub(crate) async fn changed(&self, build: &Build) -> Result<Vec<FileLines>, Problem> {
+        let changes = (self.changes)(build.clone()).await;
+        changes.map_err(|error| Problem::failed(&error))
+    }
+
     pub(crate) fn new(
         options: Options,
         services: Services,

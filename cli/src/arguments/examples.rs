@@ -41,6 +41,8 @@ spec validate 3f9a1c2b
 spec approve 3f9a1c2b
 spec approve 3f9a1c2b --priority 2
 spec revise 3f9a1c2b "keep the old format readable"
+spec lines 3f9a1c2b
+spec comment 3f9a1c2b --of 5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9 --on spec.md:12 "too vague"
 spec reject 3f9a1c2b --reason "too large"
 build list --idea habits
 build show 7c01d2e4
@@ -51,6 +53,8 @@ build pause 7c01d2e4
 build resume 7c01d2e4
 build stop 7c01d2e4 --reason "wrong way"
 build retry 7c01d2e4 T-004 --guidance "mind leap years"
+build lines 7c01d2e4
+build comment 7c01d2e4 --of 9daeafb9864cf43055ae93beb0afd6c7d144bfa4 --on src/a.py:12 "use the other list" --on src/a.py:-3 "keep this"
 build tell 7c01d2e4 "dates are in UTC"
 build priority 7c01d2e4 1
 build land 7c01d2e4

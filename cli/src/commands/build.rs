@@ -1,6 +1,8 @@
 //! Builds: look at them and steer them.
 
+pub mod comment;
 pub mod land;
+pub mod lines;
 pub mod list;
 pub mod log;
 pub mod pause;
@@ -26,6 +28,8 @@ pub enum Build {
     List(list::List),
     /// Shows a build with its tasks.
     Show(show::Show),
+    /// Shows what a build changed, line by line.
+    Lines(lines::Lines),
     /// Lets running tasks end and begins no others.
     Pause(pause::Pause),
     /// Goes on with a paused, stopped or failed build.
@@ -36,6 +40,8 @@ pub enum Build {
     Retry(retry::Retry),
     /// Says something to the models that work on a build.
     Tell(tell::Tell),
+    /// Asks for changes of a finished build by comments on lines.
+    Comment(comment::Comment),
     /// Says how urgent a build is.
     Priority(priority::SetPriority),
     /// Brings the branch of a finished build into another branch.
@@ -51,11 +57,13 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
     match noun {
         Build::List(verb) => verb.run(app).await,
         Build::Show(verb) => verb.run(app).await,
+        Build::Lines(verb) => verb.run(app).await,
         Build::Pause(verb) => verb.run(app).await,
         Build::Resume(verb) => verb.run(app).await,
         Build::Stop(verb) => verb.run(app).await,
         Build::Retry(verb) => verb.run(app).await,
         Build::Tell(verb) => verb.run(app).await,
+        Build::Comment(verb) => verb.run(app).await,
         Build::Priority(verb) => verb.run(app).await,
         Build::Land(verb) => Box::pin(verb.run(app)).await,
         Build::Log(verb) => Box::pin(verb.run(app)).await,

@@ -1,9 +1,11 @@
 //! Specifications: have one made, read it, decide about it.
 
 pub mod approve;
+pub mod comment;
 pub mod diff;
 pub mod generate;
 mod given;
+pub mod lines;
 pub mod list;
 pub mod reject;
 pub mod revise;
@@ -26,12 +28,16 @@ pub enum Spec {
     Show(show::Show),
     /// Shows what changed between two revisions.
     Diff(diff::Diff),
+    /// Shows the documents of the newest revision, line by line.
+    Lines(lines::Lines),
     /// Checks the newest revision of a specification again.
     Validate(validate::Validate),
     /// Approves one revision by its hash; its build begins.
     Approve(approve::Approve),
     /// Asks for changes.
     Revise(revise::Revise),
+    /// Asks for changes by comments on lines.
+    Comment(comment::Comment),
     /// Puts a specification away.
     Reject(reject::Reject),
 }
@@ -43,9 +49,11 @@ pub async fn run(noun: Spec, app: &App) -> Result<(), CliError> {
         Spec::List(verb) => verb.run(app).await,
         Spec::Show(verb) => verb.run(app).await,
         Spec::Diff(verb) => verb.run(app).await,
+        Spec::Lines(verb) => verb.run(app).await,
         Spec::Validate(verb) => verb.run(app).await,
         Spec::Approve(verb) => verb.run(app).await,
         Spec::Revise(verb) => verb.run(app).await,
+        Spec::Comment(verb) => verb.run(app).await,
         Spec::Reject(verb) => verb.run(app).await,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ropewalk_config::Environment;
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
@@ -9,10 +10,22 @@ use ropewalk_server::Changes;
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions};
 use tokio::sync::OnceCell;
 
+use crate::error::CliError;
 use crate::project::Project;
 
 /// The most files that are shown.
 const MOST_FILES: usize = 300;
+
+/// Reads the lines that a build changed.
+pub(crate) async fn changed_lines(
+    project: &Project,
+    environment: &Environment,
+    build: &Build,
+) -> Result<Vec<FileLines>, CliError> {
+    let git = super::git(environment).await?;
+    let clone = super::open_clone(project, git).await?;
+    Ok(lines(&clone, build).await?)
+}
 
 /// Returns what tells the lines that a build changed; the clone is opened when somebody first asks.
 pub(super) fn changes(git: Git, project: &Project) -> Changes {

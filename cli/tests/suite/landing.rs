@@ -46,7 +46,7 @@ fn built_by(world: &World, check: &str) -> String {
     build
 }
 
-fn events(world: &World, name: &str) -> Vec<Value> {
+pub(crate) fn events(world: &World, name: &str) -> Vec<Value> {
     let listed = world.json(&format!("event list --type {name}"));
     listed.as_array().unwrap().clone()
 }

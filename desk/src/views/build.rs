@@ -179,7 +179,7 @@ pub async fn show(
     build: Build,
     providers: &[String],
 ) -> Result<BuildView, ReadError> {
-    let (tasks, trace) = trace(store, &build).await?;
+    let trace = Trace::load(store, &build).await?;
     let calls = Query::new().equal("build", build.id.to_string());
     let outage = standing(store, providers).await?;
     Ok(BuildView {
@@ -188,7 +188,7 @@ pub async fn show(
         requirements: trace.all(),
         outage: holding(&build, outage.as_ref()).cloned(),
         build,
-        tasks,
+        tasks: trace.into_tasks(),
     })
 }
 
@@ -207,16 +207,6 @@ async fn timeline(store: &Store, build: &Build) -> Result<Vec<AttemptView>, Read
     let mut timeline: Vec<AttemptView> = tried.collect();
     timeline.sort_by_key(|tried| tried.started_at);
     Ok(timeline)
-}
-
-/// Loads the tasks of a build, and what it has to show.
-pub async fn trace(store: &Store, build: &Build) -> Result<(Vec<Task>, Trace), ReadError> {
-    let of_build = Query::new()
-        .equal("build", build.id.to_string())
-        .order_by("number");
-    let tasks = records(store.list::<Task>(of_build).await?);
-    let trace = Trace::load(store, build, &tasks).await?;
-    Ok((tasks, trace))
 }
 
 /// Returns the first outage, if all of them are away.

@@ -51,6 +51,15 @@ pub struct FileLines {
     pub cut: bool,
 }
 
+/// Lines that something can be said about, and what they were shown of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LinesView {
+    /// The hash of the revision, or the commit of the build, that the lines are of; empty where there is none yet.
+    pub of: String,
+    /// The files with their lines.
+    pub files: Vec<FileLines>,
+}
+
 impl Line {
     /// Returns where the line is pointed at: a line that is gone by its number before.
     pub fn place(&self) -> Option<(Side, u32)> {

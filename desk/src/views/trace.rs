@@ -13,6 +13,8 @@ use ropewalk_store::{Query, ReadError, Store, revision_key};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::records;
+
 /// The fewest digits that stand for a commit.
 const FEWEST_DIGITS: usize = 6;
 
@@ -123,8 +125,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Loads what a build has to show.
-    pub async fn load(store: &Store, build: &Build, tasks: &[Task]) -> Result<Self, ReadError> {
+    /// Loads the tasks of a build, and what it has to show.
+    pub async fn load(store: &Store, build: &Build) -> Result<Self, ReadError> {
+        let of_build = Query::new()
+            .equal("build", build.id.to_string())
+            .order_by("number");
+        let tasks = records(store.list(of_build).await?);
         let key = revision_key(build.spec, build.revision);
         let revision = store.get::<Revision>(&key).await?;
         let requirements = revision.map_or_else(Vec::new, |revision| {
@@ -139,9 +145,14 @@ impl Trace {
         let evidence = store.list::<Evidence>(of_build).await?;
         Ok(Self {
             requirements,
-            tasks: tasks.to_vec(),
-            evidence: evidence.into_iter().map(|row| row.record).collect(),
+            tasks,
+            evidence: records(evidence),
         })
+    }
+
+    /// Returns the tasks, in their order.
+    pub fn into_tasks(self) -> Vec<Task> {
+        self.tasks
     }
 
     /// Lists every requirement that the specification or a task names, with what is there for it.

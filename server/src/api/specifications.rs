@@ -35,7 +35,7 @@ pub(crate) struct SpecificationRequest {
 /// A specification that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SpecificationReceipt {
-    spec: SpecId,
+    pub(super) spec: SpecId,
 }
 
 /// A yes to one revision.
@@ -217,6 +217,10 @@ pub(crate) async fn reject(
     Ok(Json(SpecificationReceipt { spec }))
 }
 
-async fn found(shared: &ServerState, id: &str) -> Result<Versioned<Specification>, Problem> {
+/// Finds the specification that a path names.
+pub(super) async fn found(
+    shared: &ServerState,
+    id: &str,
+) -> Result<Versioned<Specification>, Problem> {
     find(&shared.services.store, id, "specification", LIST).await
 }

@@ -3,7 +3,7 @@
 //! Each task stands right of everything it needs. Within a column tasks are ordered by where what they need stands, so
 //! that few lines cross; a long column is folded into several. Many tasks are drawn by their names alone.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// The size of a task, and the room between two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +82,8 @@ impl Graph {
             return None;
         }
         let size = if nodes.len() > FEW { NAMES } else { WORDS };
-        let columns = columns(&nodes);
-        let places = folded(&rows(&nodes, &columns));
+        let needs = needs(&nodes);
+        let places = folded(&rows(&needs, &columns(&needs)));
         let most_across = places.iter().map(|(column, _)| *column).max()?;
         let most_down = places.iter().map(|(_, row)| *row).max()?;
         let at = |index: usize| {
@@ -93,17 +93,11 @@ impl Graph {
                 EDGE + row * (size.height + size.down),
             )
         };
-        let index = index(&nodes);
-        let mut lines = Vec::new();
-        for (to, node) in nodes.iter().enumerate() {
-            for from in node
-                .needs
-                .iter()
-                .filter_map(|need| index.get(need.as_str()))
-            {
-                lines.push(line(size, at(*from), at(to)));
-            }
-        }
+        let lines = needs.iter().enumerate().flat_map(|(to, needed)| {
+            let (at, needed) = (&at, needed.iter());
+            needed.map(move |from| line(size, at(*from), at(to)))
+        });
+        let lines = lines.collect();
         Some(Self {
             width: 2 * EDGE + most_across * (size.width + size.across) + size.width,
             height: 2 * EDGE + most_down * (size.height + size.down) + size.height,
@@ -121,25 +115,28 @@ impl Graph {
     }
 }
 
-fn index(nodes: &[Node]) -> BTreeMap<String, usize> {
-    let ids = nodes.iter().map(|node| node.id.clone());
-    ids.enumerate().map(|(number, id)| (id, number)).collect()
+/// Returns for each task the numbers of those that it needs.
+fn needs(nodes: &[Node]) -> Vec<Vec<usize>> {
+    let ids = nodes.iter().map(|node| node.id.as_str());
+    let numbers: HashMap<&str, usize> = ids.enumerate().map(|(number, id)| (id, number)).collect();
+    let of = |node: &Node| {
+        let needed = node.needs.iter();
+        needed
+            .filter_map(|id| numbers.get(id.as_str()).copied())
+            .collect()
+    };
+    nodes.iter().map(of).collect()
 }
 
 /// Returns the column of each task: one further than the furthest that it needs. A ring, which a plan never has, ends
 /// after as many rounds as there are tasks.
-fn columns(nodes: &[Node]) -> Vec<usize> {
-    let index = index(nodes);
-    let mut columns = vec![0; nodes.len()];
-    for _ in 0..nodes.len() {
+fn columns(needs: &[Vec<usize>]) -> Vec<usize> {
+    let mut columns = vec![0; needs.len()];
+    for _ in 0..needs.len() {
         let mut moved = false;
-        for (number, node) in nodes.iter().enumerate() {
-            let needed = node
-                .needs
-                .iter()
-                .filter_map(|need| index.get(need.as_str()));
-            let least = needed.map(|need| columns[*need] + 1).max().unwrap_or(0);
-            let least = least.min(nodes.len() - 1);
+        for (number, needed) in needs.iter().enumerate() {
+            let needed = needed.iter().map(|need| columns[*need] + 1);
+            let least = needed.max().unwrap_or(0).min(needs.len() - 1);
             if least > columns[number] {
                 columns[number] = least;
                 moved = true;
@@ -153,19 +150,17 @@ fn columns(nodes: &[Node]) -> Vec<usize> {
 }
 
 /// Returns column and row of each task.
-fn rows(nodes: &[Node], columns: &[usize]) -> Vec<(usize, usize)> {
-    let index = index(nodes);
+fn rows(needs: &[Vec<usize>], columns: &[usize]) -> Vec<(usize, usize)> {
     let mut places: Vec<(usize, usize)> = columns.iter().map(|column| (*column, 0)).collect();
     let last = columns.iter().max().copied().unwrap_or(0);
-    for column in 0..=last {
-        let mut here: Vec<usize> = (0..nodes.len())
-            .filter(|number| columns[*number] == column)
-            .collect();
-        here.sort_by_key(|number| {
-            let needed = nodes[*number].needs.iter();
-            let rows = needed.filter_map(|need| Some(places[*index.get(need.as_str())?].1));
-            let rows: Vec<usize> = rows.collect();
-            (1_000 * rows.iter().sum::<usize>()) / rows.len().max(1)
+    let mut in_columns = vec![Vec::new(); last + 1];
+    for (number, column) in columns.iter().enumerate() {
+        in_columns[*column].push(number);
+    }
+    for mut here in in_columns {
+        here.sort_by_cached_key(|number| {
+            let rows = needs[*number].iter().map(|need| places[*need].1);
+            (1_000 * rows.sum::<usize>()) / needs[*number].len().max(1)
         });
         for (row, number) in here.into_iter().enumerate() {
             places[number].1 = row;
@@ -217,11 +212,10 @@ mod tests {
             node("b", &["a"]),
             node("c", &["a"]),
         ];
-        assert_eq!(columns(&nodes), [2, 0, 1, 1]);
-        assert_eq!(
-            rows(&nodes, &columns(&nodes)),
-            [(2, 0), (0, 0), (1, 0), (1, 1)]
-        );
+        let needs = needs(&nodes);
+        let columns = columns(&needs);
+        assert_eq!(columns, [2, 0, 1, 1]);
+        assert_eq!(rows(&needs, &columns), [(2, 0), (0, 0), (1, 0), (1, 1)]);
         let graph = Graph::of(nodes).unwrap();
         assert_eq!(graph.lines.len(), 4);
         let Size {

@@ -5,9 +5,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use ropewalk_desk::comments::{self, Comment};
-use ropewalk_desk::views::lines::{FileLines, Line, LineKind, Side};
-use ropewalk_desk::views::specification::document_lines;
-use ropewalk_schemas::build::Build;
+use ropewalk_desk::views::lines::{FileLines, Line, LineKind, LinesView, Side};
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_schemas::{CommitId, ContentHash, InvalidId};
 
@@ -38,7 +36,8 @@ struct LinesPage {
 }
 
 impl LinesPage {
-    fn new(frame: Frame, mut files: Vec<FileLines>) -> Self {
+    fn new(frame: Frame, lines: LinesView) -> Self {
+        let LinesView { of, mut files } = lines;
         let mut left = MOST_LINES;
         for file in &mut files {
             file.cut |= file.lines.len() > left;
@@ -50,7 +49,7 @@ impl LinesPage {
             title: String::new(),
             above: Vec::new(),
             action: String::new(),
-            of: String::new(),
+            of,
             files,
             refusal: None,
         }
@@ -94,7 +93,7 @@ pub(super) async fn specification(
     frame: Frame,
 ) -> Result<Response, Problem> {
     let found = specification_of(&shared, &id).await?;
-    let files = document_lines(&shared.services.store, &found).await?;
+    let lines = comments::lines_of_specification(&shared.services.store, &found).await?;
     let refusal = (found.state == SpecState::Draft)
         .then(|| "another revision is being written already".to_owned());
     page(&LinesPage {
@@ -104,9 +103,8 @@ pub(super) async fn specification(
             (format!("/specifications/{id}"), "specification".to_owned()),
         ],
         action: format!("/specifications/{id}/comments"),
-        of: found.hash.map(|hash| hash.to_string()).unwrap_or_default(),
         refusal,
-        ..LinesPage::new(frame, files)
+        ..LinesPage::new(frame, lines)
     })
 }
 
@@ -117,7 +115,7 @@ pub(super) async fn difference(
     frame: Frame,
 ) -> Result<Response, Problem> {
     let found = build::found(&shared, &id).await?;
-    let files = changed(&shared, &found).await?;
+    let lines = comments::lines_of_build(&found, shared.changed(&found).await?);
     let refusal = comments::admits(&found).err();
     let spec = found.spec.to_string();
     let spec = shared.services.store.get::<Specification>(&spec).await?;
@@ -133,9 +131,8 @@ pub(super) async fn difference(
             (format!("/builds/{id}"), found.idea.to_string()),
         ],
         action: format!("/builds/{id}/comments"),
-        of: found.head.map(|head| head.to_string()).unwrap_or_default(),
         refusal,
-        ..LinesPage::new(frame, files)
+        ..LinesPage::new(frame, lines)
     })
 }
 
@@ -163,7 +160,7 @@ pub(super) async fn on_build(
     let found = build::found(&shared, &id).await?;
     let head = CommitId::parse(fields.text("of")).map_err(|error| unreadable(&error))?;
     let said = said(&fields)?;
-    let files = changed(&shared, &found).await?;
+    let files = shared.changed(&found).await?;
     let context = shared.context();
     let spec = comments::on_build(&context, &found, &head, &files, &person, &said).await?;
     Ok(go(&format!("/specifications/{spec}")))
@@ -198,11 +195,6 @@ fn said(fields: &Fields) -> Result<Vec<Comment>, Problem> {
 async fn specification_of(shared: &ServerState, id: &str) -> Result<Specification, Problem> {
     let list = "the page of its idea shows them";
     shown::find::<Specification>(shared, id, "specification", list).await
-}
-
-async fn changed(shared: &ServerState, build: &Build) -> Result<Vec<FileLines>, Problem> {
-    let changes = (shared.changes)(build.clone()).await;
-    changes.map_err(|error| Problem::failed(&error))
 }
 
 fn unreadable(error: &InvalidId) -> Problem {

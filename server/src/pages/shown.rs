@@ -77,6 +77,9 @@ pub(super) fn comes_to(block: &TaskBlock) -> String {
 
 /// Returns a line as markup, in which what stands in backticks is code.
 pub(super) fn line_of(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
     let escape = |text: &str| {
         text.replace('&', "&amp;")
             .replace('<', "&lt;")

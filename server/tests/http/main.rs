@@ -11,6 +11,8 @@ mod house;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod lines;
+#[cfg(test)]
 mod long;
 #[cfg(test)]
 mod models;

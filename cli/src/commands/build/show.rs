@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::build::{self, BuildView};
-use ropewalk_desk::views::trace::FindError;
+use ropewalk_desk::views::trace::{FindError, Trace};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::Price;
@@ -42,7 +42,7 @@ impl Show {
             let shown = build::show(&desk.store, build, &providers).await?;
             return app.output.show(&shown, human);
         }
-        let (_, trace) = build::trace(&desk.store, &build).await?;
+        let trace = Trace::load(&desk.store, &build).await?;
         if let Some(wanted) = &self.requirement {
             let traced = trace.requirement(wanted);
             let list = format!("build show {}", build.id);

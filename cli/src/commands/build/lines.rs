@@ -1,0 +1,29 @@
+//! Verb `build lines`: what a build changed, line by line.
+
+use clap::Args;
+use ropewalk_desk::comments::lines_of_build;
+use ropewalk_schemas::build::Build;
+
+use crate::app::App;
+use crate::commands::comments;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::wiring;
+
+/// The build.
+#[derive(Debug, Args)]
+pub struct Lines {
+    /// The build's id, as `build list` shows it.
+    id: IdText,
+}
+
+impl Lines {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let files = wiring::changed_lines(&desk.project, &app.environment, &build).await?;
+        let lines = lines_of_build(&build, files);
+        comments::shown(app, &lines, &format!("build comment {}", build.id))
+    }
+}

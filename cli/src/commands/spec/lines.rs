@@ -1,0 +1,31 @@
+//! Verb `spec lines`: the documents of the newest revision, line by line.
+
+use clap::Args;
+use ropewalk_desk::comments::lines_of_specification;
+use ropewalk_schemas::specification::Specification;
+
+use crate::app::App;
+use crate::commands::comments;
+use crate::error::CliError;
+use crate::ids::IdText;
+
+/// The specification.
+#[derive(Debug, Args)]
+pub struct Lines {
+    /// Its id, as `spec list` shows it.
+    id: IdText,
+}
+
+impl Lines {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let spec = self
+            .id
+            .find::<Specification>(&desk, "specification", "spec list")
+            .await?;
+        let lines = lines_of_specification(&desk.store, &spec).await;
+        let lines = lines.map_err(|error| CliError::advised("revision", error))?;
+        comments::shown(app, &lines, &format!("spec comment {}", spec.id))
+    }
+}
