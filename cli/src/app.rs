@@ -105,6 +105,20 @@ impl App {
         }
     }
 
+    /// Asks a person a question whose yes lets the verb go on; whoever says no has cancelled.
+    pub fn confirm(question: &str) -> Result<(), CliError> {
+        let asked = inquire::Confirm::new(question).with_default(false).prompt();
+        match asked {
+            Ok(true) => Ok(()),
+            Ok(false)
+            | Err(
+                inquire::InquireError::OperationCanceled
+                | inquire::InquireError::OperationInterrupted,
+            ) => Err(CliError::Cancelled),
+            Err(error) => Err(CliError::failed(error)),
+        }
+    }
+
     /// Returns whether a person can be asked.
     pub fn can_ask(&self) -> bool {
         !self.global.no_input

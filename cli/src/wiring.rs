@@ -104,7 +104,11 @@ pub fn logging(
         LogFormat::Text => Format::Text,
         LogFormat::Json => Format::Json,
     };
-    match telemetry::init(format, filter, may_colour(environment)) {
+    match telemetry::init(
+        format,
+        filter,
+        is_coloured(environment, std::io::stderr().is_terminal()),
+    ) {
         // The first of several projects in one process has set it up.
         Ok(()) | Err(TelemetryError::Installed(_)) => {}
         Err(error) => return Err(error.into()),
@@ -112,9 +116,15 @@ pub fn logging(
     traced::begin(project, environment)
 }
 
-/// Returns whether a terminal may be coloured (<https://no-color.org>).
-pub(crate) fn may_colour(environment: &Environment) -> bool {
-    environment.get("NO_COLOR").is_none_or(str::is_empty) && environment.get("TERM") != Some("dumb")
+/// Returns whether what is written is coloured: on a terminal, or where it is forced; who wants no colour gets none
+/// (<https://no-color.org>, <https://bixense.com/clicolors>).
+pub(crate) fn is_coloured(environment: &Environment, is_terminal: bool) -> bool {
+    let says = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    if says("NO_COLOR").is_some() {
+        return false;
+    }
+    let forced = says("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    forced || (is_terminal && environment.get("TERM") != Some("dumb"))
 }
 
 /// Makes the state directory, for this person alone.
@@ -125,4 +135,29 @@ pub(crate) fn make_state(state: &Path) -> Result<(), CliError> {
         .mode(0o700)
         .create(state);
     made.map_err(|error| CliError::file(state, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_is_for_terminals_or_whoever_forces_it_and_never_for_who_wants_none() {
+        let cases: [(&[(&str, &str)], bool, bool); 9] = [
+            (&[], true, true),
+            (&[], false, false),
+            (&[("TERM", "dumb")], true, false),
+            (&[("CLICOLOR_FORCE", "1")], false, true),
+            (&[("CLICOLOR_FORCE", "0")], false, false),
+            (&[("CLICOLOR_FORCE", "")], false, false),
+            (&[("CLICOLOR_FORCE", "1"), ("TERM", "dumb")], false, true),
+            (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], true, false),
+            (&[("NO_COLOR", "")], true, true),
+        ];
+        for (variables, is_terminal, expected) in cases {
+            let environment = Environment::from_pairs(variables.iter().copied());
+            let coloured = is_coloured(&environment, is_terminal);
+            assert_eq!(coloured, expected, "{variables:?} {is_terminal}");
+        }
+    }
 }

@@ -1,21 +1,21 @@
 //! Takes what people say: the opening of an idea, and every message after it.
 
+mod abandonment;
+
 use std::path::{Path, PathBuf};
 
-use ropewalk_orchestrator::{Context, questions};
-use ropewalk_schemas::build::{Build, StopCause};
+use ropewalk_orchestrator::Context;
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::{
     Attachment, Author, Idea, IdeaKind, IdeaState, Message, Phase, PhaseEntry, Session, Signals,
 };
-use ropewalk_schemas::payload::{IdeaAbandoned, IdeationMessage};
-use ropewalk_schemas::person::Right;
-use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::payload::IdeationMessage;
 use ropewalk_schemas::{
     CorrelationId, MessageId, Payload, Priority, SessionId, Slug, Subject, UserSlug,
 };
-use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Store};
 
-use crate::people::{PermissionError, Person};
+pub use abandonment::{AbandonError, AbandonmentPreview, abandon, preview_abandonment};
 
 /// The most bytes of one message.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -250,93 +250,12 @@ pub async fn is_abandoned(store: &Store, slug: &Slug) -> Result<bool, ReadError>
     Ok(idea.is_some_and(|idea| idea.state == IdeaState::Abandoned))
 }
 
-/// Says why an idea was not abandoned.
-#[derive(Debug, thiserror::Error)]
-pub enum AbandonError {
-    /// There is no such idea.
-    #[error("no idea is called `{0}`")]
-    Unknown(Slug),
-    /// It was given up before.
-    #[error("the idea `{0}` was abandoned already")]
-    Already(Slug),
-    /// The person may not do this.
-    #[error(transparent)]
-    Forbidden(#[from] PermissionError),
-    /// Everything of it is landed.
-    #[error("the idea `{0}` is landed, and nothing of it is left to abandon")]
-    Landed(Slug),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
-
 /// Returns an idea as it stands; that it is landed, its builds say.
 pub fn standing(idea: Idea, builds: &[Build]) -> Idea {
     let landed = builds.iter().any(|build| build.merged.is_some());
     match idea.state.to(IdeaState::Landed) {
         Ok(state) if landed => Idea { state, ..idea },
         _ => idea,
-    }
-}
-
-/// Gives an idea up: nothing about it is asked any more, and the build agent ends what of it is not landed.
-pub async fn abandon(
-    context: &Context,
-    slug: &Slug,
-    by: &Person,
-    reason: Option<String>,
-) -> Result<(), AbandonError> {
-    by.demand(Right::Stop)?;
-    loop {
-        let store = &context.store;
-        let found = store.get::<Idea>(slug.as_str()).await?;
-        let idea = found.ok_or_else(|| AbandonError::Unknown(slug.clone()))?;
-        if idea.state == IdeaState::Abandoned {
-            return Err(AbandonError::Already(slug.clone()));
-        }
-        let of_idea = || Query::new().equal("idea", slug.as_str());
-        let builds = store.list::<Build>(of_idea()).await?;
-        let landed = builds.iter().any(|build| build.merged.is_some());
-        let open = builds.iter().any(|build| {
-            let ended = build.merged.is_some() || build.stop == Some(StopCause::Abandoned);
-            !ended && build.continued_by.is_none()
-        });
-        if landed && !open {
-            return Err(AbandonError::Landed(slug.clone()));
-        }
-        let context = context.for_claim(idea.correlation_id, Priority::URGENT);
-        let mut changes = ChangeSet::new();
-        if !landed {
-            let state = IdeaState::Abandoned;
-            changes.update(
-                &idea,
-                &Idea {
-                    state,
-                    ..idea.record.clone()
-                },
-            );
-        }
-        for question in store.list::<Question>(of_idea()).await? {
-            if question.state == QuestionState::Pending {
-                questions::supersede(&mut changes, &context, &question, "the idea was abandoned");
-            }
-        }
-        changes.emit(context.event(
-            Subject::idea(slug),
-            Payload::IdeaAbandoned(IdeaAbandoned {
-                idea_slug: slug.clone(),
-                abandoned_by: by.name.clone(),
-                reason: reason.clone(),
-            }),
-        ));
-        match context.store.commit(changes).await {
-            Ok(_) => return Ok(()),
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sends logs to standard error, as text or as JSON lines.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::TryInitError;
@@ -10,7 +10,7 @@ use crate::{secrets, terminal};
 /// Selects how a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One readable line, with colour on a terminal.
+    /// One readable line, perhaps in colour.
     Text,
     /// One JSON object a line.
     Json,
@@ -52,9 +52,9 @@ impl Write for RedactingWriter {
     }
 }
 
-/// Installs the process-wide log subscriber; `filter` is in the `tracing` directive language. A terminal is coloured only
-/// where it `may_colour`.
-pub fn init(format: Format, filter: &str, may_colour: bool) -> Result<(), TelemetryError> {
+/// Installs the process-wide log subscriber; `filter` is in the `tracing` directive language. Lines for
+/// people are coloured where `is_coloured` says so.
+pub fn init(format: Format, filter: &str, is_coloured: bool) -> Result<(), TelemetryError> {
     use tracing_subscriber::util::SubscriberInitExt;
     let parsed = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
         filter: filter.to_owned(),
@@ -65,7 +65,7 @@ pub fn init(format: Format, filter: &str, may_colour: bool) -> Result<(), Teleme
         .with_writer(move || RedactingWriter(format));
     match format {
         Format::Text => builder
-            .with_ansi(may_colour && std::io::stderr().is_terminal())
+            .with_ansi(is_coloured)
             .with_target(false)
             .finish()
             .try_init()?,

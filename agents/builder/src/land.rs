@@ -62,6 +62,19 @@ pub struct LandedBuild {
     pub way: Way,
 }
 
+/// What landing a build would come to.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LandingPreview {
+    /// The build.
+    pub build: BuildId,
+    /// The branch to land in.
+    pub into: String,
+    /// How it would come there.
+    pub way: Way,
+    /// Whether a gate has to see it first, since none has seen it so.
+    pub gate: bool,
+}
+
 /// How work comes into a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -103,6 +116,29 @@ impl Lander {
         }
     }
 
+    /// Says what landing a build would come to as things stand; moves, records and sends nothing, and has no gate look.
+    pub async fn preview(
+        &self,
+        context: &Context,
+        request: &LandRequest,
+    ) -> Result<LandingPreview, LandError> {
+        let request = self.shaped(request);
+        let plan = finished(context, &request).await?;
+        if let Some(commit) = &plan.build.merged {
+            return Err(LandError::Already {
+                build: plan.build.id,
+                commit: commit.clone(),
+            });
+        }
+        let approach = approach(&self.gate, context, &plan, &request).await?;
+        Ok(LandingPreview {
+            build: plan.build.id,
+            into: approach.into,
+            way: approach.way,
+            gate: approach.unseen,
+        })
+    }
+
     /// Lands a build, records it, and pushes if that is wanted.
     pub async fn land(
         &self,
@@ -111,10 +147,7 @@ impl Lander {
     ) -> Result<LandedBuild, LandError> {
         let known = context::build(&context.store, request.build).await?;
         let known = known.ok_or(LandError::Unknown(request.build))?;
-        let request = &LandRequest {
-            shape: self.shape.with(request.shape),
-            ..request.clone()
-        };
+        let request = &self.shaped(request);
         let landed = match (&known.merged, &request.push) {
             (Some(commit), Some(_)) => self.earlier(&known, commit, request).await?,
             (Some(commit), None) => {
@@ -136,6 +169,13 @@ impl Lander {
             })?;
         }
         Ok(landed)
+    }
+
+    fn shaped(&self, request: &LandRequest) -> LandRequest {
+        LandRequest {
+            shape: self.shape.with(request.shape),
+            ..request.clone()
+        }
     }
 
     /// Finds what is sent on of an earlier landing: what it made, and not what came on the branch since; a branch that
@@ -192,37 +232,20 @@ async fn bring(
     context: &Context,
     request: &LandRequest,
 ) -> Result<(LandedBuild, Option<Evidence>), LandError> {
-    let plan = Plan::load(&context.store, request.build).await?;
-    let plan = plan.ok_or(LandError::Unknown(request.build))?;
-    let build = &plan.build;
-    let (BuildState::Succeeded, Some(head)) = (build.state, &build.head) else {
-        return Err(LandError::Unfinished {
-            build: build.id,
-            state: build.state,
-        });
-    };
-    let into = request.into.clone().unwrap_or_else(|| build.target.clone());
-    if into == build.branch {
-        return Err(LandError::Itself(into));
-    }
+    let plan = finished(context, request).await?;
     for _ in 0..TRIES {
-        gate.clone.fetch().await?;
-        let tip = gate.clone.user_branch(&into).await?;
-        let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
-        if let Some(first) = forerunner(gate, context, build, &tip).await? {
-            return Err(LandError::Follows {
-                branch: build.branch.clone(),
-                build: first.id,
-                first: first.branch.clone(),
-            });
-        }
-        let joint = Joint {
-            head,
-            into: &into,
-            tip: &tip,
-            shape: request.shape,
+        let Approach {
+            into,
+            tip,
+            commit,
+            way,
+            unseen,
+        } = approach(gate, context, &plan, request).await?;
+        let evidence = if unseen {
+            Some(check(gate, context, &plan, (&into, &commit)).await?)
+        } else {
+            None
         };
-        let (commit, way, evidence) = join(gate, context, &plan, joint).await?;
         let publication = match way {
             Way::Contained => Publication::AlreadyThere,
             Way::FastForward | Way::Merge | Way::Squash => {
@@ -232,6 +255,7 @@ async fn bring(
         if let Publication::MovedByOther { .. } = publication {
             continue;
         }
+        let build = &plan.build;
         info!(build.id = %build.id, "landed `{}` in `{into}`", build.branch);
         let landed = LandedBuild {
             build: build.id,
@@ -241,7 +265,89 @@ async fn bring(
         };
         return Ok((landed, evidence));
     }
-    Err(LandError::Moving(into))
+    let into = request.into.clone();
+    Err(LandError::Moving(
+        into.unwrap_or_else(|| plan.build.target.clone()),
+    ))
+}
+
+/// Loads a build whose branch can be landed.
+async fn finished(context: &Context, request: &LandRequest) -> Result<Plan, LandError> {
+    let plan = Plan::load(&context.store, request.build).await?;
+    let plan = plan.ok_or(LandError::Unknown(request.build))?;
+    let build = &plan.build;
+    if build.state != BuildState::Succeeded || build.head.is_none() {
+        return Err(LandError::Unfinished {
+            build: build.id,
+            state: build.state,
+        });
+    }
+    Ok(plan)
+}
+
+/// What a branch is to have, before it moves.
+struct Approach {
+    into: String,
+    /// The head of the branch now.
+    tip: CommitId,
+    commit: CommitId,
+    way: Way,
+    /// Whether no gate has seen it.
+    unseen: bool,
+}
+
+/// Finds out what a branch is to have as it stands now; nothing moves.
+async fn approach(
+    gate: &GateRunner,
+    context: &Context,
+    plan: &Plan,
+    request: &LandRequest,
+) -> Result<Approach, LandError> {
+    let build = &plan.build;
+    let head = build.head.as_ref().ok_or(LandError::Unfinished {
+        build: build.id,
+        state: build.state,
+    })?;
+    let into = request.into.clone().unwrap_or_else(|| build.target.clone());
+    if into == build.branch {
+        return Err(LandError::Itself(into));
+    }
+    gate.clone.fetch().await?;
+    let tip = gate.clone.user_branch(&into).await?;
+    let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
+    if let Some(first) = forerunner(gate, context, build, &tip).await? {
+        return Err(LandError::Follows {
+            branch: build.branch.clone(),
+            build: first.id,
+            first: first.branch.clone(),
+        });
+    }
+    let joint = Joint {
+        head,
+        into: &into,
+        tip: &tip,
+        shape: request.shape,
+    };
+    let (commit, way) = join(gate, context, plan, joint).await?;
+    // Whoever comes again after a crash finds a branch that has it all, though not the commits that led there.
+    let (way, unseen) = match way {
+        Way::Contained | Way::FastForward => (way, false),
+        Way::Merge | Way::Squash if commit == tip => (Way::Contained, false),
+        Way::Merge | Way::Squash => {
+            let trees = (
+                gate.clone.tree_of(&commit).await?,
+                gate.clone.tree_of(head).await?,
+            );
+            (way, trees.0 != trees.1)
+        }
+    };
+    Ok(Approach {
+        into,
+        tip,
+        commit,
+        way,
+        unseen,
+    })
 }
 
 /// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
@@ -280,13 +386,13 @@ struct Joint<'a> {
     shape: Shape,
 }
 
-/// Makes the commit that the branch is to have; one that no gate has seen is checked first.
+/// Makes the commit that the branch is to have.
 async fn join(
     gate: &GateRunner,
     context: &Context,
     plan: &Plan,
     joint: Joint<'_>,
-) -> Result<(CommitId, Way, Option<Evidence>), LandError> {
+) -> Result<(CommitId, Way), LandError> {
     let Joint {
         head,
         into,
@@ -300,8 +406,8 @@ async fn join(
     let merge = gate.clone.merge(head, tip, &message, context.now()).await?;
     let as_it_is = shape == Shape::default();
     let joined = match merge {
-        Merge::Contained => return Ok((tip.clone(), Way::Contained, None)),
-        Merge::FastForward if as_it_is => return Ok((head.clone(), Way::FastForward, None)),
+        Merge::Contained => return Ok((tip.clone(), Way::Contained)),
+        Merge::FastForward if as_it_is => return Ok((head.clone(), Way::FastForward)),
         Merge::FastForward => head.clone(),
         Merge::Conflict(files) => {
             return Err(LandError::Conflict {
@@ -313,23 +419,25 @@ async fn join(
         }
         Merge::Merged(commit) => commit,
     };
-    let (commit, way) = if as_it_is {
-        (joined, Way::Merge)
-    } else {
-        shaping::shape(&gate.clone, context, plan, (&joined, message), joint).await?
-    };
-    // Whoever comes again after a crash finds a branch that has it all, though not the commits that led there.
-    if commit == *tip {
-        return Ok((commit, Way::Contained, None));
+    if as_it_is {
+        return Ok((joined, Way::Merge));
     }
-    if gate.clone.tree_of(&commit).await? == gate.clone.tree_of(head).await? {
-        return Ok((commit, way, None));
-    }
+    Ok(shaping::shape(&gate.clone, context, plan, (&joined, message), joint).await?)
+}
+
+/// Has a gate look at the commit that a branch is to have.
+async fn check(
+    gate: &GateRunner,
+    context: &Context,
+    plan: &Plan,
+    (into, commit): (&str, &CommitId),
+) -> Result<Evidence, LandError> {
+    let build = &plan.build;
     let tasks = plan.records();
     let whole = Whole {
         build,
         tasks: &tasks,
-        commit: &commit,
+        commit,
         level: build.level,
         now: context.now(),
     };
@@ -338,12 +446,12 @@ async fn join(
         .map_err(|error| AgentError::transient(Words::of(&error)))?;
     if evidence.verdict != Verdict::Passed {
         return Err(LandError::Gate {
-            branch: branch.clone(),
+            branch: build.branch.clone(),
             into: into.to_owned(),
             findings: evidence.findings.join("; "),
         });
     }
-    Ok((commit, way, Some(evidence)))
+    Ok(evidence)
 }
 
 /// Says what a landing changes: the build is merged, owns nothing any more, and asks nothing about its branch.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_config::{PROJECT_FILE, ProjectFile};
 use ropewalk_desk::halt::{self, HaltError};
+use ropewalk_runtime::failpoint;
 use ropewalk_schemas::ProjectName;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
@@ -37,6 +38,9 @@ pub struct Import {
     /// Names the project, where the name of the archive is taken.
     #[arg(long)]
     name: Option<ProjectName>,
+    /// Says what would come to stand where, and imports nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,6 +49,40 @@ struct Report {
     repository: PathBuf,
     state: PathBuf,
     builds: usize,
+}
+
+/// What would come to stand where.
+#[derive(Debug, Serialize)]
+struct Preview {
+    project: ProjectName,
+    repository: PathBuf,
+    /// Whether the repository is made.
+    new_repository: bool,
+    state: PathBuf,
+    size_bytes: u64,
+}
+
+impl Preview {
+    fn of(place: &Place, manifest: &Manifest) -> Self {
+        Self {
+            project: place.locations.name.clone(),
+            repository: place.locations.repository.clone(),
+            new_repository: place.found == Occupancy::Nothing,
+            state: place.locations.state.clone(),
+            size_bytes: manifest.size_bytes,
+        }
+    }
+
+    fn told(&self) -> String {
+        let new = if self.new_repository { " (new)" } else { "" };
+        format!(
+            "project     {}\nrepository  {}{new}\nstate       {} ({} MiB)\nnext        nothing was imported; leave out `--dry-run`",
+            self.project,
+            self.repository.display(),
+            self.state.display(),
+            self.size_bytes.div_ceil(1 << 20)
+        )
+    }
 }
 
 impl Import {
@@ -60,6 +98,10 @@ impl Import {
         let name = self.name.as_ref().unwrap_or(&manifest.project);
         let (place, project) = Place::of(app, &directory, name)?;
         project.person()?.demand(Right::Stop)?;
+        if self.dry_run {
+            let preview = Preview::of(&place, &manifest);
+            return app.output.show(&preview, Preview::told);
+        }
         let git = wiring::git(&app.environment).await?;
         let staged = StagingArea::of(&place, &manifest)?;
         let (path, folder) = (file.clone(), staged.folder.path().to_owned());
@@ -166,28 +208,33 @@ impl<'a> StagingArea<'a> {
         Ok(many)
     }
 
-    /// Moves all of it to its place; what cannot be finished is taken away again.
+    /// Moves all of it to its place, the state last: until then a project without one stands there, to which the archive
+    /// can be imported again. What cannot be finished is taken away.
     fn settle(&self) -> Result<(), CliError> {
         let (folder, place) = (self.folder.path(), self.place);
-        let (state, made) = (&place.locations.state, &self.repository);
         let in_folder = |error| CliError::file(folder, &error);
         let root = File::open(folder).map_err(in_folder)?;
         nix::unistd::syncfs(&root).map_err(|error| in_folder(error.into()))?;
         let settings = settings(&folder.join(SETTINGS), &place.locations.name)?;
-        if let Some(made) = made {
-            write_new(&made.path().join(PROJECT_FILE), &settings)?;
-        }
-        rename(&folder.join(STATE), state)?;
-        let settled = match (place.found, made) {
-            (Occupancy::Project, _) => Ok(()),
+        let file = place.directory.join(PROJECT_FILE);
+        match (place.found, &self.repository) {
+            (Occupancy::Project, _) => {}
             (_, Some(made)) => {
-                open_to_others(made.path()).and_then(|()| rename(made.path(), &place.directory))
+                write_new(&made.path().join(PROJECT_FILE), &settings)?;
+                open_to_others(made.path())?;
+                rename(made.path(), &place.directory)?;
             }
-            (_, None) => write_new(&place.directory.join(PROJECT_FILE), &settings),
-        };
+            (_, None) => write_new(&file, &settings)?,
+        }
+        failpoint!("import.between");
+        let settled = rename(&folder.join(STATE), &place.locations.state);
         if settled.is_err() {
-            // It was not there before, so nothing of anybody else is in it.
-            drop(std::fs::remove_dir_all(state));
+            // What was not there before holds nothing of anybody else.
+            match (place.found, &self.repository) {
+                (Occupancy::Project, _) => {}
+                (_, Some(_)) => drop(std::fs::remove_dir_all(&place.directory)),
+                (_, None) => drop(std::fs::remove_file(file)),
+            }
         }
         settled
     }

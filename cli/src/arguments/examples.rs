@@ -22,6 +22,7 @@ agent list --all
 agent build --store postgres://host/habits --bus nats://host:4222
 export ../habits.ropewalk
 import ../habits.ropewalk
+import ../habits.ropewalk --dry-run
 import habits.ropewalk habits --name habits-2
 doctor
 doctor --json
@@ -32,6 +33,7 @@ idea chat habits < notes.txt
 idea attach habits sketch.png --say "how the list looks"
 idea done habits
 idea abandon habits --reason "bought one"
+idea abandon habits --dry-run
 spec generate habits --complexity simple
 spec generate --from plan.md
 spec list --idea habits
@@ -58,6 +60,7 @@ build comment 7c01d2e4 --of 9daeafb9864cf43055ae93beb0afd6c7d144bfa4 --on src/a.
 build tell 7c01d2e4 "dates are in UTC"
 build priority 7c01d2e4 1
 build land 7c01d2e4
+build land 7c01d2e4 --dry-run
 build land 7c01d2e4 --into main --squash
 question list
 question list --all --idea habits

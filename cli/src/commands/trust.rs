@@ -48,7 +48,8 @@ impl Trust {
                 if !app.can_ask() {
                     return Err(refusal(&shown.request));
                 }
-                ask()?
+                App::confirm("Let this file do exactly that on this machine?")?;
+                true
             }
         };
         if !agreed {
@@ -96,19 +97,6 @@ fn refusal(request: &TrustRequest) -> CliError {
         ),
     );
     CliError::refused("untrusted", text)
-}
-
-/// Asks a person; whoever says no has cancelled.
-fn ask() -> Result<bool, CliError> {
-    let question = inquire::Confirm::new("Let this file do exactly that on this machine?");
-    match question.with_default(false).prompt() {
-        Ok(true) => Ok(true),
-        Ok(false)
-        | Err(
-            inquire::InquireError::OperationCanceled | inquire::InquireError::OperationInterrupted,
-        ) => Err(CliError::Cancelled),
-        Err(error) => Err(CliError::failed(error)),
-    }
 }
 
 /// Shows each value whole, since it is what the person answers for, and what it was when they last did.

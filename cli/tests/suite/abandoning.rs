@@ -12,8 +12,13 @@ fn an_abandoned_idea_is_over_for_every_verb() {
     let build = built(&world);
     assert_ne!(world.json("idea list")[0]["state"], "abandoned");
     assert_eq!(open_questions(&world), 1);
+    let preview = world.json("idea abandon walks --dry-run");
+    assert_eq!(preview["builds"], serde_json::json!([build]));
+    assert_eq!(preview["questions"].as_array().unwrap().len(), 1);
+    assert_ne!(world.json("idea list")[0]["state"], "abandoned");
+    assert_eq!(open_questions(&world), 1);
     let up = world.up();
-    let done = world.json("idea abandon walks --reason rain");
+    let done = world.json("idea abandon walks --yes --reason rain");
     assert_eq!(done["idea"], "walks");
     assert_eq!(world.json("idea list")[0]["state"], "abandoned");
     assert_eq!(world.json("idea show walks")["state"], "abandoned");

@@ -69,6 +69,14 @@ fn a_finished_branch_goes_into_the_checked_out_branch_and_to_a_bare_remote() {
         .status();
     assert!(made.unwrap().success());
     world.git(&["remote", "add", "origin", "../remote.git"]);
+    let before = world.git(&["rev-parse", "main"]);
+    let preview = world.json(&format!("build land {build} --dry-run"));
+    assert_eq!(
+        preview,
+        json!({ "build": build, "into": "main", "way": "fast-forward", "gate": false })
+    );
+    assert_eq!(world.git(&["rev-parse", "main"]), before);
+    assert_eq!(events(&world, "build.merged"), [] as [Value; 0]);
     let done = world.json(&format!("build land {build} --push origin"));
     assert_eq!(
         (text(&done["way"]), text(&done["into"])),
@@ -270,6 +278,12 @@ fn work_that_went_on_beside_a_build_is_joined_and_gated() {
     world.git(&["add", "."]);
     world.git(&["commit", "--quiet", "--message=beside"]);
     let beside = world.git(&["rev-parse", "main"]);
+    let preview = world.json(&format!("build land {build} --dry-run"));
+    assert_eq!(
+        (text(&preview["way"]), &preview["gate"]),
+        ("merge", &json!(true))
+    );
+    assert_eq!(world.git(&["rev-parse", "main"]), beside);
     let done = world.json(&format!("build land {build}"));
     assert_eq!(text(&done["way"]), "merge");
     let parents = world.git(&["log", "-1", "--format=%P", "main"]);

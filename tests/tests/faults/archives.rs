@@ -1,6 +1,7 @@
 //! A project that is exported in the middle of its build and imported elsewhere, also where the disk is full.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -162,6 +163,39 @@ async fn on_a_full_disk_an_archive_is_neither_written_nor_read_by_half() -> anyh
         there.verb(&["build", "list"], "")?,
         project.verb(&["build", "list"], "")?
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_import_that_dies_before_its_last_step_is_made_again_to_the_same_place()
+-> anyhow::Result<()> {
+    let project = approved()?;
+    let archive = project.path().join("habits.ropewalk");
+    project.verb(&["export", archive.to_str().context("a path")?], "")?;
+    let place = tempfile::tempdir()?;
+    let new = place.path().join("again");
+    let runner = project.runner.clone().with_variable(
+        "XDG_STATE_HOME",
+        place.path().join("states").to_str().context("a path")?,
+    );
+    let paths = [&archive, &new].map(|path| path.display().to_string());
+    let import = ["import", &paths[0], &paths[1]];
+    let died = runner.failing("import.between:1").run(&import, PATIENCE)?;
+    ensure!(
+        died.status.signal() == Some(6),
+        "it was to abort: {}",
+        String::from_utf8_lossy(&died.stderr)
+    );
+    ensure!(new.join("ropewalk.toml").is_file(), "nothing stands there");
+    let again = runner.run(&import, PATIENCE)?;
+    ensure!(
+        again.status.success(),
+        "{}",
+        String::from_utf8_lossy(&again.stderr)
+    );
+    let listed = runner.run(&["-C", &paths[1], "build", "list", "--json"], PATIENCE)?;
+    let listed: Value = serde_json::from_slice(&listed.stdout)?;
+    assert_eq!(listed, project.verb(&["build", "list"], "")?);
     Ok(())
 }
 

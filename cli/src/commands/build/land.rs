@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ropewalk_builder::Shape;
-use ropewalk_builder::land::{LandRequest, LandedBuild, Way};
+use ropewalk_builder::land::{LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
@@ -35,6 +35,9 @@ pub struct Land {
     /// asked again.
     #[arg(long, conflicts_with_all = ["into", "push", "squash", "without_ideas"])]
     resolve: bool,
+    /// Says what it would come to, and lands nothing.
+    #[arg(long, conflicts_with_all = ["push", "resolve"])]
+    dry_run: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,25 +88,20 @@ impl Land {
             by: person.name.to_string(),
         };
         let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
+        if self.dry_run {
+            let preview = worker.preview(&context, &request).await;
+            return app.output.show(&explained(preview, app)?, previewed);
+        }
         let landed = worker.land(&context, &request).await;
         // Others may wait for the files that the build owned, also when what was landed could not be sent on; whoever
         // starts next finds that too.
         desk.poke()?;
-        let landed = match landed {
-            Ok(landed) => landed,
-            Err(refusal) => {
-                if let Some(sides) = refusal.sides() {
-                    app.output.note(&sides)?;
-                }
-                return Err(refusal.into());
-            }
-        };
         let LandedBuild {
             build,
             into,
             commit,
             way,
-        } = landed;
+        } = explained(landed, app)?;
         let done = Receipt {
             build,
             into,
@@ -113,6 +111,34 @@ impl Land {
         };
         app.output.show(&done, human)
     }
+}
+
+/// Shows both sides of what could not be joined.
+fn explained<T>(landed: Result<T, LandError>, app: &App) -> Result<T, CliError> {
+    landed.map_err(|refusal| {
+        let shown = refusal
+            .sides()
+            .map_or(Ok(()), |sides| app.output.note(&sides));
+        shown.err().unwrap_or_else(|| refusal.into())
+    })
+}
+
+fn previewed(preview: &LandingPreview) -> String {
+    let how = match preview.way {
+        Way::FastForward => "would move on to it",
+        Way::Merge => "would be joined with it in a merge commit",
+        Way::Squash => "would have all of it in one commit",
+        Way::Contained => "has it already",
+    };
+    let gate = if preview.gate {
+        ", once a gate has seen that"
+    } else {
+        ""
+    };
+    format!(
+        "build {}: {} {how}{gate}; nothing was landed",
+        preview.build, preview.into
+    )
 }
 
 fn human(done: &Receipt) -> String {

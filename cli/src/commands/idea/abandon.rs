@@ -1,7 +1,7 @@
 //! Verb `idea abandon`: gives an idea up; what of it is not landed ends, and its files are free.
 
 use clap::Args;
-use ropewalk_desk::ideas::{self, AbandonError};
+use ropewalk_desk::ideas::{self, AbandonError, AbandonmentPreview};
 use ropewalk_schemas::Slug;
 use serde::Serialize;
 
@@ -17,6 +17,12 @@ pub struct Abandon {
     /// Why.
     #[arg(long)]
     reason: Option<String>,
+    /// Says what would end, and abandons nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Asks nothing.
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -29,15 +35,49 @@ impl Abandon {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let slug = self.idea.find_whole(&desk).await?;
-        ideas::abandon(&desk.context(), &slug, desk.person()?, self.reason)
-            .await
-            .map_err(|refused| match refused {
-                AbandonError::Forbidden(forbidden) => forbidden.into(),
-                refused => CliError::advised("idea-state", refused),
-            })?;
+        let person = desk.person()?;
+        let preview = ideas::preview_abandonment(&desk.store, &slug, person).await;
+        let preview = preview.map_err(refused)?;
+        if self.dry_run {
+            return app.output.show(&preview, |preview| {
+                format!("{}; nothing was abandoned", told(preview))
+            });
+        }
+        if !self.yes && app.can_ask() {
+            app.output.note(&told(&preview))?;
+            App::confirm(&format!("Abandon {slug}? It cannot be taken back."))?;
+        }
+        let abandoned = ideas::abandon(&desk.context(), &slug, person, self.reason).await;
+        abandoned.map_err(refused)?;
         desk.poke_or_say(&app.output)?;
         let done = Receipt { idea: slug };
         app.output
             .show(&done, |done| format!("abandoned {}", done.idea))
     }
+}
+
+fn refused(refusal: AbandonError) -> CliError {
+    match refusal {
+        AbandonError::Forbidden(forbidden) => forbidden.into(),
+        refusal => CliError::advised("idea-state", refusal),
+    }
+}
+
+/// Says what ends with an idea.
+fn told(preview: &AbandonmentPreview) -> String {
+    let counted = |many: usize, noun: &str| match many {
+        1 => format!("1 {noun}"),
+        many => format!("{many} {noun}s"),
+    };
+    let stays = if preview.landed {
+        "; what landed stays"
+    } else {
+        ""
+    };
+    format!(
+        "with {} end {} and {}{stays}",
+        preview.idea,
+        counted(preview.builds.len(), "build"),
+        counted(preview.questions.len(), "open question"),
+    )
 }

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::ids::IdeaText;
 use crate::output::{BoldState, Output};
-use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, may_colour};
+use crate::wiring::{Crew, Reach, UNHANDLED, Vigil, is_coloured};
 
 /// Who answers.
 const ROLE: &str = "ideation";
@@ -196,7 +196,7 @@ impl<'a> Conversation<'a> {
         if idea.state == IdeaState::Abandoned {
             return Err(ChatError::Abandoned(slug.clone()).into());
         }
-        let styled = std::io::stdout().is_terminal() && may_colour(&app.environment);
+        let styled = is_coloured(&app.environment, std::io::stdout().is_terminal());
         Ok(Self {
             live: reach.live().await,
             terminal: std::io::stdin().is_terminal() && !output.is_json(),

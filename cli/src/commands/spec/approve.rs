@@ -158,15 +158,8 @@ fn ask(app: &App, spec: &Specification) -> Result<ContentHash, CliError> {
         "revision {} of `{}`\nhash   {newest}\nprice  {price}",
         spec.revision, spec.idea
     ))?;
-    let question = inquire::Confirm::new("Approve exactly this revision and begin its build?");
-    match question.with_default(false).prompt() {
-        Ok(true) => Ok(newest.clone()),
-        Ok(false)
-        | Err(
-            inquire::InquireError::OperationCanceled | inquire::InquireError::OperationInterrupted,
-        ) => Err(CliError::Cancelled),
-        Err(error) => Err(CliError::failed(error)),
-    }
+    App::confirm("Approve exactly this revision and begin its build?")?;
+    Ok(newest.clone())
 }
 
 /// Waits for the build of this very revision; an earlier one may have a build too.

@@ -113,6 +113,12 @@ fn a_project_goes_into_a_file_and_arrives_elsewhere_stopped_and_without_what_let
         "event list --limit 500",
     ];
     let before = shown.map(|line| world.json(line));
+    let preview = world.json("import ../walks.ropewalk ../elsewhere --dry-run");
+    assert_eq!(
+        (&preview["project"], &preview["new_repository"]),
+        (&"walks".into(), &true.into())
+    );
+    assert!(!world.root().join("elsewhere").exists());
     world.run("import ../walks.ropewalk ../elsewhere");
     let there = "-C ../elsewhere";
     let untrusted = world.refused(&format!("{there} idea list"), 1);
