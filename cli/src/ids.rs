@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::{InvalidId, Slug};
-use ropewalk_store::{Query, Record, Versioned};
+use ropewalk_store::{Query, ReadError, Record, Versioned};
 use uuid::Uuid;
 
 use crate::error::{CliError, UNKNOWN};
@@ -25,7 +25,8 @@ pub fn last_digits(id: impl std::fmt::Display) -> String {
     id.get(from..).unwrap_or(&id).to_owned()
 }
 
-/// An id, at least six of the digits it begins or ends with, or a text that is neither and so names nothing.
+/// An id, at least six of the digits it begins or ends with, or the name of an idea, whose newest build or specification
+/// is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdText {
     text: String,
@@ -64,15 +65,32 @@ impl IdText {
                 .await?
                 .ok_or_else(unknown);
         }
-        if !self.is_part() {
-            return Err(unknown());
+        let mut rows = Vec::new();
+        if self.is_part() {
+            rows = desk.store.list::<R>(Query::new()).await?;
+            rows.retain(|row| self.fits(&row.record.key()));
         }
-        let mut rows = desk.store.list::<R>(Query::new()).await?;
-        rows.retain(|row| self.fits(&row.record.key()));
         match rows.len() {
-            0 => Err(unknown()),
+            0 => self.newest_of_idea(desk).await?.ok_or_else(unknown),
             1 => rows.pop().ok_or_else(unknown),
             _ => Err(fits_several(self, &rows, list)),
+        }
+    }
+
+    /// Finds the newest row of the idea that is called so, where rows of this sort belong to ideas.
+    async fn newest_of_idea<R: Record>(
+        &self,
+        desk: &Desk,
+    ) -> Result<Option<Versioned<R>>, CliError> {
+        let Ok(idea) = Slug::parse(&self.text) else {
+            return Ok(None);
+        };
+        let newest = Query::new().equal("idea", idea.as_str());
+        let newest = newest.order_by("created_at").descending().limit(1);
+        match desk.store.list(newest).await {
+            Ok(mut rows) => Ok(rows.pop()),
+            Err(ReadError::UnknownColumn { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

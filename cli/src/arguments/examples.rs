@@ -51,6 +51,8 @@ build show 7c01d2e4
 build show 7c01d2e4 --requirement FR-2
 build log 7c01d2e4 --follow
 build replay 7c01d2e4 --into /tmp/again
+build wait habits
+build wait 7c01d2e4 --at-most 600
 build pause 7c01d2e4
 build resume 7c01d2e4
 build stop 7c01d2e4 --reason "wrong way"

@@ -15,6 +15,7 @@ mod steer;
 pub mod stop;
 pub mod tell;
 mod trace;
+pub mod wait;
 
 use clap::Subcommand;
 
@@ -30,6 +31,8 @@ pub enum Build {
     Show(show::Show),
     /// Shows what a build changed, line by line.
     Lines(lines::Lines),
+    /// Waits for the end of a build, and exits as it ended.
+    Wait(wait::Wait),
     /// Lets running tasks end and begins no others.
     Pause(pause::Pause),
     /// Goes on with a paused, stopped or failed build.
@@ -58,6 +61,7 @@ pub async fn run(noun: Build, app: &App) -> Result<(), CliError> {
         Build::List(verb) => verb.run(app).await,
         Build::Show(verb) => verb.run(app).await,
         Build::Lines(verb) => verb.run(app).await,
+        Build::Wait(verb) => verb.run(app).await,
         Build::Pause(verb) => verb.run(app).await,
         Build::Resume(verb) => verb.run(app).await,
         Build::Stop(verb) => verb.run(app).await,

@@ -31,6 +31,8 @@ fn an_abandoned_idea_is_over_for_every_verb() {
         "{ended}"
     );
     drop(up);
+    let said = world.refused("build wait walks", 1);
+    assert!(said.contains("is stopped: abandoned by"), "{said}");
     let spec = world.json("spec list");
     let (id, hash) = (text(&spec[0]["id"]), text(&spec[0]["hash"]));
     for line in [

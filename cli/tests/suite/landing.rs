@@ -36,14 +36,12 @@ fn built_by(world: &World, check: &str) -> String {
     );
     world.run(&approve);
     // However busy the machine is: the verb itself does not wait for ever.
-    let builds = until(world, "build list", |builds| builds[0]["id"].is_string());
-    let build = text(&builds[0]["id"]).to_owned();
-    let ended = until(world, &format!("build show {build}"), |build| {
-        build["completed_at"].is_string()
-    });
+    until(world, "build list", |builds| builds[0]["id"].is_string());
+    // Named by its idea.
+    let ended = world.json("build wait walks");
     assert_eq!(ended["state"], "succeeded", "{ended}");
     drop(up);
-    build
+    text(&ended["id"]).to_owned()
 }
 
 pub(crate) fn events(world: &World, name: &str) -> Vec<Value> {

@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use nix::sys::signal::Signal;
+use ropewalk_schemas::build::Build;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::approvals::{documented, specified, text, until};
 use crate::world::World;
@@ -63,4 +65,28 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
     let time = |value: &Value| text(value).parse::<DateTime<Utc>>().unwrap();
     assert!(time(&answer["at"]) > time(&answered["asked_at"]));
     assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
+fn whoever_waits_for_the_end_of_a_build_is_told_that_nothing_runs_and_that_the_time_is_over() {
+    let world = World::scripted();
+    let build: Build = serde_json::from_value(json!({
+        "id": Uuid::now_v7(), "spec": Uuid::now_v7(), "revision": 1, "hash": "0".repeat(64), "idea": "walks",
+        "user": "ada", "state": "running", "pause_requested": false, "branch": "build/walks", "target": "main",
+        "priority": 5, "working_ms": 0, "correlation_id": Uuid::now_v7(), "created_at": Utc::now(),
+    }))
+    .unwrap();
+    world.json("build list");
+    world.commit(|changes| {
+        changes.insert(&build);
+    });
+    let mut command = world.ropewalk(["build", "wait", "walks", "--at-most", "1"]);
+    let output = command.assert().code(1).get_output().clone();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let [note, refusal] = said.lines().collect::<Vec<_>>()[..] else {
+        panic!("{said}");
+    };
+    assert!(note.contains("nothing runs"), "{said}");
+    assert!(refusal.contains("has not ended yet"), "{said}");
+    world.refused("build wait walks --at-most 99999999999", 3);
 }

@@ -14,7 +14,7 @@ use crate::wiring;
 /// The build, its lines and what is said about them.
 #[derive(Debug, Args)]
 pub struct Comment {
-    /// The build's id, as `build list` shows it.
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     #[command(flatten)]
     comments: Comments,

@@ -17,7 +17,7 @@ use crate::wiring;
 /// The build, and where it shall go.
 #[derive(Debug, Args)]
 pub struct Land {
-    /// The build's id, as `build list` shows it.
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// The branch to land in; the one that the build began from when absent.
     #[arg(long, value_name = "BRANCH")]

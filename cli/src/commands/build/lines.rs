@@ -13,7 +13,7 @@ use crate::wiring;
 /// The build.
 #[derive(Debug, Args)]
 pub struct Lines {
-    /// The build's id, as `build list` shows it.
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
 }
 

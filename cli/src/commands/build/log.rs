@@ -21,7 +21,7 @@ use crate::wiring::Desk;
 /// The build, and whether to stay.
 #[derive(Debug, Args)]
 pub struct Log {
-    /// Its id, as `build list` shows it.
+    /// Its id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// Stay and show what comes, until the build ends.
     #[arg(long, short)]

@@ -12,7 +12,7 @@ use crate::ids::IdText;
 /// The build and the reason.
 #[derive(Debug, Args)]
 pub struct Pause {
-    /// Its id, as `build list` shows it.
+    /// Its id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// Why.
     #[arg(long)]

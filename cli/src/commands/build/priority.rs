@@ -13,7 +13,7 @@ use crate::ids::IdText;
 /// The build, and how urgent it is.
 #[derive(Debug, Args)]
 pub struct SetPriority {
-    /// Its id, as `build list` shows it.
+    /// Its id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// 1 (highest) to 10.
     #[arg(value_name = "N", value_parser = crate::values::priority)]

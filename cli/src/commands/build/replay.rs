@@ -30,7 +30,7 @@ const STANDS: u32 = 50;
 /// The build, and where it is done again.
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The build's id, as `build list` shows it.
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// A directory that is not there yet, or is empty: the repository and the state of the replay are made in it.
     #[arg(long, value_name = "DIR")]

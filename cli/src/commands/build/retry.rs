@@ -13,7 +13,7 @@ use crate::ids::IdText;
 /// The task, and what to do differently.
 #[derive(Debug, Args)]
 pub struct Retry {
-    /// The build's id, as `build list` shows it.
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// The task, as `build show` shows it.
     task: TaskId,

@@ -18,7 +18,7 @@ use crate::output::{self, time};
 /// The build.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Its id, as `build list` shows it.
+    /// Its id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// Shows the tasks, the evidence and the commits for one requirement.
     #[arg(long, value_name = "ID", conflicts_with = "commit")]

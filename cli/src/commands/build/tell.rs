@@ -15,7 +15,7 @@ use crate::ids::IdText;
 /// The build, perhaps one task of it, and the words.
 #[derive(Debug, Args)]
 pub struct Tell {
-    /// The build's id, as `build list` shows it.
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// What to say; its first word is a task where one is called so, else all open tasks hear it.
     #[arg(required = true)]

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The specification and the revision that was read.
 #[derive(Debug, Args)]
 pub struct Approve {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// The hash of the revision that was read, as `spec show` shows it, or at least its first 16 digits.
     #[arg(long)]

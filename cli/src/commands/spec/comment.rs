@@ -13,7 +13,7 @@ use crate::ids::IdText;
 /// The specification, its lines and what is said about them.
 #[derive(Debug, Args)]
 pub struct Comment {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
     #[command(flatten)]
     comments: Comments,

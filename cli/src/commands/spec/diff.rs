@@ -11,7 +11,7 @@ use crate::ids::IdText;
 /// The specification and the revisions.
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// The earlier revision; the one before the later when absent.
     from: Option<u32>,

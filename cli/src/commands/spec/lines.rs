@@ -12,7 +12,7 @@ use crate::ids::IdText;
 /// The specification.
 #[derive(Debug, Args)]
 pub struct Lines {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
 }
 

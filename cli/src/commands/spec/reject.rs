@@ -13,7 +13,7 @@ use crate::ids::IdText;
 /// The specification and the reason.
 #[derive(Debug, Args)]
 pub struct Reject {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// Why.
     #[arg(long, default_value = "not wanted")]

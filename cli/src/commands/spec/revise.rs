@@ -13,7 +13,7 @@ use crate::ids::IdText;
 /// The specification and what to change.
 #[derive(Debug, Args)]
 pub struct Revise {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
     /// What to change.
     #[arg(required = true)]

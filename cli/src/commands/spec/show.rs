@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 /// The specification.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
 }
 

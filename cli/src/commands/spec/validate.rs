@@ -15,7 +15,7 @@ use crate::wiring::Desk;
 /// The specification.
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// Its id, as `spec list` shows it.
+    /// Its id, as `spec list` shows it, or the name of its idea for the newest.
     id: IdText,
 }
 

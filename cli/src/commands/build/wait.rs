@@ -1,0 +1,98 @@
+//! Verb `build wait`: waits for the end of a build, and exits as it ended.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::{BuildId, QuestionId};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::ids::IdText;
+use crate::wiring::Desk;
+
+/// Nobody waits longer: a year.
+const FOR_EVER: Duration = Duration::from_hours(24 * 365);
+
+/// The build, and how long it is waited for.
+#[derive(Debug, Args)]
+pub struct Wait {
+    /// The build's id, as `build list` shows it, or the name of its idea for the newest.
+    id: IdText,
+    /// Waits at most so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(..=FOR_EVER.as_secs()))]
+    at_most: Option<u64>,
+}
+
+impl Wait {
+    /// Runs the verb.
+    pub async fn run(self, app: &App) -> Result<(), CliError> {
+        let desk = app.desk().await?;
+        let found = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let id = found.id;
+        if !has_ended(&found) && !desk.poke()? {
+            app.output
+                .note("nothing runs; the build goes on when `ropewalk up` is started")?;
+        }
+        let limit = self.at_most.map_or(FOR_EVER, Duration::from_secs);
+        let Some(build) = end_of(&desk, app, id, limit).await? else {
+            let text = (
+                format!("build {id} has not ended yet"),
+                format!("`ropewalk build show {id}` says where it stands"),
+            );
+            return Err(CliError::refused("build-state", text));
+        };
+        if build.state != BuildState::Succeeded {
+            let why = build
+                .reason
+                .as_deref()
+                .map_or_else(String::new, |why| format!(": {why}"));
+            let text = (
+                format!("build {id} is {}{why}", build.state),
+                format!("`ropewalk build show {id}` shows its tasks"),
+            );
+            return Err(CliError::refused("build-state", text));
+        }
+        app.output.show(&build, |build| {
+            format!("build {} is {}", build.id, build.state)
+        })
+    }
+}
+
+/// Returns whether nothing more comes of a build unless somebody goes on with it.
+const fn has_ended(build: &Build) -> bool {
+    matches!(
+        build.state,
+        BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
+    )
+}
+
+/// Waits until a build has ended; what it asks meanwhile is told once.
+async fn end_of(
+    desk: &Desk,
+    app: &App,
+    id: BuildId,
+    limit: Duration,
+) -> Result<Option<Build>, CliError> {
+    let deadline = desk.clock.now() + limit;
+    let mut asked: Option<QuestionId> = None;
+    loop {
+        let found = desk.store.get::<Build>(&id.to_string()).await?;
+        let build = found
+            .ok_or_else(|| CliError::unknown("build", id, "build list"))?
+            .record;
+        if has_ended(&build) {
+            return Ok(Some(build));
+        }
+        if let Some(question) = build.question.filter(|question| asked != Some(*question)) {
+            app.output.note(&format!(
+                "it waits for an answer: `ropewalk question answer {question}`"
+            ))?;
+            asked = Some(question);
+        }
+        if desk.clock.now() >= deadline {
+            return Ok(None);
+        }
+        desk.pause().await;
+    }
+}
