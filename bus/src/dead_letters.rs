@@ -86,9 +86,9 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Gives a dead or parked delivery up for good; it stays in the record.
-    pub async fn discard(&self, key: &DeliveryKey) -> Result<(), CommitError> {
-        self.close(key, Outcome::Discarded).await
+    /// Gives a dead or parked delivery up for good; it stays in the record, with `reason`.
+    pub async fn discard(&self, key: &DeliveryKey, reason: String) -> Result<(), CommitError> {
+        self.close(key, Outcome::Discarded { reason }).await
     }
 
     async fn close(&self, key: &DeliveryKey, outcome: Outcome) -> Result<(), CommitError> {

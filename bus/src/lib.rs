@@ -25,7 +25,7 @@ pub mod supervise;
 pub mod tail;
 
 pub use bus::{Bus, BusOptions, Consumer, Services};
-pub use dead_letters::{DeadLetters, alert_cause};
+pub use dead_letters::{DeadLetter, DeadLetters, alert_cause};
 pub use error::BusError;
 pub use inbox::{Delivery, Failure, Inbox};
 pub use live::{LiveChannel, LiveEvent, LiveEvents};

@@ -253,6 +253,7 @@ impl Advice for DeadLetterError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Unknown(_) => Some("`ropewalk dead-letter list` shows them".to_owned()),
+            Self::Forbidden(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }
@@ -269,6 +270,7 @@ impl Advice for ReplayError {
                 let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("there are {}", names.join(", ")))
             }
+            Self::Forbidden(error) => error.next(),
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),
         }

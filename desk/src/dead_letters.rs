@@ -3,9 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ropewalk_bus::DeadLetters;
+use ropewalk_bus::{DeadLetter, DeadLetters};
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::person::Right;
 use ropewalk_store::{CommitError, DeliveryKey, ReadError, Store};
+
+use crate::people::{PermissionError, Person};
 
 /// Names a dead letter, as the list shows it: `12/build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub enum DeadLetterError {
     /// None is called so.
     #[error("no dead letter is called `{0}`")]
     Unknown(DeadLetterName),
+    /// The person may not decide about it.
+    #[error(transparent)]
+    Forbidden(#[from] PermissionError),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -53,22 +59,37 @@ impl fmt::Display for DeadLetterName {
 }
 
 /// Has an event handled again, with a fresh count of tries; poke whoever consumes.
-pub async fn replay(store: &Store, name: &DeadLetterName) -> Result<(), DeadLetterError> {
-    let letters = DeadLetters::new(store.clone());
-    exists(&letters, name).await?;
+pub async fn replay(
+    store: &Store,
+    name: &DeadLetterName,
+    by: &Person,
+) -> Result<(), DeadLetterError> {
+    let (letters, _) = taken(store, name, by).await?;
     Ok(letters.replay(&name.0).await?)
 }
 
-/// Gives an event up for good; it stays in the record, and what came after it on the same entity may go on.
-pub async fn discard(store: &Store, name: &DeadLetterName) -> Result<(), DeadLetterError> {
-    let letters = DeadLetters::new(store.clone());
-    exists(&letters, name).await?;
-    Ok(letters.discard(&name.0).await?)
+/// Gives an event up for good; it stays in the record with who did so, and what came after it on the same entity may go
+/// on.
+pub async fn discard(
+    store: &Store,
+    name: &DeadLetterName,
+    by: &Person,
+) -> Result<(), DeadLetterError> {
+    let (letters, letter) = taken(store, name, by).await?;
+    let failed = letter.delivery.error.unwrap_or_default();
+    let reason = format!("given up by {}: {failed}", by.name);
+    Ok(letters.discard(&name.0, reason).await?)
 }
 
-async fn exists(letters: &DeadLetters, name: &DeadLetterName) -> Result<(), DeadLetterError> {
-    match letters.show(&name.0).await? {
-        Some(_) => Ok(()),
-        None => Err(DeadLetterError::Unknown(name.clone())),
-    }
+/// Finds what somebody decides about who may.
+async fn taken(
+    store: &Store,
+    name: &DeadLetterName,
+    by: &Person,
+) -> Result<(DeadLetters, DeadLetter), DeadLetterError> {
+    by.demand(Right::Stop)?;
+    let letters = DeadLetters::new(store.clone());
+    let letter = letters.show(&name.0).await?;
+    let letter = letter.ok_or_else(|| DeadLetterError::Unknown(name.clone()))?;
+    Ok((letters, letter))
 }

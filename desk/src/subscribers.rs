@@ -1,7 +1,10 @@
 //! What people decide about who hears of events.
 
 use ropewalk_schemas::ComponentName;
+use ropewalk_schemas::person::Right;
 use ropewalk_store::{CommitError, ReadError, Store};
+
+use crate::people::{PermissionError, Person};
 
 /// Says why nothing was replayed.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +17,9 @@ pub enum ReplayError {
         /// Those there are.
         known: Vec<ComponentName>,
     },
+    /// The person may not have it so.
+    #[error(transparent)]
+    Forbidden(#[from] PermissionError),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -24,7 +30,13 @@ pub enum ReplayError {
 
 /// Has a subscriber handle the stored events from a position on that it never got, since it began later: what it got
 /// once, it does not get again. Returns how many, at most 10,000 at once; poke whoever consumes.
-pub async fn replay(store: &Store, name: &ComponentName, from: i64) -> Result<u64, ReplayError> {
+pub async fn replay(
+    store: &Store,
+    name: &ComponentName,
+    from: i64,
+    by: &Person,
+) -> Result<u64, ReplayError> {
+    by.demand(Right::Stop)?;
     if let Some(count) = store.replay(name, from).await? {
         return Ok(count);
     }

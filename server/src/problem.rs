@@ -312,6 +312,7 @@ impl From<AcknowledgeError> for Problem {
 impl From<DeadLetterError> for Problem {
     fn from(error: DeadLetterError) -> Self {
         match error {
+            DeadLetterError::Forbidden(error) => error.into(),
             DeadLetterError::Read(error) => error.into(),
             DeadLetterError::Commit(error) => error.into(),
             DeadLetterError::Unknown(name) => {

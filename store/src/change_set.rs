@@ -119,7 +119,10 @@ pub enum Outcome {
         reason: String,
     },
     /// Given up by a person; also closes a dead or parked delivery.
-    Discarded,
+    Discarded {
+        /// Who, and why.
+        reason: String,
+    },
     /// Opened again by a person, with a fresh count of attempts; only for a dead, parked or discarded delivery.
     Replay,
 }

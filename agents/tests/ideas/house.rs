@@ -394,7 +394,8 @@ impl House {
         let open = self.store().open_deliveries(None, 0, 100).await.unwrap();
         let mut changes = ChangeSet::new();
         for delivery in open {
-            changes.close(&delivery.key, Outcome::Discarded);
+            let reason = "by the test".to_owned();
+            changes.close(&delivery.key, Outcome::Discarded { reason });
         }
         self.store().commit(changes).await.unwrap();
         started.idea

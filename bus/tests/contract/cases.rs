@@ -263,7 +263,7 @@ pub(crate) async fn a_dead_letter_is_shown_replayed_and_discarded(world: World) 
     again
         .fail(Failure::Permanent("still not".to_owned()))
         .await?;
-    letters.discard(&key).await?;
+    letters.discard(&key, "given up by ada".to_owned()).await?;
     ensure!(letters.list(10).await?.is_empty());
     nothing_more(&mut inbox).await?;
     running.stop().await

@@ -38,6 +38,7 @@ impl From<DeadLetterError> for CliError {
     fn from(error: DeadLetterError) -> Self {
         match error {
             DeadLetterError::Unknown(name) => unknown(&name),
+            DeadLetterError::Forbidden(error) => error.into(),
             DeadLetterError::Read(error) => error.into(),
             DeadLetterError::Commit(error) => error.into(),
         }

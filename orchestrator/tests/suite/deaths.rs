@@ -183,7 +183,7 @@ async fn a_killer_is_set_aside_with_an_alert_after_five_deaths_and_the_innocent_
     assert_eq!(deaths(&house).await?, Vec::<u32>::new());
     // Who decides about the letter needs the alert no more.
     let letters = house.services.bus.dead_letters();
-    letters.discard(&dead[0].key).await?;
+    letters.discard(&dead[0].key, "given up".to_owned()).await?;
     assert_eq!(house.services.store.count::<Alert>(Query::new()).await?, 0);
     house.close().await
 }

@@ -9,7 +9,7 @@ use ropewalk_desk::views::dead_letter::{self, DeadLetterRow, DeadLetterView};
 use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
-use crate::take::Parameters;
+use crate::take::{Asker, Parameters};
 
 /// Where dead letters are listed.
 const LIST: &str = "/api/dead-letters";
@@ -52,9 +52,10 @@ pub(crate) async fn show(
 pub(crate) async fn replay(
     State(shared): Here,
     Path(parts): Path<(String, String)>,
+    Asker(person): Asker,
 ) -> Result<StatusCode, Problem> {
     let (name, _) = named(&parts)?;
-    dead_letters::replay(&shared.services.store, &name).await?;
+    dead_letters::replay(&shared.services.store, &name, &person).await?;
     shared.services.bus.poke();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -68,9 +69,10 @@ pub(crate) async fn replay(
 pub(crate) async fn discard(
     State(shared): Here,
     Path(parts): Path<(String, String)>,
+    Asker(person): Asker,
 ) -> Result<StatusCode, Problem> {
     let (name, _) = named(&parts)?;
-    dead_letters::discard(&shared.services.store, &name).await?;
+    dead_letters::discard(&shared.services.store, &name, &person).await?;
     // What came after it on the same entity may go on.
     shared.services.bus.poke();
     Ok(StatusCode::NO_CONTENT)

@@ -7,10 +7,13 @@ use axum::response::Response;
 use ropewalk_desk::dead_letters::{self, DeadLetterName};
 use ropewalk_desk::views::dead_letter::{self, DeadLetterView};
 use ropewalk_schemas::clip;
+use ropewalk_schemas::person::Right;
 
 use super::frame::{Frame, go, page};
+use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
+use crate::take::Asker;
 
 #[derive(Template)]
 #[template(path = "letter.html")]
@@ -19,6 +22,7 @@ struct LetterPage {
     view: DeadLetterView,
     /// Its event as it is stored.
     content: String,
+    may_stop: Option<String>,
 }
 
 /// Shows a dead letter.
@@ -32,6 +36,7 @@ pub(super) async fn show(
     let view = view.ok_or_else(|| unknown(&parts))?;
     let content = serde_json::to_string_pretty(&view.content).unwrap_or_default();
     page(&LetterPage {
+        may_stop: frame.refusal(Right::Stop),
         frame,
         view,
         content,
@@ -42,8 +47,9 @@ pub(super) async fn show(
 pub(super) async fn replay(
     State(shared): State<ServerState>,
     Path(parts): Path<(String, String)>,
+    Asker(person): Asker,
 ) -> Result<Response, Problem> {
-    dead_letters::replay(&shared.services.store, &named(&parts)?).await?;
+    dead_letters::replay(&shared.services.store, &named(&parts)?, &person).await?;
     shared.services.bus.poke();
     Ok(go("/running"))
 }
@@ -52,8 +58,9 @@ pub(super) async fn replay(
 pub(super) async fn discard(
     State(shared): State<ServerState>,
     Path(parts): Path<(String, String)>,
+    Asker(person): Asker,
 ) -> Result<Response, Problem> {
-    dead_letters::discard(&shared.services.store, &named(&parts)?).await?;
+    dead_letters::discard(&shared.services.store, &named(&parts)?, &person).await?;
     // What came after it on the same entity may go on.
     shared.services.bus.poke();
     Ok(go("/running"))

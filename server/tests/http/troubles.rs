@@ -108,9 +108,18 @@ async fn a_dead_letter_is_shown_handled_again_and_given_up() {
 async fn a_dead_letter_that_is_given_up_is_listed_no_more() {
     let house = House::new().await;
     let path = format!("/api/dead-letters/{}", dead_letter(&house).await);
+    for verb in ["replay", "discard"] {
+        let refused = answered(house.ask("POST", &format!("{path}/{verb}"), BOB)).await;
+        assert_eq!(refused.status, 403, "{}", refused.text);
+        assert_eq!(state(&house).await, DeliveryState::Dead);
+    }
     let given_up = answered(house.ask("POST", &format!("{path}/discard"), ADA)).await;
     assert_eq!(given_up.status, 204, "{}", given_up.text);
     assert_eq!(state(&house).await, DeliveryState::Discarded);
+    let store = &house.services.store;
+    let rows = store.deliveries(&DeliveryFilter::default()).await.unwrap();
+    let error = rows[0].error.as_deref();
+    assert_eq!(error, Some("given up by ada: no such file"));
     assert_eq!(house.read("/api/dead-letters").await["items"], json!([]));
     for path in [
         "/api/dead-letters/1/x/replay",

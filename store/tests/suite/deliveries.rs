@@ -132,7 +132,17 @@ async fn a_retry_counts_and_a_dead_letter_can_be_replayed_or_discarded(bench: Be
     })
     .await
     .unwrap();
-    close(Outcome::Discarded).await.unwrap();
+    close(Outcome::Discarded {
+        reason: "given up by ada".to_owned(),
+    })
+    .await
+    .unwrap();
+    let given_up = DeliveryFilter {
+        states: vec![DeliveryState::Discarded],
+        ..DeliveryFilter::default()
+    };
+    let rows = store.deliveries(&given_up).await.unwrap();
+    assert_eq!(rows[0].error.as_deref(), Some("given up by ada"));
     assert!(store.open_deliveries(None, 0, 10).await.unwrap().is_empty());
 }
 

@@ -24,7 +24,7 @@ impl Discard {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        dead_letters::discard(&desk.store, &self.id).await?;
+        dead_letters::discard(&desk.store, &self.id, desk.person()?).await?;
         // What came after it on the same entity may go on.
         desk.poke()?;
         let done = Receipt {

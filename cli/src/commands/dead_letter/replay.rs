@@ -24,7 +24,7 @@ impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        dead_letters::replay(&desk.store, &self.id).await?;
+        dead_letters::replay(&desk.store, &self.id, desk.person()?).await?;
         desk.poke_or_say(&app.output)?;
         let done = Receipt {
             id: self.id.to_string(),

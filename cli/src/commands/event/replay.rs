@@ -31,6 +31,7 @@ impl From<ReplayError> for CliError {
     fn from(error: ReplayError) -> Self {
         match error {
             ReplayError::Unknown { .. } => Self::advised(UNKNOWN, error),
+            ReplayError::Forbidden(error) => error.into(),
             ReplayError::Read(error) => error.into(),
             ReplayError::Commit(error) => error.into(),
         }
@@ -41,7 +42,8 @@ impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let events = subscribers::replay(&desk.store, &self.subscriber, self.from).await?;
+        let (name, person) = (&self.subscriber, desk.person()?);
+        let events = subscribers::replay(&desk.store, name, self.from, person).await?;
         desk.poke_or_say(&app.output)?;
         let done = Receipt {
             subscriber: self.subscriber,

@@ -43,7 +43,7 @@ impl Draft<'_> {
                 });
             }
             Outcome::Replay => true,
-            Outcome::Discarded => kept || delivery.state == DeliveryState::Open,
+            Outcome::Discarded { .. } => kept || delivery.state == DeliveryState::Open,
             _ => delivery.state == DeliveryState::Open,
         };
         // One change set handles a delivery once, whatever it makes of it.
@@ -72,7 +72,9 @@ fn after(attempts: u32, outcome: &Outcome, now: DateTime<Utc>) -> FinalDelivery 
         Outcome::Parked { reason } => {
             closed(DeliveryState::Parked, attempts, Some(bounded(reason)))
         }
-        Outcome::Discarded => closed(DeliveryState::Discarded, attempts, None),
+        Outcome::Discarded { reason } => {
+            closed(DeliveryState::Discarded, attempts, Some(bounded(reason)))
+        }
         Outcome::Retry { due, error } => FinalDelivery {
             state: DeliveryState::Open,
             attempts: tried,

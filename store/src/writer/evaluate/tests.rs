@@ -177,7 +177,13 @@ fn an_outcome_fits_only_the_states_it_is_for() {
             open,
             "closed",
         ),
-        (Outcome::Discarded, discardable.as_slice(), "closed"),
+        (
+            Outcome::Discarded {
+                reason: String::new(),
+            },
+            discardable.as_slice(),
+            "closed",
+        ),
         (Outcome::Replay, kept.as_slice(), "not dead"),
     ];
     for (outcome, fitting, refusal) in cases {
