@@ -1,11 +1,12 @@
 //! What was learned: found by words, with where it was used and what came of that.
 
+mod effect;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use ropewalk_desk::views::knowledge::{self, KnowledgeView};
-use ropewalk_schemas::knowledge::{Injection, KnowledgeItem};
-use ropewalk_store::{Query, Versioned};
+use ropewalk_schemas::knowledge::KnowledgeItem;
 use serde::Deserialize;
 
 use super::frame::{Frame, page};
@@ -13,6 +14,7 @@ use super::{markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;
+use effect::Effect;
 
 /// How many items are shown.
 const MOST: u32 = 100;
@@ -29,7 +31,8 @@ pub(super) struct SearchQuery {
 struct List {
     frame: Frame,
     words: String,
-    items: Vec<KnowledgeItem>,
+    /// What was learned, with a picture of what came of it.
+    items: Vec<(Option<Effect>, KnowledgeItem)>,
 }
 
 #[derive(Template)]
@@ -37,18 +40,8 @@ struct List {
 struct One {
     frame: Frame,
     view: KnowledgeView,
+    effect: Option<Effect>,
     html: String,
-}
-
-/// Says what a use came to.
-fn effect(usage: &Injection) -> &'static str {
-    match (usage.held_out, usage.helped, usage.build) {
-        (true, ..) => "left out to measure",
-        (_, Some(true), _) => "kept it from a failure",
-        (_, Some(false), _) => "its mistake was made all the same",
-        (_, None, Some(_)) => "shows nothing",
-        (_, None, None) => "not settled",
-    }
 }
 
 /// Shows what fits some words, or what changed last.
@@ -59,17 +52,19 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let items = if wanted.words.trim().is_empty() {
-        let all = Query::new().order_by("updated_at");
-        let rows = store.list::<KnowledgeItem>(all).await?;
-        let newest = rows.into_iter().rev().take(MOST as usize);
-        newest.map(Versioned::into_inner).collect()
+        knowledge::newest(store, MOST).await?
     } else {
         knowledge::search(store, &wanted.words, MOST).await?
     };
+    let mut uses = knowledge::uses(store, &items).await?;
+    let shown = items.into_iter().map(|item| {
+        let uses = uses.remove(&item.id).unwrap_or_default();
+        (Effect::of(&uses), item)
+    });
     page(&List {
         words: wanted.words,
         frame,
-        items,
+        items: shown.collect(),
     })
 }
 
@@ -83,5 +78,10 @@ pub(super) async fn show(
     let item = shown::find::<KnowledgeItem>(&shared, &id, "knowledge item", list).await?;
     let view = knowledge::show(&shared.services.store, item).await?;
     let html = markdown::html(&view.item.content);
-    page(&One { frame, view, html })
+    page(&One {
+        effect: Effect::of(&view.uses),
+        frame,
+        view,
+        html,
+    })
 }

@@ -251,6 +251,7 @@ async fn a_backup_is_made_before_the_tables_are_touched() {
     let older = "UPDATE _sqlx_migrations SET version = 1; DROP TABLE blobs; DROP TABLE deaths; \
                  DROP TABLE outages; DROP TABLE wishes; DROP TABLE keyed_requests; \
                  DROP TABLE notices; DROP TABLE phones; DROP TABLE halts; \
+                 DROP INDEX injections_by_item_at; \
                  ALTER TABLE deliveries DROP COLUMN claimed_by; \
                  ALTER TABLE deliveries DROP COLUMN claimed_until";
     raw(&bench, older).await;
