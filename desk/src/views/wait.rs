@@ -1,13 +1,19 @@
 //! Who waits for what, as people see it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::{DateTime, Utc};
 use ropewalk_coordination::graph::{Cycle, WaitGraph};
-pub use ropewalk_coordination::waits::PlanWaits;
-use ropewalk_coordination::waits::{self, QuestionWait, Waits};
-use ropewalk_schemas::wait::Wait;
-use ropewalk_store::{ReadError, Record, Store};
+use ropewalk_coordination::waits::{self, Waits};
+pub use ropewalk_coordination::waits::{PlanWaits, QuestionWait};
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{BuildId, Slug};
+use ropewalk_store::{Query, ReadError, Record, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::{AT_ONCE, records};
 
 /// Somebody who waits.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -65,6 +71,57 @@ fn rows(waits: Waits) -> Vec<WaitRow> {
     rows.extend(waits.others.into_iter().map(WaitRow::Other));
     rows.sort_by_key(WaitRow::since);
     rows
+}
+
+/// Says in words for eyes what is waited for.
+pub fn resource_in_words(resource: &Resource) -> String {
+    match resource {
+        Resource::Dependency { task } => format!("task {task}"),
+        Resource::Lease { path } => format!("the lock of `{path}`"),
+        Resource::Ownership { path } => format!("the owner of `{path}`"),
+        Resource::Person { .. } => "an answer".to_owned(),
+        Resource::Quota { provider } => format!("the quota of `{provider}`"),
+        Resource::Budget { scope } => format!("the budget of {scope}"),
+        Resource::Outage { provider } => format!("`{provider}`, which is away"),
+    }
+}
+
+/// Says in words for eyes who waits or is waited for, by the ideas that builds are of.
+pub fn party_in_words(party: &Party, ideas: &BTreeMap<BuildId, Slug>) -> String {
+    let of = |build: &BuildId| {
+        let idea = ideas.get(build).map(ToString::to_string);
+        idea.unwrap_or_else(|| build.to_string())
+    };
+    match party {
+        Party::Task { build, task } => format!("task {task} of {}", of(build)),
+        Party::Build { build } => format!("the build of {}", of(build)),
+    }
+}
+
+/// Reads of which ideas the builds are that wait or are waited for.
+pub async fn ideas_of(
+    store: &Store,
+    waits: &[WaitRow],
+) -> Result<BTreeMap<BuildId, Slug>, ReadError> {
+    let parties = waits.iter().filter_map(|row| match row {
+        WaitRow::Party(wait) => Some(std::iter::once(&wait.waiter).chain(&wait.holder)),
+        WaitRow::Other(_) => None,
+    });
+    let builds: BTreeSet<BuildId> = parties.flatten().map(build_of).collect();
+    let builds: Vec<BuildId> = builds.into_iter().collect();
+    let mut ideas = BTreeMap::new();
+    for part in builds.chunks(AT_ONCE) {
+        let found = Query::new().one_of("key", part.iter().copied());
+        let found = records(store.list::<Build>(found).await?).into_iter();
+        ideas.extend(found.map(|build| (build.id, build.idea)));
+    }
+    Ok(ideas)
+}
+
+const fn build_of(party: &Party) -> BuildId {
+    match party {
+        Party::Task { build, .. } | Party::Build { build } => *build,
+    }
 }
 
 /// Loads who waits for whom, with the graph to draw it by.

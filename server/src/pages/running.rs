@@ -1,11 +1,13 @@
 //! What runs, waits, is held and is wrong; what could not be handled.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use ropewalk_desk::halt;
 use ropewalk_desk::views::dead_letter::{self, DeadLetterRow};
-use ropewalk_desk::views::wait::{self, PlanWaits, WaitRow};
+use ropewalk_desk::views::wait::{self, PlanWaits, QuestionWait, WaitRow};
 use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::Alert;
@@ -13,6 +15,7 @@ use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::question::About;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{BuildId, Slug};
 
 use super::form::Fields;
 use super::frame::{Frame, go, page};
@@ -62,9 +65,10 @@ pub(super) async fn show(
         (part, state)
     };
     let (waits, planned) = wait::held(store).await?;
+    let ideas = wait::ideas_of(store, &waits).await?;
     page(&RunningPage {
         alerts: alert::list(store, false).await?,
-        waits: waits.into_iter().map(waiting).collect(),
+        waits: waits.into_iter().map(|row| waiting(row, &ideas)).collect(),
         planned,
         locks: lock::list(store, false).await?,
         parts: parts.into_iter().map(told).collect(),
@@ -93,7 +97,7 @@ pub(super) async fn lift(
     Ok(go("/running"))
 }
 
-fn waiting(row: WaitRow) -> WaitView {
+fn waiting(row: WaitRow, ideas: &BTreeMap<BuildId, Slug>) -> WaitView {
     let (waiter, waiter_href, resource, holder) = match &row {
         WaitRow::Party(Wait {
             waiter,
@@ -101,18 +105,19 @@ fn waiting(row: WaitRow) -> WaitView {
             holder,
             ..
         }) => {
-            let holder = holder.as_ref().map(ToString::to_string);
-            (waiter.to_string(), Some(of_party(waiter)), resource, holder)
+            let told = |party| wait::party_in_words(party, ideas);
+            let holder = holder.as_ref().map(told);
+            (told(waiter), Some(of_party(waiter)), resource, holder)
         }
         WaitRow::Other(asking) => (
-            asking.name(),
+            about(asking),
             of_asking(&asking.waiter),
             &asking.resource,
             None,
         ),
     };
     WaitView {
-        resource: resource.to_string(),
+        resource: wait::resource_in_words(resource),
         resource_href: match resource {
             Resource::Person { question } => Some(format!("/questions/{question}")),
             _ => None,
@@ -122,6 +127,17 @@ fn waiting(row: WaitRow) -> WaitView {
         waiter_href,
         row,
     }
+}
+
+/// Says in a word what else waits.
+fn about(asking: &QuestionWait) -> String {
+    let told = match asking.waiter {
+        About::Session { .. } => "a conversation",
+        About::Specification { .. } => "a specification",
+        About::Knowledge { .. } => "something learned",
+        About::Build { .. } | About::Task { .. } | About::Nothing => return asking.name(),
+    };
+    told.to_owned()
 }
 
 fn of_party(party: &Party) -> String {
