@@ -50,12 +50,17 @@ pub(super) struct ReviewedBuild {
     /// The latest lessons of all.
     pub(super) known: Vec<KnowledgeItem>,
     pub(super) earlier: Vec<Review>,
+    /// The head of the build that it goes on from, where that was reviewed.
+    pub(super) seen: Option<CommitId>,
 }
 
 /// What changed from the base of a build to its head.
 pub(super) struct BuildChanges {
     pub(super) files: Vec<ChangedFile>,
+    /// How it changed; only since an earlier review, if there was one.
     pub(super) diff: String,
+    /// Whether it is only what came since.
+    pub(super) since: bool,
 }
 
 /// Returns whether a review of this kind exists for a build.
@@ -115,6 +120,7 @@ pub(super) async fn build(store: &Store, id: BuildId) -> Result<Option<ReviewedB
         carried,
         known,
         earlier: earlier(store, &build).await?,
+        seen: seen(store, &build).await?,
         build,
     }))
 }
@@ -153,6 +159,18 @@ fn is_of(item: &KnowledgeItem, execution: &str, evidence: &[String]) -> bool {
     item.executions.contains(execution) || item.evidence.iter().any(|one| evidence.contains(one))
 }
 
+/// Returns the head of the build that `build` goes on from, where that was reviewed.
+async fn seen(store: &Store, build: &Build) -> Result<Option<CommitId>, ReadError> {
+    let Some(before) = build.continues else {
+        return Ok(None);
+    };
+    if !is_reviewed(store, before).await? {
+        return Ok(None);
+    }
+    let before = store.get::<Build>(&before.to_string()).await?;
+    Ok(before.and_then(|before| before.record.head))
+}
+
 async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError> {
     let query = Query::new()
         .equal("kind", "build")
@@ -167,16 +185,25 @@ async fn earlier(store: &Store, build: &Build) -> Result<Vec<Review>, ReadError>
 /// Reads what changed from the base of the build to its head; `None` when nothing was committed.
 pub(super) async fn changed(
     clone: &LocalClone,
-    build: &Build,
+    reviewed: &ReviewedBuild,
 ) -> Result<Option<BuildChanges>, String> {
+    let build = &reviewed.build;
     let ends: Option<(&CommitId, &CommitId)> = build.base.as_ref().zip(build.head.as_ref());
     let Some((base, head)) = ends.filter(|(base, head)| base != head) else {
         return Ok(None);
     };
     let read = async {
         let files = clone.changed_files(base.as_str(), head.as_str()).await?;
-        let diff = diff(clone, (base, head), &files).await?;
-        Ok::<_, GitError>(BuildChanges { files, diff })
+        let seen = match &reviewed.seen {
+            Some(seen) if clone.is_ancestor(seen, head).await? => Some(seen),
+            _ => None,
+        };
+        let diff = diff(clone, (seen.unwrap_or(base), head), &files).await?;
+        Ok::<_, GitError>(BuildChanges {
+            files,
+            diff,
+            since: seen.is_some(),
+        })
     };
     read.await
         .map(Some)

@@ -44,6 +44,7 @@ pub(super) fn job(
         "plan": plan(reviewed),
         "tasks": reviewed.tasks.iter().map(|task| told(reviewed, task)).collect::<Vec<_>>(),
         "diff": changed.map(|changed| change::fitted(&changed.diff, DIFF_BYTES)),
+        "since": changed.is_some_and(|changed| changed.since),
         "known": known(reviewed),
     });
     let told = prompts

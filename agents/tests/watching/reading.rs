@@ -1,9 +1,11 @@
 //! What a review reads of the work that it is about.
 
+use ropewalk_schemas::build::Build;
+use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::specification::{Document, Requirement, Revision};
-use ropewalk_schemas::{RequirementId, document};
+use ropewalk_schemas::{RequirementId, ReviewId, document};
 
-use crate::house::{build, noon};
+use crate::house::{build, build_id, noon};
 use crate::workshop::{FINDINGS, Workshop, landed};
 
 #[tokio::test]
@@ -51,5 +53,64 @@ async fn a_review_reads_the_tests_first_with_what_shows_each_requirement_and_nev
         let review = workshop.only_review().await;
         let by_rules = |note: &String| note.contains("by rules alone");
         assert_ne!(review.notes.iter().any(by_rules), answered, "{sees}");
+    }
+}
+
+#[tokio::test]
+async fn a_review_of_an_amended_build_reads_what_came_since_the_earlier_review() {
+    // What the earlier review saw is read again only where there was none.
+    for (sees, was_reviewed, answered) in [
+        ("+later", true, true),
+        ("CREATE TABLE", true, false),
+        ("since the review of the revision before", true, true),
+        ("CREATE TABLE", false, true),
+        ("since the review of the revision before", false, false),
+    ] {
+        let script = FINDINGS.replace("  reply:", &format!("  contains: \"{sees}\"\n  reply:"));
+        let workshop = Workshop::open(&script).await;
+        let task = workshop.built(&[landed(1)]).await;
+        let house = &workshop.house;
+        let amended = house.list::<Build>().await.remove(0);
+        let before = Build {
+            id: build_id(2),
+            continued_by: Some(amended.id),
+            ..amended.clone()
+        };
+        let amended = Build {
+            continues: Some(before.id),
+            head: Some(workshop.later(&[("later.txt", "later\n")]).await),
+            ..amended
+        };
+        house.lay(&amended, &[task]).await;
+        house.put(&before).await;
+        if was_reviewed {
+            house
+                .put(&review_of(&before, ReviewId(house.services.ids.next())))
+                .await;
+        }
+        workshop.review().await;
+        let reviews = house.list::<Review>().await;
+        let review = reviews
+            .iter()
+            .find(|review| review.build == Some(amended.id));
+        let by_rules = |note: &String| note.contains("by rules alone");
+        let by_rules = review.unwrap().notes.iter().any(by_rules);
+        assert_ne!(by_rules, answered, "{sees} {was_reviewed}");
+    }
+}
+
+fn review_of(build: &Build, id: ReviewId) -> Review {
+    Review {
+        id,
+        kind: ReviewKind::Build,
+        idea: build.idea.clone(),
+        build: Some(build.id),
+        spec: Some(build.spec),
+        gotchas: Vec::new(),
+        patterns: Vec::new(),
+        divergences: Vec::new(),
+        metrics: std::collections::BTreeMap::new(),
+        notes: Vec::new(),
+        at: noon(),
     }
 }

@@ -73,6 +73,7 @@ pub(crate) struct Workshop {
     pub(crate) base: CommitId,
     pub(crate) head: CommitId,
     pub(crate) improvement: Improvement,
+    clone: LocalClone,
 }
 
 impl Workshop {
@@ -115,7 +116,7 @@ impl Workshop {
             prompts: Prompts::shipped().unwrap(),
             templates: templates(),
             deadlines: Deadlines::default(),
-            clone,
+            clone: clone.clone(),
         })
         .unwrap();
         Self {
@@ -123,7 +124,15 @@ impl Workshop {
             base,
             head,
             improvement,
+            clone,
         }
+    }
+
+    /// Commits more on top of the head.
+    pub(crate) async fn later(&self, files: &[(&str, &str)]) -> CommitId {
+        let made = commit(&self.house.directory.path().join("repo"), files);
+        self.clone.fetch().await.unwrap();
+        made
     }
 
     /// The build of one task that landed.

@@ -78,7 +78,7 @@ async fn difference(
     reviewed: &ReviewedBuild,
     notes: &mut Vec<String>,
 ) -> Option<BuildChanges> {
-    match context::changed(&options.clone, &reviewed.build).await {
+    match context::changed(&options.clone, reviewed).await {
         Ok(Some(changed)) => Some(changed),
         Ok(None) => {
             notes.push("the build made no commits".to_owned());
