@@ -100,6 +100,7 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(build_tasks::retry))
         .routes(routes!(build_tasks::tell))
         .routes(routes!(build_tasks::rank))
+        .routes(routes!(build_tasks::preview))
         .routes(routes!(build_tasks::land))
         .routes(routes!(transcript::show))
         .routes(routes!(usage::list))

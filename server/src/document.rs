@@ -1,5 +1,6 @@
 //! Describes the resources as OpenAPI: paths by what stands beside the handlers, schemas by the types themselves.
 
+use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{BuildRow, BuildView};
 use ropewalk_desk::views::dead_letter::{DeadLetterRow, DeadLetterView};
@@ -105,7 +106,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 51] = [
+    let adds: [fn(&mut SchemaGenerator); 52] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -136,6 +137,7 @@ fn schemas() -> Value {
         add::<build_tasks::Recipients>,
         add::<build_tasks::Rank>,
         add::<build_tasks::Land>,
+        add::<LandingView>,
         add::<Halt>,
         add::<halt::HaltState>,
         add::<halt::StopAll>,

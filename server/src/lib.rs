@@ -26,4 +26,4 @@ mod take;
 mod traced;
 
 pub use listen::{Address, Door, ListenError, Server};
-pub use shared::{Changes, Folder, Options};
+pub use shared::{Changes, Folder, Landings, Options};

@@ -12,6 +12,7 @@ mod frame;
 mod graph;
 mod idea;
 mod knowledge;
+mod landing;
 mod letter;
 mod lines;
 mod markdown;
@@ -71,7 +72,8 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/builds/{id}/stop", post(build::stop))
         .route("/builds/{id}/tell", post(build::tell))
         .route("/builds/{id}/priority", post(build::rank))
-        .route("/builds/{id}/land", post(build::land))
+        .route("/builds/{id}/landing", get(landing::show))
+        .route("/builds/{id}/land", post(landing::land))
         .route("/builds/{id}/difference", get(lines::difference))
         .route("/builds/{id}/comments", post(lines::on_build))
         .route("/builds/{id}/tasks/{task}", get(task::show))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ropewalk_bus::Tail;
 use ropewalk_config::settings::BudgetSettings;
+use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::People;
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::{Context, Services};
@@ -40,6 +41,13 @@ pub type Changes = Arc<
         + Sync,
 >;
 
+/// Tells what landing a build would come to, or why nobody can say.
+pub type Landings = Arc<
+    dyn Fn(Build) -> Pin<Box<dyn Future<Output = Result<LandingView, String>> + Send>>
+        + Send
+        + Sync,
+>;
+
 /// What a server serves, and to whom.
 pub struct Options {
     /// Everybody who works on the project.
@@ -50,6 +58,8 @@ pub struct Options {
     pub folder: Folder,
     /// What tells the lines that a build changed.
     pub changes: Changes,
+    /// What tells what landing a build would come to.
+    pub landings: Landings,
     /// What models may use.
     pub budget: BudgetSettings,
     /// The state directory, where transcripts lie.
@@ -69,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) people: People,
     pub(crate) folder: Folder,
     changes: Changes,
+    landings: Landings,
     pub(crate) budget: BudgetSettings,
     pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
@@ -91,6 +102,12 @@ pub(crate) struct Inner {
 }
 
 impl ServerState {
+    /// Returns what landing a build would come to.
+    pub(crate) async fn landing(&self, build: &Build) -> Result<LandingView, Problem> {
+        let landing = (self.landings)(build.clone()).await;
+        landing.map_err(|error| Problem::failed(&error))
+    }
+
     /// Returns the lines that a build changed.
     pub(crate) async fn changed(&self, build: &Build) -> Result<Vec<FileLines>, Problem> {
         let changes = (self.changes)(build.clone()).await;
@@ -115,6 +132,7 @@ impl ServerState {
             people: options.people,
             folder: options.folder,
             changes: options.changes,
+            landings: options.landings,
             budget: options.budget,
             state: options.state,
             builds_with: options.builds_with,

@@ -15,7 +15,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::BuildMerged;
 use ropewalk_schemas::{BuildId, CommitId, Payload, Subject};
 use ropewalk_store::{ChangeSet, ReadError, Versioned};
-use ropewalk_workspace::{CleanPool, CommitMessage, Merge, Publication};
+use ropewalk_workspace::{CleanPool, CommitMessage, LocalClone, Merge, Publication};
 use tracing::info;
 
 use super::SPARE_CHECKOUTS;
@@ -89,6 +89,18 @@ pub enum Way {
     Contained,
 }
 
+impl Way {
+    /// Says after the name of the branch what would become of it.
+    pub const fn before(self) -> &'static str {
+        match self {
+            Self::FastForward => "would move on to it",
+            Self::Merge => "would be joined with it in a merge commit",
+            Self::Squash => "would have all of it in one commit",
+            Self::Contained => "has it already",
+        }
+    }
+}
+
 /// Lands builds.
 pub struct Lander {
     gate: GateRunner,
@@ -98,7 +110,7 @@ pub struct Lander {
 impl Lander {
     /// Makes a lander that needs no agent to run.
     pub fn new(
-        clone: ropewalk_workspace::LocalClone,
+        clone: LocalClone,
         runner: ropewalk_workspace::CommandRunner,
         options: &BuildOptions,
     ) -> Self {
@@ -116,29 +128,6 @@ impl Lander {
         }
     }
 
-    /// Says what landing a build would come to as things stand; moves, records and sends nothing, and has no gate look.
-    pub async fn preview(
-        &self,
-        context: &Context,
-        request: &LandRequest,
-    ) -> Result<LandingPreview, LandError> {
-        let request = self.shaped(request);
-        let plan = finished(context, &request).await?;
-        if let Some(commit) = &plan.build.merged {
-            return Err(LandError::Already {
-                build: plan.build.id,
-                commit: commit.clone(),
-            });
-        }
-        let approach = approach(&self.gate, context, &plan, &request).await?;
-        Ok(LandingPreview {
-            build: plan.build.id,
-            into: approach.into,
-            way: approach.way,
-            gate: approach.unseen,
-        })
-    }
-
     /// Lands a build, records it, and pushes if that is wanted.
     pub async fn land(
         &self,
@@ -147,7 +136,10 @@ impl Lander {
     ) -> Result<LandedBuild, LandError> {
         let known = context::build(&context.store, request.build).await?;
         let known = known.ok_or(LandError::Unknown(request.build))?;
-        let request = &self.shaped(request);
+        let request = &LandRequest {
+            shape: self.shape.with(request.shape),
+            ..request.clone()
+        };
         let landed = match (&known.merged, &request.push) {
             (Some(commit), Some(_)) => self.earlier(&known, commit, request).await?,
             (Some(commit), None) => {
@@ -169,13 +161,6 @@ impl Lander {
             })?;
         }
         Ok(landed)
-    }
-
-    fn shaped(&self, request: &LandRequest) -> LandRequest {
-        LandRequest {
-            shape: self.shape.with(request.shape),
-            ..request.clone()
-        }
     }
 
     /// Finds what is sent on of an earlier landing: what it made, and not what came on the branch since; a branch that
@@ -205,6 +190,28 @@ impl Lander {
             way: Way::Contained,
         })
     }
+}
+
+/// Says what landing a build would come to as things stand; moves, records and sends nothing, and has no gate look.
+pub async fn preview(
+    clone: &LocalClone,
+    context: &Context,
+    request: &LandRequest,
+) -> Result<LandingPreview, LandError> {
+    let plan = finished(context, request).await?;
+    if let Some(commit) = &plan.build.merged {
+        return Err(LandError::Already {
+            build: plan.build.id,
+            commit: commit.clone(),
+        });
+    }
+    let approach = approach(clone, context, &plan, request).await?;
+    Ok(LandingPreview {
+        build: plan.build.id,
+        into: approach.into,
+        way: approach.way,
+        gate: approach.unseen,
+    })
 }
 
 /// Brings the head of a build into a branch, and writes that down with what the gate saw, whatever changes meanwhile.
@@ -240,7 +247,7 @@ async fn bring(
             commit,
             way,
             unseen,
-        } = approach(gate, context, &plan, request).await?;
+        } = approach(&gate.clone, context, &plan, request).await?;
         let evidence = if unseen {
             Some(check(gate, context, &plan, (&into, &commit)).await?)
         } else {
@@ -298,7 +305,7 @@ struct Approach {
 
 /// Finds out what a branch is to have as it stands now; nothing moves.
 async fn approach(
-    gate: &GateRunner,
+    clone: &LocalClone,
     context: &Context,
     plan: &Plan,
     request: &LandRequest,
@@ -312,10 +319,10 @@ async fn approach(
     if into == build.branch {
         return Err(LandError::Itself(into));
     }
-    gate.clone.fetch().await?;
-    let tip = gate.clone.user_branch(&into).await?;
+    clone.fetch().await?;
+    let tip = clone.user_branch(&into).await?;
     let tip = tip.ok_or_else(|| LandError::NoBranch(into.clone()))?;
-    if let Some(first) = forerunner(gate, context, build, &tip).await? {
+    if let Some(first) = forerunner(clone, context, build, &tip).await? {
         return Err(LandError::Follows {
             branch: build.branch.clone(),
             build: first.id,
@@ -328,16 +335,13 @@ async fn approach(
         tip: &tip,
         shape: request.shape,
     };
-    let (commit, way) = join(gate, context, plan, joint).await?;
+    let (commit, way) = join(clone, context, plan, joint).await?;
     // Whoever comes again after a crash finds a branch that has it all, though not the commits that led there.
     let (way, unseen) = match way {
         Way::Contained | Way::FastForward => (way, false),
         Way::Merge | Way::Squash if commit == tip => (Way::Contained, false),
         Way::Merge | Way::Squash => {
-            let trees = (
-                gate.clone.tree_of(&commit).await?,
-                gate.clone.tree_of(head).await?,
-            );
+            let trees = (clone.tree_of(&commit).await?, clone.tree_of(head).await?);
             (way, trees.0 != trees.1)
         }
     };
@@ -353,7 +357,7 @@ async fn approach(
 /// Returns what has to be landed first: a build that is followed, or the one that goes on from it, while its work is
 /// neither landed nor in the branch by other ways.
 async fn forerunner(
-    gate: &GateRunner,
+    clone: &LocalClone,
     context: &Context,
     build: &Build,
     tip: &CommitId,
@@ -362,7 +366,7 @@ async fn forerunner(
         let Some(mut other) = context::build(&context.store, followed.build).await? else {
             continue;
         };
-        if other.merged.is_some() || gate.clone.is_ancestor(&followed.commit, tip).await? {
+        if other.merged.is_some() || clone.is_ancestor(&followed.commit, tip).await? {
             continue;
         }
         while let Some(later) = other.continued_by
@@ -388,7 +392,7 @@ struct Joint<'a> {
 
 /// Makes the commit that the branch is to have.
 async fn join(
-    gate: &GateRunner,
+    clone: &LocalClone,
     context: &Context,
     plan: &Plan,
     joint: Joint<'_>,
@@ -403,7 +407,7 @@ async fn join(
     let branch = &build.branch;
     let message = CommitMessage::new(format!("Merge branch '{branch}' into {into}"))
         .with_trailer("Ropewalk-Execution", build.id.to_string());
-    let merge = gate.clone.merge(head, tip, &message, context.now()).await?;
+    let merge = clone.merge(head, tip, &message, context.now()).await?;
     let as_it_is = shape == Shape::default();
     let joined = match merge {
         Merge::Contained => return Ok((tip.clone(), Way::Contained)),
@@ -422,7 +426,7 @@ async fn join(
     if as_it_is {
         return Ok((joined, Way::Merge));
     }
-    Ok(shaping::shape(&gate.clone, context, plan, (&joined, message), joint).await?)
+    Ok(shaping::shape(clone, context, plan, (&joined, message), joint).await?)
 }
 
 /// Has a gate look at the commit that a branch is to have.

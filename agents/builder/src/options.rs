@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ropewalk_config::Config;
 use ropewalk_config::settings::{
-    BudgetSettings, PackageManager, PermissionMode, PolicySettings, ScopedRules,
+    BudgetSettings, BuildSettings, PackageManager, PermissionMode, PolicySettings, ScopedRules,
 };
 use ropewalk_engine::{Allowance, Budgets};
 use ropewalk_orchestrator::questions::Deadlines;
@@ -68,6 +68,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Returns what the configuration makes of the work of every build that lands.
+    pub const fn configured(settings: &BuildSettings) -> Self {
+        Self {
+            squash: settings.squash,
+            without_ideas: settings.without_ideas,
+        }
+    }
+
     /// Adds what a person wants beside.
     pub fn with(self, wanted: Self) -> Self {
         Self {
@@ -138,10 +146,7 @@ impl BuildOptions {
             knowledge_minimum: config.knowledge.build_minimum,
             lessons: config.knowledge.per_task as usize,
             hold_out: config.knowledge.hold_out,
-            landing: Shape {
-                squash: build.squash,
-                without_ideas: build.without_ideas,
-            },
+            landing: Shape::configured(build),
             deadlines,
         }
     }

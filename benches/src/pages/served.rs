@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_bus::TransportOptions;
 use ropewalk_config::settings::{BudgetSettings, PersonRecord};
+use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_runtime::http::{self, ClientOptions};
@@ -115,6 +116,7 @@ fn options(directory: &Path) -> Result<Options> {
         builds_with: vec!["scripted".to_owned()],
         silent_after: Duration::from_secs(90),
         changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference("")) })),
+        landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
         budget: BudgetSettings::default(),
         folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
     })
@@ -173,4 +175,16 @@ fn task(build: BuildId, lane: usize) -> Result<Task> {
         block.depends_on = vec![task_id(lane % 100 + 1)?, task_id(lane - 100)?];
     }
     Ok(Task::planned(build, u32::try_from(lane)?, block))
+}
+
+/// What landing a build would come to, without any repository.
+fn landing(build: &Build) -> LandingView {
+    LandingView {
+        build: build.id,
+        into: build.target.clone(),
+        comes_to: Some("would move on to it".to_owned()),
+        gate: false,
+        refusal: None,
+        conflicts: None,
+    }
 }

@@ -1,12 +1,17 @@
-//! Shows the server what a build changed, as its commits have it.
+//! Shows the server what a build changed and what landing it comes to, as its commits have it.
 
 use std::sync::Arc;
 
+use ropewalk_builder::Shape;
+use ropewalk_builder::land::{self, LandError, LandRequest, LandingPreview};
 use ropewalk_config::Environment;
+use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::views::lines::FileLines;
+use ropewalk_orchestrator::{Context, Services};
+use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
-use ropewalk_server::Changes;
+use ropewalk_server::{Changes, Landings};
 use ropewalk_workspace::{Git, GitError, Identity, LocalClone, LocalCloneOptions};
 use tokio::sync::OnceCell;
 
@@ -27,24 +32,83 @@ pub(crate) async fn changed_lines(
     Ok(lines(&clone, build).await?)
 }
 
-/// Returns what tells the lines that a build changed; the clone is opened when somebody first asks.
-pub(super) fn changes(git: Git, project: &Project) -> Changes {
-    let options = LocalCloneOptions {
-        user_repository: project.locations.repository.clone(),
-        state: project.state().to_owned(),
-        identity: Identity::default(),
-    };
-    let clone: Arc<OnceCell<LocalClone>> = Arc::default();
+/// The local clone of a project, opened when somebody first asks.
+#[derive(Clone)]
+pub(super) struct LazyClone {
+    git: Git,
+    options: LocalCloneOptions,
+    clone: Arc<OnceCell<LocalClone>>,
+}
+
+impl LazyClone {
+    pub(super) fn of(git: Git, project: &Project) -> Self {
+        Self {
+            git,
+            options: LocalCloneOptions {
+                user_repository: project.locations.repository.clone(),
+                state: project.state().to_owned(),
+                identity: Identity::default(),
+            },
+            clone: Arc::default(),
+        }
+    }
+
+    /// Returns the clone.
+    pub(super) async fn get(&self) -> Result<&LocalClone, GitError> {
+        let open = || LocalClone::open_or_create(self.git.clone(), self.options.clone());
+        self.clone.get_or_try_init(open).await
+    }
+}
+
+/// Returns what tells the lines that a build changed.
+pub(super) fn changes(clone: LazyClone) -> Changes {
     Arc::new(move |build| {
-        let (git, options, clone) = (git.clone(), options.clone(), Arc::clone(&clone));
+        let clone = clone.clone();
         Box::pin(async move {
-            let open = || LocalClone::open_or_create(git, options);
-            let clone = clone.get_or_try_init(open).await;
-            let clone = clone.map_err(|error| Words::of(&error).to_string())?;
-            let lines = lines(clone, &build).await;
-            lines.map_err(|error| Words::of(&error).to_string())
+            let read = async { lines(clone.get().await?, &build).await };
+            read.await
+                .map_err(|error: GitError| Words::of(&error).to_string())
         })
     })
+}
+
+/// Returns what tells what landing a build would come to.
+pub(super) fn landings(clone: LazyClone, project: &Project, services: &Services) -> Landings {
+    let shape = Shape::configured(&project.config().build);
+    let services = services.clone();
+    Arc::new(move |build| {
+        let (clone, services) = (clone.clone(), services.clone());
+        Box::pin(async move {
+            let clone = clone.get().await;
+            let clone = clone.map_err(|error| Words::of(&error).to_string())?;
+            let source = ComponentName::parse("landing").map_err(|error| error.to_string())?;
+            let context = Context::new(&services, source);
+            let request = LandRequest {
+                build: build.id,
+                into: None,
+                push: None,
+                shape,
+                by: String::new(),
+            };
+            let preview = land::preview(clone, &context, &request).await;
+            Ok(landing(&build, preview))
+        })
+    })
+}
+
+fn landing(build: &Build, preview: Result<LandingPreview, LandError>) -> LandingView {
+    let refused = preview.as_ref().err();
+    LandingView {
+        build: build.id,
+        into: build.target.clone(),
+        refusal: refused.map(|refusal| Words::of(refusal).to_string()),
+        conflicts: refused.and_then(LandError::sides),
+        comes_to: preview
+            .as_ref()
+            .ok()
+            .map(|preview| preview.way.before().to_owned()),
+        gate: preview.is_ok_and(|preview| preview.gate),
+    }
 }
 
 /// Reads the lines between the base of a build and its head; the folder of its idea goes along with it and is no work.

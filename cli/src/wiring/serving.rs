@@ -12,6 +12,7 @@ use ropewalk_server::{Address, Door, ListenError, Options, Server};
 use ropewalk_workspace::Git;
 use tracing::warn;
 
+use super::changes::{self, LazyClone};
 use crate::error::CliError;
 use crate::project::Project;
 
@@ -48,12 +49,14 @@ pub(super) fn serve(
     (services, supervisor): (&Services, &Supervisor),
 ) -> Result<String, CliError> {
     let places = project.places();
+    let clone = LazyClone::of(git.clone(), project);
     let options = Options {
         people: (*project.people).clone(),
         hosts: project.config().server.hosts.clone(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         state: project.state().to_owned(),
-        changes: super::changes::changes(git.clone(), project),
+        landings: changes::landings(clone.clone(), project, services),
+        changes: changes::changes(clone),
         budget: project.config().budget.clone(),
         builds_with: project.config().models.builders(),
         folder: Arc::new(move |idea: &Idea| places.idea_folder(&idea.user, &idea.slug)),

@@ -9,6 +9,8 @@ use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::people::{PermissionError, Person};
 use crate::views::records;
@@ -50,6 +52,23 @@ pub enum Landing {
     Land,
     /// A task of the build resolves the conflicts with the branch that it began from, and then it is asked again.
     Resolve,
+}
+
+/// What landing a build would come to, as its branch and the one that it began from stand now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LandingView {
+    /// The build.
+    pub build: BuildId,
+    /// The branch that it would come into.
+    pub into: String,
+    /// What would become of that branch, said after its name; none where it is refused.
+    pub comes_to: Option<String>,
+    /// Whether a gate has to see it first, since none has seen it so.
+    pub gate: bool,
+    /// Why it cannot be landed.
+    pub refusal: Option<String>,
+    /// Both sides of what could not be joined.
+    pub conflicts: Option<String>,
 }
 
 /// Returns whether `build` can be landed.

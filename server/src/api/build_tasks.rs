@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_desk::builds::{self, tasks};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{BuildId, Priority, TaskId};
@@ -116,6 +116,20 @@ pub(crate) async fn rank(
     let build = found(&shared, &id).await?;
     builds::rank(&shared.context(), &build, rank.priority, &person).await?;
     Ok(recorded(&build))
+}
+
+/// Says what landing a finished build would come to; nothing moves.
+#[utoipa::path(get, path = "/api/builds/{id}/landing", operation_id = "preview_landing",
+    params(("id" = String, Path, description = "Its id.")), responses(
+    (status = 200, description = "What it would come to.", body = ref("#/components/schemas/LandingView"))
+))]
+pub(crate) async fn preview(
+    State(shared): Here,
+    Path(id): Path<String>,
+) -> Result<Json<LandingView>, Problem> {
+    let build = found(&shared, &id).await?;
+    landing::admits(&build)?;
+    Ok(Json(shared.landing(&build).await?))
 }
 
 /// Brings the branch of a finished build into the one that it began from.

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use ropewalk_desk::builds::landing::{self, Landing};
+use ropewalk_desk::builds::landing;
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{self, BuildRow, BuildView};
@@ -47,7 +47,6 @@ struct BuildPage {
     /// What it came to, beside what was quoted.
     against: Option<String>,
     may_stop: Option<String>,
-    may_land: Option<String>,
 }
 
 impl BuildPage {
@@ -154,7 +153,6 @@ pub(super) async fn show(
         against: view.against_quote(),
         timeline: Timeline::of(&view.timeline, shared.services.clock.now()),
         may_stop: frame.refusal(Right::Stop),
-        may_land: frame.refusal(Right::Land),
         frame,
         view,
     })
@@ -235,22 +233,6 @@ pub(super) async fn rank(
     let priority =
         priority.ok_or_else(|| Problem::usage("a priority is a number from 1 (highest) to 10"))?;
     builds::rank(&shared.context(), &build, priority, &person).await?;
-    Ok(go(&format!("/builds/{id}")))
-}
-
-/// Brings the branch of a build into the one that it began from.
-pub(super) async fn land(
-    State(shared): State<ServerState>,
-    Path(id): Path<String>,
-    Asker(person): Asker,
-    fields: Fields,
-) -> Result<Response, Problem> {
-    let build = found(&shared, &id).await?;
-    let landing = match fields.text("how") {
-        "resolve" => Landing::Resolve,
-        _ => Landing::Land,
-    };
-    landing::land(&shared.context(), &build, landing, &person).await?;
     Ok(go(&format!("/builds/{id}")))
 }
 

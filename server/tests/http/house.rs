@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_config::settings::{BudgetSettings, PersonRecord};
+use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::Services;
@@ -99,6 +100,7 @@ impl House {
             builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),
             changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(DIFFERENCE)) })),
+            landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
             budget: BudgetSettings {
                 day_tokens: Some(50_000),
                 ..BudgetSettings::default()
@@ -338,5 +340,17 @@ pub(crate) async fn answered(request: reqwest::RequestBuilder) -> Answer {
         headers,
         body: serde_json::from_str(&text).unwrap_or_default(),
         text,
+    }
+}
+
+/// What landing a build would come to, without any repository.
+fn landing(build: &Build) -> LandingView {
+    LandingView {
+        build: build.id,
+        into: build.target.clone(),
+        comes_to: Some("would move on to it".to_owned()),
+        gate: false,
+        refusal: None,
+        conflicts: None,
     }
 }

@@ -435,6 +435,9 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
         format!("{path}/land"),
     );
     let (retry, advise) = (format!("{task}/retry"), format!("{task}/tell"));
+    let landing = format!("{path}/landing");
+    let early = browser.read(&landing).await;
+    assert_eq!(early.status, 409, "{}", early.text);
     for (page, form, expected) in [
         (&path, &tell, true),
         (&path, &rank, true),
@@ -464,12 +467,17 @@ async fn the_pages_of_a_build_and_its_tasks_offer_what_they_can_take() {
         .await;
     for (page, form, expected) in [
         (&path, &tell, false),
-        (&path, &land, true),
+        (&landing, &land, true),
         (&task, &retry, false),
         (&task, &advise, false),
     ] {
         assert_eq!(offers(page, form).await, expected, "{form}");
     }
+    let page = browser.read(&landing).await.text;
+    assert!(
+        page.contains("<code>main</code> would move on to it."),
+        "{page}"
+    );
     let landed = browser.send(&land, &[("how", "land")], Some(&proof)).await;
     assert_eq!(landed.status, 303, "{}", landed.text);
     let wish = house.services.store.get::<Wish>(&build.to_string()).await;

@@ -306,6 +306,11 @@ async fn a_build_that_succeeded_is_landed_on_the_word_of_who_may() {
         assert_eq!(ada.status, 202, "{}", ada.text);
         assert_eq!(wished().await, Some((what, "ada".to_owned())));
     }
+    let landing = house.read(&format!("/api/builds/{build}/landing")).await;
+    assert_eq!(
+        (&landing["into"], &landing["comes_to"]),
+        (&json!("main"), &json!("would move on to it"))
+    );
     house.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ropewalk_builder::Shape;
-use ropewalk_builder::land::{LandError, LandRequest, LandedBuild, LandingPreview, Way};
+use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
@@ -87,11 +87,15 @@ impl Land {
             },
             by: person.name.to_string(),
         };
-        let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
         if self.dry_run {
-            let preview = worker.preview(&context, &request).await;
+            let shape = Shape::configured(&desk.project.config().build).with(request.shape);
+            let git = wiring::git(&app.environment).await?;
+            let clone = wiring::open_clone(&desk.project, git).await?;
+            let request = LandRequest { shape, ..request };
+            let preview = land::preview(&clone, &context, &request).await;
             return app.output.show(&explained(preview, app)?, previewed);
         }
+        let worker = wiring::lander(&desk.project, &app.environment, desk.brake().await?).await?;
         let landed = worker.land(&context, &request).await;
         // Others may wait for the files that the build owned, also when what was landed could not be sent on; whoever
         // starts next finds that too.
@@ -124,12 +128,7 @@ fn explained<T>(landed: Result<T, LandError>, app: &App) -> Result<T, CliError> 
 }
 
 fn previewed(preview: &LandingPreview) -> String {
-    let how = match preview.way {
-        Way::FastForward => "would move on to it",
-        Way::Merge => "would be joined with it in a merge commit",
-        Way::Squash => "would have all of it in one commit",
-        Way::Contained => "has it already",
-    };
+    let how = preview.way.before();
     let gate = if preview.gate {
         ", once a gate has seen that"
     } else {
