@@ -155,7 +155,14 @@ pub(super) async fn say(
     let found = store.get::<Idea>(name.as_str()).await?;
     let session = found.ok_or_else(|| unknown(&slug))?.session;
     let text = fields.text("text");
-    ideas::say(&shared.context(), session, &person.name, text).await?;
+    // A correction is said like anything else, and names what it is about.
+    let text = match fields.filled("about") {
+        Some(about) if !text.trim().is_empty() => {
+            format!("What you took as the {about} is not so: {text}")
+        }
+        _ => text.to_owned(),
+    };
+    ideas::say(&shared.context(), session, &person.name, &text).await?;
     Ok(go(&format!("/ideas/{slug}#say")))
 }
 

@@ -2,10 +2,11 @@
 
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::idea::Session;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
-use ropewalk_store::{ChangeSet, DeliveryState};
+use ropewalk_store::{ChangeSet, DeliveryState, Query};
 use serde_json::json;
 
 use crate::browser::{Browser, HTML};
@@ -210,6 +211,47 @@ async fn the_first_useful_page_is_no_larger_than_100_kib_with_all_that_it_is_dra
         size += file.text.len();
     }
     assert!(size <= 100 * 1024, "{size} bytes");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_understood_is_corrected_where_it_stands() {
+    let house = House::new().await;
+    let begun = json!({ "text": "Walks", "slug": "walks" });
+    let begun = house.send("/api/ideation/sessions", &begun).await;
+    assert_eq!(begun.status, 201, "{}", begun.text);
+    let store = &house.services.store;
+    let sessions = store.list::<Session>(Query::new()).await.unwrap();
+    let mut after = sessions[0].record.clone();
+    let artifact = json!({
+        "kind": "target-user", "summary": "Runners", "content": "People who run.", "confidence": 0.8,
+        "phase": "exploring", "at": house.services.clock.now(),
+    });
+    after.signals.artifacts = vec![serde_json::from_value(artifact).unwrap()];
+    let mut changes = ChangeSet::new();
+    changes.update(&sessions[0], &after);
+    store.commit(changes).await.unwrap();
+    let browser = Browser::new(&house).await;
+    let proof = browser.proof().await;
+    let page = browser.read("/ideas/walks").await.text;
+    assert!(
+        page.contains("name=\"about\" value=\"target user\""),
+        "{page}"
+    );
+    let fields = [("about", "target user"), ("text", "people who walk")];
+    let sent = browser
+        .send("/ideas/walks/say", &fields, Some(&proof))
+        .await;
+    assert_eq!(sent.status, 303, "{}", sent.text);
+    let shown = house.read("/api/ideation/sessions/walks").await;
+    let said = shown["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        said["text"],
+        "What you took as the target user is not so: people who walk"
+    );
+    let empty = [("about", "target user"), ("text", " ")];
+    let refused = browser.send("/ideas/walks/say", &empty, Some(&proof)).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
     house.stop().await;
 }
 
