@@ -110,7 +110,8 @@ async fn start(
     output: &Output,
 ) -> Result<Host, CliError> {
     if !arguments.watch {
-        return Host::start(own_project(directory, environment, &[])?, environment).await;
+        let project = own_project(directory, environment, &[])?;
+        return Host::start(project, environment).await;
     }
     lay::slow(directory).map_err(|error| CliError::advised("failed", error))?;
     // Whatever else listens here is not in the way of a free port.
@@ -124,7 +125,7 @@ async fn start(
     Ok(host)
 }
 
-/// Loads what was just laid, and trusts it; who has no home for such a word has to give it again later.
+/// Loads what was just laid, and trusts it, and sends spans where the configuration says; who has no home for such a word has to give it again later.
 fn own_project(
     directory: &Path,
     environment: &Environment,
@@ -134,7 +135,9 @@ fn own_project(
     if let Some(request) = &loaded.trust {
         drop(request.trust(environment, &Clock::system().now().to_rfc3339()));
     }
-    Project::of(loaded, environment)
+    let project = Project::of(loaded, environment)?;
+    crate::wiring::begin_traces(&project, environment)?;
+    Ok(project)
 }
 
 /// Checks that a database on a server answers and holds no ideas yet; returns how the store is shown.

@@ -43,7 +43,7 @@ pub(crate) use notices::telegram;
 pub use reach::Reach;
 pub(crate) use sandbox::{confinement, sandbox_of};
 pub(crate) use serving::door;
-pub(crate) use traced::flush as flush_traces;
+pub(crate) use traced::{begin as begin_traces, flush as flush_traces};
 pub use transport::{check_bus, check_login};
 pub use vigil::{UNHANDLED, Vigil};
 

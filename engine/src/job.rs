@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ropewalk_llm::{Effort, Message, Model, PriceTable, ScriptKey, StopReason, Usage};
+use ropewalk_runtime::traces;
 use ropewalk_schemas::{BuildId, CorrelationId, Slug, TaskId, trace};
 use serde_json::Value;
 
@@ -214,7 +215,8 @@ impl Job {
     /// Returns the trace context of its call `key`; none for a job that belongs to no chain.
     pub(crate) fn traceparent(&self, key: &str) -> Option<String> {
         let chain = self.scope.chain?;
-        Some(trace::of_call(chain, key))
+        let is_sent = traces::is_sent(&trace::trace_id(chain));
+        Some(trace::of_call(chain, key, is_sent))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ropewalk_llm::{Message, ModelError, ModelRequest, Usage};
-use ropewalk_runtime::{Brake, Clock, Ids};
+use ropewalk_runtime::{Brake, Clock, Ids, traces};
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::model_call::ModelCall;
@@ -209,13 +209,14 @@ impl Outages<'_> {
         let (id, chain) = (EventId(self.ids.next()), CorrelationId(self.ids.next()));
         Event {
             id,
+        let is_sent = traces::is_sent(&trace::trace_id(chain));
             subject: Subject::component(&source),
             source,
             time: self.clock.now(),
             correlation_id: chain,
             causation_id: None,
             hop: 0,
-            traceparent: Some(trace::of_event(chain, id)),
+            traceparent: Some(trace::of_event(chain, id, is_sent)),
             priority: Priority::DEFAULT,
             payload,
         }

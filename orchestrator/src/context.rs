@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use ropewalk_bus::Bus;
-use ropewalk_runtime::{Clock, Ids};
+use ropewalk_runtime::{Clock, Ids, traces};
 use ropewalk_schemas::{
     ComponentName, CorrelationId, Event, EventId, EventPattern, Payload, Priority, Subject, trace,
 };
@@ -157,16 +157,17 @@ impl Context {
 
     /// Makes an event that carries on the chain of causes.
     pub fn event(&self, subject: Subject, payload: Payload) -> Event {
-        let id = EventId(self.ids.next());
+        let (id, chain) = (EventId(self.ids.next()), self.cause.correlation);
+        let is_sent = traces::is_sent(&trace::trace_id(chain));
         Event {
             id,
             source: self.source.clone(),
             subject,
             time: self.now(),
-            correlation_id: self.cause.correlation,
+            correlation_id: chain,
             causation_id: self.cause.event,
             hop: self.cause.hop,
-            traceparent: Some(trace::of_event(self.cause.correlation, id)),
+            traceparent: Some(trace::of_event(chain, id, is_sent)),
             priority: self.cause.priority,
             payload,
         }

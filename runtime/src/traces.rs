@@ -146,6 +146,12 @@ pub fn are_on() -> bool {
     EXPORT.get().is_some()
 }
 
+/// Says whether the spans of `trace` are sent, for whoever is told its name.
+pub fn is_sent(trace: &str) -> bool {
+    let export = EXPORT.get();
+    export.is_some_and(|export| is_sampled(trace, export.sample_percent))
+}
+
 /// Takes a span; one for which there is no room is lost, and counted.
 pub fn record(span: Span) {
     if let Some(export) = EXPORT.get() {

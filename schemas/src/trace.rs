@@ -27,19 +27,20 @@ pub fn work_span(name: &str) -> String {
     hash.as_str().chars().take(16).collect()
 }
 
-/// Returns the `traceparent` of an event of a chain.
-pub fn of_event(chain: CorrelationId, event: EventId) -> String {
-    traceparent(chain, &event_span(event))
+/// Returns the `traceparent` of an event of a chain, whose span may be sent somewhere.
+pub fn of_event(chain: CorrelationId, event: EventId, is_sent: bool) -> String {
+    traceparent(chain, &event_span(event), is_sent)
 }
 
-/// Returns the `traceparent` of the model call `key` in a chain.
-pub fn of_call(chain: CorrelationId, key: &str) -> String {
-    traceparent(chain, &call_span(key))
+/// Returns the `traceparent` of the model call `key` in a chain, whose span may be sent somewhere.
+pub fn of_call(chain: CorrelationId, key: &str, is_sent: bool) -> String {
+    traceparent(chain, &call_span(key), is_sent)
 }
 
-/// Version 0; everything is recorded.
-fn traceparent(chain: CorrelationId, span: &str) -> String {
-    format!("00-{}-{span}-01", trace_id(chain))
+/// Version 0; the one flag that there is says whether the span can be found where spans are kept.
+fn traceparent(chain: CorrelationId, span: &str, is_sent: bool) -> String {
+    let flags = u8::from(is_sent);
+    format!("00-{}-{span}-{flags:02x}", trace_id(chain))
 }
 
 #[cfg(test)]
@@ -50,16 +51,16 @@ mod tests {
     fn a_chain_is_a_trace_and_its_parts_are_spans() {
         let chain: CorrelationId = "018f0000-1111-7222-8333-444455556666".parse().unwrap();
         let event: EventId = "018f0000-1111-7222-8aaa-bbbbccccdddd".parse().unwrap();
-        assert_eq!(
-            of_event(chain, event),
-            "00-018f0000111172228333444455556666-8aaabbbbccccdddd-01"
-        );
-        let call = of_call(chain, "message/1/1");
+        for (is_sent, flags) in [(true, "01"), (false, "00")] {
+            let span = "00-018f0000111172228333444455556666-8aaabbbbccccdddd";
+            assert_eq!(of_event(chain, event, is_sent), format!("{span}-{flags}"));
+        }
+        let call = of_call(chain, "message/1/1", true);
         assert!(
             call.starts_with("00-018f0000111172228333444455556666-"),
             "{call}"
         );
         assert_eq!(call.len(), 55);
-        assert_ne!(call, of_call(chain, "message/1/2"));
+        assert_ne!(call, of_call(chain, "message/1/2", true));
     }
 }

@@ -15,7 +15,7 @@ use crate::project::Project;
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// Begins to send spans, where a receiver is named.
-pub(super) fn begin(project: &Project, environment: &Environment) -> Result<(), CliError> {
+pub(crate) fn begin(project: &Project, environment: &Environment) -> Result<(), CliError> {
     let settings = &project.config().telemetry;
     let Some(endpoint) = &settings.endpoint else {
         return Ok(());

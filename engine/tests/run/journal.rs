@@ -137,7 +137,7 @@ async fn every_call_is_a_row_with_its_use() -> anyhow::Result<()> {
     assert_eq!(sent, written);
     let expected = rows
         .iter()
-        .map(|row| Some(trace::of_call(chain, &row.record.key)));
+        .map(|row| Some(trace::of_call(chain, &row.record.key, false)));
     assert_eq!(written, expected.collect::<Vec<_>>());
     Ok(())
 }

@@ -61,6 +61,11 @@ async fn one_command_takes_two_ideas_to_verified_branches() -> anyhow::Result<()
         })
         .await?;
     assert_eq!(at(&report, "/events")?.as_u64(), Some(events.len() as u64));
+    for stored in events {
+        let traceparent = stored.event.traceparent.as_deref();
+        let says_so = traceparent.is_none_or(|text| text.ends_with("-00"));
+        ensure!(says_so, "nobody takes spans here: {:?}", stored.event);
+    }
     Ok(())
 }
 

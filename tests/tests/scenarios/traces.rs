@@ -11,8 +11,10 @@ use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_schemas::review::{Review, ReviewKind};
 use ropewalk_schemas::trace;
 use ropewalk_store::{EventFilter, Location, Query, Store};
+use ropewalk_tests::program::Runner;
 use ropewalk_tests::servers::{NatsServer, PostgresServer, ReceivedSpan, SpanReceiver};
 
+use crate::picture::{REHEARSAL, store};
 use crate::project::{LINES, PATIENCE, Project, identity};
 use crate::running::{RunningProgram, start, stop};
 
@@ -55,6 +57,42 @@ async fn chat_specification_build_and_review_of_three_processes_are_one_trace() 
         stop(process).await?;
     }
     check(&store, &receiver.spans(), &pids).await?;
+    store.close().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rehearsal_sends_its_spans_where_the_configuration_says() -> anyhow::Result<()> {
+    let receiver = SpanReceiver::start()?;
+    let directory = tempfile::tempdir()?;
+    let folder = directory.path().join("rehearsal");
+    let runner = Runner::new(directory.path())
+        .with_variable("ROPEWALK_TELEMETRY__ENDPOINT", &receiver.url());
+    let folder_name = folder.display().to_string();
+    let rehearse = ["rehearse", "--json", "--dir", &folder_name];
+    let output = runner.run(&rehearse, REHEARSAL)?;
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{complaint}");
+    let store = store(&folder).await?;
+    let idea = store.get::<Idea>("habit-streaks").await?;
+    let chain = idea.context("the idea")?.correlation_id;
+    let sent: BTreeSet<String> = receiver
+        .spans()
+        .iter()
+        .filter(|span| span.trace() == trace::trace_id(chain))
+        .map(|span| span.id().to_owned())
+        .collect();
+    let of_idea = EventFilter {
+        correlation: Some(chain),
+        limit: Some(10_000),
+        ..EventFilter::default()
+    };
+    let events = store.events(&of_idea).await?;
+    ensure!(events.len() > 50, "{} events", events.len());
+    for stored in events {
+        let span = trace::event_span(stored.event.id);
+        ensure!(sent.contains(&span), "no span of {:?}", stored.event);
+    }
     store.close().await?;
     Ok(())
 }
@@ -107,6 +145,9 @@ async fn check(store: &Store, spans: &[ReceivedSpan], pids: &[String]) -> anyhow
         let event = &stored.event;
         let span = trace::event_span(event.id);
         ensure!(ids.contains(span.as_str()), "no span of {event:?}");
+        let traceparent = event.traceparent.as_deref();
+        let says_so = traceparent.is_some_and(|text| text.ends_with("-01"));
+        ensure!(says_so, "its span is sent: {event:?}");
     }
     let calls = store.list::<ModelCall>(Query::new()).await?;
     for call in &calls {

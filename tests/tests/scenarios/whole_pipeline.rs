@@ -169,7 +169,7 @@ async fn check_trace(
 ) -> anyhow::Result<()> {
     for stored in events {
         let event = &stored.event;
-        let expected = trace::of_event(chain, event.id);
+        let expected = trace::of_event(chain, event.id, false);
         assert_eq!(
             event.traceparent.as_ref(),
             Some(&expected),
@@ -180,7 +180,7 @@ async fn check_trace(
     let calls = store.list::<ModelCall>(Query::new()).await?;
     let mut roles = BTreeSet::new();
     for call in &calls {
-        let expected = trace::of_call(chain, &call.key);
+        let expected = trace::of_call(chain, &call.key, false);
         assert_eq!(call.traceparent.as_ref(), Some(&expected), "{}", call.key);
         roles.insert(call.role.as_str());
     }
