@@ -123,6 +123,7 @@ impl Deadlock {
                 .filter(|_| resolved)
                 .map(ToString::to_string),
             resolved,
+            severity: Some(alert.severity),
         });
         let first = self.cycle.links.first().map(|link| &link.waiter);
         if let Some(party) = self.victim.as_ref().or(first) {

@@ -163,9 +163,10 @@ impl Outages<'_> {
 
     /// Raises the alert of an outage.
     fn tell(&self, changes: &mut ChangeSet, outage: &Outage) {
+        let severity = Severity::Critical;
         changes.put(&Alert {
             cause: Outage::cause(&outage.provider),
-            severity: Severity::Critical,
+            severity,
             message: format!("{}: {}", outage.told(), outage.last_error),
             build: None,
             raised_at: outage.since,
@@ -177,6 +178,7 @@ impl Outages<'_> {
             provider: outage.provider.clone(),
             class: outage.class.clone(),
             error: outage.last_error.clone(),
+            severity: Some(severity),
         });
         changes.emit(self.event(payload));
     }
@@ -207,9 +209,9 @@ impl Outages<'_> {
     fn event(&self, payload: Payload) -> Event {
         let source = ComponentName::parse(SOURCE).unwrap_or_else(|_| unreachable!("a plain word"));
         let (id, chain) = (EventId(self.ids.next()), CorrelationId(self.ids.next()));
+        let is_sent = traces::is_sent(&trace::trace_id(chain));
         Event {
             id,
-        let is_sent = traces::is_sent(&trace::trace_id(chain));
             subject: Subject::component(&source),
             source,
             time: self.clock.now(),

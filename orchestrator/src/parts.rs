@@ -41,9 +41,10 @@ async fn tell(name: &ComponentName, context: &Context, message: &str, rest: Opti
     error!(component = %name, "{line}");
     context.registry.set(name, AgentState::Error, None);
     let mut changes = ChangeSet::new();
+    let severity = Severity::Error;
     changes.put(&Alert {
         cause: Subject::component(name).to_string(),
-        severity: Severity::Error,
+        severity,
         message: line,
         build: None,
         raised_at: context.now(),
@@ -56,6 +57,7 @@ async fn tell(name: &ComponentName, context: &Context, message: &str, rest: Opti
         Payload::ComponentDown(ComponentDown {
             component: name.clone(),
             silent_seconds: 0,
+            severity: Some(severity),
         }),
     ));
     if let Err(problem) = context.store.commit(changes).await {

@@ -239,6 +239,7 @@ async fn a_ring_is_reported_once_while_it_stands() {
             cycle,
             victim: None,
             resolved: false,
+            severity: Some(Severity::Critical),
         }),
     ] = found.as_slice()
     else {

@@ -9,7 +9,7 @@ use ropewalk_schemas::build::{Build, BuildState, StopCause, TaskCounts};
 use ropewalk_schemas::lease::{Lease, LeaseState, Ownership};
 use ropewalk_schemas::payload::{
     AlertCleared, BuildCompleted, BuildRequest, ChangeRequested, ComponentDown, ConflictDetected,
-    DecisionMade, DecisionRequested, StuckTask, Verdict, WorkAssigned,
+    DecisionMade, DecisionRequested, StuckTask, Verdict,
 };
 use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::task::{Action, ChangeRequest, ChangeRequestState, Task, TaskState};
@@ -61,6 +61,7 @@ async fn stuck(house: &House) -> (Attempt, Payload) {
         attempt_id: attempt.id,
         loop_name: attempt.loop_name.clone(),
         idle_minutes: 11,
+        severity: None,
     });
     (attempt, alert)
 }
@@ -277,6 +278,7 @@ fn down() -> Payload {
     Payload::ComponentDown(ComponentDown {
         component: name("loop-2"),
         silent_seconds: 90,
+        severity: None,
     })
 }
 
@@ -294,11 +296,10 @@ async fn the_work_of_a_dead_loop_goes_to_the_living_by_load() {
         .await
         .into_iter()
         .map(|payload| match payload {
-            Payload::WorkAssigned(WorkAssigned {
-                task_id, from, to, ..
-            }) => {
-                assert_eq!(from, Some(name("loop-2")));
-                (task_id.to_string(), to.to_string())
+            Payload::WorkAssigned(given) => {
+                let (from, why) = (given.from, given.reason);
+                assert!(from == Some(name("loop-2")) && why.is_some());
+                (given.task_id.to_string(), given.to.to_string())
             }
             other => panic!("{other:?}"),
         })

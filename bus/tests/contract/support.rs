@@ -279,6 +279,7 @@ pub(crate) fn component_down() -> Result<Payload> {
     Ok(Payload::ComponentDown(ComponentDown {
         component: name("build")?,
         silent_seconds: 91,
+        severity: None,
     }))
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use ropewalk_coordination::{deadlock, locks};
-use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::payload::DeadlockDetected;
 use ropewalk_schemas::wait::{Resource, Wait};
 use ropewalk_schemas::{Payload, RepoPath};
@@ -45,6 +45,7 @@ async fn a_ring_of_two_is_broken_when_its_second_edge_appears() -> Result<()> {
         cycle: vec![party(1).to_string(), party(2).to_string()],
         victim: Some(party(2).to_string()),
         resolved: true,
+        severity: Some(Severity::Critical),
     };
     assert_eq!(alert.payload, Payload::DeadlockDetected(expected));
     let revoked = world.events("lock.revoked").await?;

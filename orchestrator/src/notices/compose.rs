@@ -1,6 +1,7 @@
 //! Makes of an event what people are told, and for whom it is.
 
 use ropewalk_config::questions::Trigger;
+use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::person::Role;
@@ -13,7 +14,7 @@ use super::decide::Urgency;
 use super::text;
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
-pub(super) const TAKES: [&str; 28] = [
+pub(super) const TAKES: [&str; 29] = [
     "halt.begun",
     "halt.lifted",
     "ideation.completed",
@@ -26,6 +27,7 @@ pub(super) const TAKES: [&str; 28] = [
     "task.completed",
     "task.skipped",
     "task.failed",
+    "work.assigned",
     "alert.stuck_task",
     "alert.stuck_task.cleared",
     "alert.deadlock",
@@ -53,7 +55,7 @@ pub(super) struct Draft {
 
 /// Returns what is told of an event that puts no question; none where there is nothing to tell.
 pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>, ReadError> {
-    use Urgency::{Gathered, Soon};
+    use Urgency::{Blocking, Gathered, Soon};
     let (role, urgency, text) = match &event.payload {
         Payload::SpecGenerated(made) if !is_asked_about(made.spec_id, store).await? => (
             Role::Product,
@@ -75,12 +77,17 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
             (Role::Technical, Soon, text::failed(failed))
         }
         payload => {
+            let severity = severity(payload);
             let (role, urgency, (title, body, recommendation)) =
                 match (alert(payload), step(payload)) {
+                    (Some((role, told)), _) if severity == Some(Severity::Critical) => {
+                        (role, Blocking, told)
+                    }
                     (Some((role, told)), _) => (role, Soon, told),
                     (None, Some((role, told))) => (role, Gathered, told),
                     (None, None) => return Ok(None),
                 };
+            let title = text::ranked(title, severity);
             let recommendation = recommendation.map(str::to_owned);
             (role, urgency, text::text(title, [body], recommendation))
         }
@@ -94,6 +101,18 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
 
 /// A title, a paragraph, and what is best done.
 type NoticeWords = (String, String, Option<&'static str>);
+
+/// Returns how bad what an alert tells is, where it was told.
+fn severity(payload: &Payload) -> Option<Severity> {
+    match payload {
+        Payload::StuckTask(told) => told.severity,
+        Payload::DeadlockDetected(told) => told.severity,
+        Payload::ComponentDown(told) => told.severity,
+        Payload::ProviderDown(told) => told.severity,
+        Payload::SlotRetired(told) => told.severity,
+        _ => None,
+    }
+}
 
 /// What somebody should look at.
 fn alert(payload: &Payload) -> Option<(Role, NoticeWords)> {
@@ -200,6 +219,31 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
                 None,
             ),
         ),
+        Payload::StuckTaskCleared(cleared)
+        | Payload::ComponentDownCleared(cleared)
+        | Payload::ProviderDownCleared(cleared) => (
+            Role::Operations,
+            (cleared.message.clone(), String::new(), None),
+        ),
+        Payload::ReviewCompleted(review) => (
+            Role::Technical,
+            (
+                format!("`{}` was reviewed", review.idea_slug),
+                format!(
+                    "{} patterns and {} gotchas found, {} lessons changed.",
+                    review.patterns_found, review.gotchas_found, review.improvements_made
+                ),
+                None,
+            ),
+        ),
+        _ => return of_task(payload),
+    };
+    Some(told)
+}
+
+/// What happens to a task.
+fn of_task(payload: &Payload) -> Option<(Role, NoticeWords)> {
+    let told = match payload {
         Payload::TaskCompleted(done) => (
             Role::Technical,
             (
@@ -219,20 +263,11 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
                 None,
             ),
         ),
-        Payload::StuckTaskCleared(cleared)
-        | Payload::ComponentDownCleared(cleared)
-        | Payload::ProviderDownCleared(cleared) => (
-            Role::Operations,
-            (cleared.message.clone(), String::new(), None),
-        ),
-        Payload::ReviewCompleted(review) => (
+        Payload::WorkAssigned(given) => (
             Role::Technical,
             (
-                format!("`{}` was reviewed", review.idea_slug),
-                format!(
-                    "{} patterns and {} gotchas found, {} lessons changed.",
-                    review.patterns_found, review.gotchas_found, review.improvements_made
-                ),
+                format!("Task {} goes to `{}`", given.task_id, given.to),
+                text::quoted(given.reason.as_deref().unwrap_or_default()),
                 None,
             ),
         ),

@@ -404,20 +404,21 @@ async fn telling(
     })
 }
 
-/// Returns what is told together with `first`: everything for the same receiver that holds nothing up.
+/// Returns what is told together with `first`: everything for the same receiver that holds nothing up. What holds work up
+/// is told alone, so that it is what a phone shows.
 fn gathered<'a>(
     first: &'a Versioned<Notice>,
     open: &'a [Versioned<Notice>],
 ) -> Vec<&'a Versioned<Notice>> {
     let mut together = vec![first];
-    let is_gathered = |notice: &&Versioned<Notice>| {
-        notice.question.is_none()
-            && notice.state == NoticeState::Waiting
-            && notice.receiver == first.receiver
-            && notice.key != first.key
+    let is_gathered = |notice: &Versioned<Notice>| {
+        notice.question.is_none() && notice.state == NoticeState::Waiting && !notice.urgent
     };
-    if first.question.is_none() && first.state == NoticeState::Waiting {
-        together.extend(open.iter().filter(is_gathered).take(GATHERED - 1));
+    let goes_along = |notice: &&Versioned<Notice>| {
+        is_gathered(notice) && notice.receiver == first.receiver && notice.key != first.key
+    };
+    if is_gathered(first) {
+        together.extend(open.iter().filter(goes_along).take(GATHERED - 1));
     }
     together
 }

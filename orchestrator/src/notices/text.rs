@@ -1,5 +1,6 @@
 //! Writes what people are told: one template for each matter, with the counts that stand in the store.
 
+use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeText;
 use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskFailed};
@@ -24,6 +25,15 @@ pub(super) fn text(
         title: title.into(),
         body: paragraphs.join("\n\n"),
         recommendation,
+    }
+}
+
+/// Puts before a title how bad it is; a warning is one by what it says.
+pub(super) fn ranked(title: String, severity: Option<Severity>) -> String {
+    match severity {
+        Some(Severity::Critical) => format!("Critical: {title}"),
+        Some(Severity::Error) => format!("Error: {title}"),
+        Some(Severity::Warning) | None => title,
     }
 }
 

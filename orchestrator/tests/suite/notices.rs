@@ -8,13 +8,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ropewalk_orchestrator::questions;
 use ropewalk_runtime::Clock;
-use ropewalk_schemas::alert::Alert;
+use ropewalk_schemas::alert::{Alert, Severity};
+use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::TaskCounts;
 use ropewalk_schemas::notice::NoticeState;
-use ropewalk_schemas::payload::{BuildStarted, TaskCompleted};
+use ropewalk_schemas::payload::{
+    BuildStarted, ComponentDown, DeadlockDetected, TaskCompleted, TaskFailed, WorkAssigned,
+};
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionKind;
-use ropewalk_schemas::{BuildId, Payload, QuestionId, Slug, SpecId, Subject, TaskId};
+use ropewalk_schemas::{
+    BuildId, ComponentName, Payload, QuestionId, Slug, SpecId, Subject, TaskId,
+};
 use ropewalk_store::ChangeSet;
 
 use crate::house::{House, noon};
@@ -307,6 +312,106 @@ async fn what_holds_nothing_up_is_gathered_and_waits_for_the_end_of_quiet_hours(
     for part in ["The build of `walks` began", "T-001", "T-002", "T-003"] {
         assert!(said[1].body.contains(part), "{part} in {}", said[1].body);
     }
+    house.close().await
+}
+
+#[tokio::test]
+async fn an_alert_says_how_bad_it_is_and_only_what_stops_work_is_told_at_night()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let component = ComponentName::parse("loop-1-2")?;
+    let down = ComponentDown {
+        component: component.clone(),
+        silent_seconds: 90,
+        severity: Some(Severity::Error),
+    };
+    let subject = Subject::component(&component);
+    tell(&house, subject, Payload::ComponentDown(down)).await?;
+    let deadlock = DeadlockDetected {
+        cycle: vec!["one".to_owned(), "two".to_owned()],
+        victim: None,
+        resolved: false,
+        severity: Some(Severity::Critical),
+    };
+    let build = build(&house);
+    let payload = Payload::DeadlockDetected(deadlock);
+    tell(&house, Subject::build(build), payload).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "Critical: Tasks wait for each other");
+    house.pass(Duration::from_hours(7)).await;
+    assert_eq!(paper.count(), 1, "nobody is woken for a component");
+    house.pass(Duration::from_hours(2)).await;
+    let said = paper.said(&house, 2).await?;
+    assert_eq!(said[1].title, "Error: `loop-1-2` gives no sign of life");
+    house.close().await
+}
+
+#[tokio::test]
+async fn who_gets_the_work_of_a_dead_loop_is_told_with_the_reason() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let task = TaskId::parse("T-001")?;
+    let given = WorkAssigned {
+        build_id: build(&house),
+        task_id: task.clone(),
+        from: Some(ComponentName::parse("loop-1-2")?),
+        to: ComponentName::parse("loop-1-1")?,
+        reason: Some("`loop-1-2` gives no sign of life".to_owned()),
+    };
+    let subject = Subject::task(given.build_id, &task);
+    tell(&house, subject, Payload::WorkAssigned(given)).await?;
+    house.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "Task T-001 goes to `loop-1-1`");
+    assert_eq!(said[0].body, "`loop-1-2` gives no sign of life");
+    house.close().await
+}
+
+#[tokio::test]
+async fn a_start_a_landing_and_a_failure_are_told_with_what_they_mean() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&house);
+    begun(&house, build, "walks").await?;
+    house.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "The build of `walks` began");
+    assert_eq!(said[0].body, "3 tasks on build/walks.");
+    landed(&house, build, "T-001").await?;
+    house.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&house, 2).await?;
+    assert_eq!(said[1].title, "Task T-001 of `walks` landed");
+    let task = TaskId::parse("T-002")?;
+    let failed = |will_retry, error: &str| TaskFailed {
+        build_id: build,
+        task_id: task.clone(),
+        idea_slug: Slug::parse("walks").unwrap_or_else(|_| unreachable!("a slug")),
+        attempt: 3,
+        category: FailureClass::ValidationFailed,
+        error: error.to_owned(),
+        will_retry,
+        blocked: 1,
+        continuing: 2,
+        recommended: Some("give guidance".to_owned()),
+    };
+    let subject = Subject::task(build, &task);
+    let again = Payload::TaskFailed(failed(true, "it fails"));
+    tell(&house, subject.clone(), again).await?;
+    let for_good = Payload::TaskFailed(failed(false, "the list is empty"));
+    tell(&house, subject, for_good).await?;
+    let said = paper.said(&house, 3).await?;
+    assert_eq!(said[2].title, "Task T-002 of `walks` failed");
+    let told = "the list is empty\n\n1 blocked by it, 2 go on without it.";
+    assert_eq!(said[2].body, told);
+    house.settle().await?;
+    assert_eq!(paper.count(), 3, "nobody hears of what is tried again");
     house.close().await
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::alert::Severity;
 use crate::ids::{AttemptId, BuildId, ChoiceId, ComponentName, Slug, TaskId};
 use crate::outage::OutageClass;
 use crate::repo_path::RepoPath;
@@ -20,6 +21,9 @@ pub struct StuckTask {
     pub loop_name: ComponentName,
     /// Minutes of working time without progress.
     pub idle_minutes: u64,
+    /// How bad it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
 }
 
 /// The cause of an alert is gone.
@@ -42,6 +46,9 @@ pub struct DeadlockDetected {
     pub victim: Option<String>,
     /// Whether the ring is broken already.
     pub resolved: bool,
+    /// How bad it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
 }
 
 /// A component gives no sign of life.
@@ -51,6 +58,9 @@ pub struct ComponentDown {
     pub component: ComponentName,
     /// Seconds since its last sign of life.
     pub silent_seconds: u64,
+    /// How bad it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
 }
 
 /// A provider of models is away: nobody asks it until it answers again.
@@ -62,6 +72,9 @@ pub struct ProviderDown {
     pub class: OutageClass,
     /// What the call met that found it.
     pub error: String,
+    /// How bad it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
 }
 
 /// A checkout could not be made clean any more, and another has its place.
@@ -73,6 +86,9 @@ pub struct SlotRetired {
     pub place: String,
     /// What stood against its use.
     pub reason: String,
+    /// How bad it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
 }
 
 /// A build failed.
@@ -87,6 +103,9 @@ pub struct BuildFailedAlert {
     /// The tasks that failed.
     #[serde(default)]
     pub failed_tasks: Vec<TaskId>,
+    /// How bad it is; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
 }
 
 /// Two builds want one file.

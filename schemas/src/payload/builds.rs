@@ -135,6 +135,9 @@ pub struct WorkAssigned {
     pub from: Option<ComponentName>,
     /// The loop that should take it next.
     pub to: ComponentName,
+    /// Why; events from before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A file lock was released.

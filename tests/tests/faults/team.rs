@@ -345,6 +345,7 @@ fn assigned(ids: &Ids, build: &Build, task: &str, to: &ComponentName) -> anyhow:
             task_id: task,
             from: None,
             to: to.clone(),
+            reason: None,
         }),
     })
 }

@@ -19,10 +19,12 @@ pub(crate) async fn raise(shared: &SharedState, context: &Context) -> Result<(),
 }
 
 fn changes(context: &Context, retirement: &Retirement) -> ChangeSet {
+    let severity = Severity::Warning;
     let told = SlotRetired {
         checkout: retirement.checkout.display().to_string(),
         place: retirement.place.display().to_string(),
         reason: retirement.reason.clone(),
+        severity: Some(severity),
     };
     let mut changes = ChangeSet::new();
     changes.insert(&Alert {
@@ -31,7 +33,7 @@ fn changes(context: &Context, retirement: &Retirement) -> ChangeSet {
             told.place,
             context.now().timestamp_millis()
         ),
-        severity: Severity::Warning,
+        severity,
         message: format!(
             "`{}` could not be made clean ({}) and was replaced; look at `{}` and remove it",
             told.checkout, told.reason, told.place

@@ -3,6 +3,7 @@
 use ropewalk_config::Trigger;
 use ropewalk_coordination::locks;
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::payload::{BuildCompleted, BuildFailedAlert};
@@ -222,6 +223,7 @@ pub(crate) async fn fail(
             idea_slug: build.idea.clone(),
             reason: why,
             failed_tasks,
+            severity: Some(Severity::Error),
         }),
     ));
     Ok(failed)

@@ -94,6 +94,7 @@ impl Cause {
                 attempt_id: task.attempt,
                 loop_name: task.loop_name.clone(),
                 idle_minutes,
+                severity: Some(severity),
             }),
         }
     }
@@ -116,13 +117,14 @@ impl Cause {
         } else {
             ("components", "have")
         };
+        let severity = Severity::Error;
         let told = silent
             .iter()
             .enumerate()
             .filter(|(place, component)| *place == 0 || component.name.is_loop());
         Some(Self {
             key: format!("{COMPONENT}{}", first.name),
-            severity: Severity::Error,
+            severity,
             message: format!(
                 "{noun} {} of process `{}` {verb} given no sign of life for {} seconds",
                 names.join(", "),
@@ -133,6 +135,7 @@ impl Cause {
                 told.map(|(_, component)| ComponentDown {
                     component: component.name.clone(),
                     silent_seconds: seconds(component),
+                    severity: Some(severity),
                 })
                 .collect(),
             ),

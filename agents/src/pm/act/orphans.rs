@@ -31,6 +31,7 @@ pub(super) async fn divided(
                     task_id: task.id,
                     from: Some(dead.clone()),
                     to,
+                    reason: Some(format!("`{dead}` gives no sign of life")),
                 }),
             ));
         } else {
