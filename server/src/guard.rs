@@ -110,15 +110,16 @@ fn admitted(shared: &ServerState, request: &Request) -> Result<(), (Problem, Opt
     counted.map_err(|rests| (too_many(), Some(rests)))
 }
 
-fn too_many() -> Problem {
+pub(crate) fn too_many() -> Problem {
     let text = ("too many requests", "wait as long as `Retry-After` says");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many", text)
 }
 
-fn refused(problem: Problem, rests: Option<Duration>) -> Response {
+pub(crate) fn refused(problem: Problem, rests: Option<Duration>) -> Response {
     let mut response = problem.into_response();
     if let Some(rests) = rests {
-        let seconds = rests.as_secs() + u64::from(rests.subsec_nanos() > 0);
+        // Nobody waits for no time at all, however little is missing.
+        let seconds = (rests.as_secs() + u64::from(rests.subsec_nanos() > 0)).max(1);
         response
             .headers_mut()
             .insert(header::RETRY_AFTER, HeaderValue::from(seconds));

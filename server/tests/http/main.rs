@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod crowds;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod files;

@@ -91,3 +91,47 @@ async fn a_code_links_one_phone_once() -> anyhow::Result<()> {
     assert!(!linking::unlink(&house.context()?, &cleo).await?);
     house.close().await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forged_buttons_by_the_hundred_decide_nothing_and_keep_nobody_from_answering()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let kept = house.ask("missing_context", "Which of them?").await?;
+    let ada = phones.message(ADA, "Which of them?").await?;
+    let bob = phones.message(BOB, "Which of them?").await?;
+    let data = &ada.buttons[0].1;
+    let (nonce, _) = data.split_once(':').unwrap_or_default();
+    let mut presses = 0;
+    for round in 0..4 {
+        for number in 0..30 {
+            let guessed = format!("{:032x}:0", 0x5eed_0000 + number);
+            let altered = format!("{nonce}:{}", number + 3);
+            phones.press(BOB, BOB, bob.id, data).await?;
+            phones.press(BOB, BOB, bob.id, &guessed).await?;
+            phones.press(ADA, ADA, ada.id, &altered).await?;
+            phones.press(STRANGER, STRANGER, ada.id, data).await?;
+            presses += 3;
+        }
+        let text = format!("Which way in round {round}?");
+        let id = house.ask("missing_context", &text).await?;
+        let asked = phones.message(ADA, &text).await?;
+        phones
+            .press(ADA, ADA, asked.id, &asked.buttons[1].1)
+            .await?;
+        phones.shown("Taken: Leave it").await?;
+        presses += 1;
+        let answer = house.question(id).await?.answer;
+        assert_eq!(answer.map(|answer| answer.by), Some("ada".to_owned()));
+    }
+    let shown = phones.did("answercallbackquery").await?;
+    assert_eq!(
+        shown.len(),
+        presses,
+        "each of theirs was taken, and no stranger's"
+    );
+    assert_eq!(house.question(kept).await?.state, QuestionState::Pending);
+    let question = house.question(kept).await?;
+    assert_eq!(question.answer, None);
+    house.close().await
+}

@@ -1,0 +1,196 @@
+//! Whoever holds connections, floods or speaks for another page keeps nobody else from their work.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use ropewalk_schemas::idea::Idea;
+use ropewalk_store::Query;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::house::{ADA, House};
+
+/// So long may somebody take who does nothing but drip: the limits of head and body, and a little for a busy machine.
+const ENDED: Duration = Duration::from_secs(20);
+/// So long may anybody else take meanwhile.
+const SERVED: Duration = Duration::from_secs(5);
+/// Where a flood comes from: another machine, as the server sees it.
+const FLOODER: &str = "127.0.0.9:0";
+
+/// Opens a connection from an address of this machine.
+async fn connect(from: &str, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(from.parse().unwrap()).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// Drips until the server ends the connection; returns how long that took.
+async fn drip(mut stream: TcpStream, first: String, each: &str) -> Duration {
+    let began = Instant::now();
+    stream.write_all(first.as_bytes()).await.unwrap();
+    let (mut read, mut write) = stream.into_split();
+    let dripping = async {
+        while write.write_all(each.as_bytes()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        // What was answered is still to be read.
+        std::future::pending::<()>().await;
+    };
+    let ends = async {
+        let mut answer = Vec::new();
+        // A reset is an end, too.
+        drop(read.read_to_end(&mut answer).await);
+    };
+    tokio::select! {
+        () = ends => began.elapsed(),
+        () = dripping => began.elapsed(),
+    }
+}
+
+/// Lets ada begin ideas one after the other until `until` is there, each in time; returns how many.
+async fn works(house: &House, until: impl Future<Output = ()>) -> usize {
+    let mut until = std::pin::pin!(until);
+    let mut begun = 0;
+    loop {
+        let asked = Instant::now();
+        let text = json!({ "text": format!("Walks {begun}") });
+        let answer = house.send("/api/ideation/sessions", &text).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        assert!(asked.elapsed() < SERVED, "{:?}", asked.elapsed());
+        begun += 1;
+        tokio::select! {
+            () = until.as_mut() => return begun,
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        }
+    }
+}
+
+async fn ideas(house: &House) -> usize {
+    let ideas = house.services.store.list::<Idea>(Query::new()).await;
+    ideas.unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_drips_heads_and_bodies_over_hundreds_of_connections_is_ended_and_others_work() {
+    let house = House::new().await;
+    let host = house.address;
+    let head = format!(
+        "POST /api/ideation/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ADA}\r\n"
+    );
+    let body =
+        format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let mut dripping = JoinSet::new();
+    for number in 0..300 {
+        let stream = connect("127.0.0.1:0", host).await;
+        let (first, each) = if number % 2 == 0 {
+            (head.clone(), "X-A: b\r\n")
+        } else {
+            (body.clone(), "1\r\n \r\n")
+        };
+        dripping.spawn(async move { drip(stream, first, each).await });
+    }
+    let begun = works(&house, async {
+        while let Some(ended) = dripping.join_next().await {
+            let ended = ended.unwrap();
+            assert!(ended < ENDED, "{ended:?}");
+        }
+    });
+    let begun = begun.await;
+    assert!(begun > 20, "they hold on for as long as they may: {begun}");
+    assert_eq!(ideas(&house).await, begun, "nothing came of what dripped");
+    house.stop().await;
+}
+
+/// Asks so often over one connection, and returns the head of each answer.
+async fn flood(house: &House, count: usize) -> Vec<String> {
+    let mut stream = connect(FLOODER, house.address).await;
+    let request = format!("GET /livez HTTP/1.1\r\nHost: {}\r\n\r\n", house.address);
+    let (mut read, mut write) = stream.split();
+    let last = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    let asks = async {
+        for _ in 1..count {
+            write.write_all(request.as_bytes()).await.unwrap();
+        }
+        write.write_all(last.as_bytes()).await.unwrap();
+    };
+    let mut answers = String::new();
+    let (read, ()) = tokio::join!(read.read_to_string(&mut answers), asks);
+    read.unwrap();
+    let heads = answers.split("HTTP/1.1 ").skip(1);
+    heads.map(str::to_lowercase).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_floods_is_told_how_long_to_wait_and_others_work() {
+    let house = House::new().await;
+    let mut answers = Vec::new();
+    let begun = works(&house, async {
+        let floods = (0..8).map(|_| flood(&house, 500));
+        answers = futures::future::join_all(floods).await.concat();
+    });
+    let begun = begun.await;
+    assert_eq!(answers.len(), 4_000);
+    let (refused, served): (Vec<_>, Vec<_>) = answers
+        .into_iter()
+        .partition(|answer| answer.starts_with("429 "));
+    assert!(served.iter().all(|answer| answer.starts_with("200 ")));
+    assert!(served.len() >= 600, "a burst is no flood: {}", served.len());
+    assert!(refused.len() >= 500, "{} of 4,000", refused.len());
+    for answer in &refused {
+        assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+    }
+    assert_eq!(ideas(&house).await, begun);
+    // Whoever waits as long is served again.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let again = flood(&house, 10).await;
+    assert!(again.iter().all(|answer| answer.starts_with("200 ")));
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_was_bound_to_this_machine_opens_nothing_and_others_work() {
+    let house = House::new().await;
+    let port = house.address.port();
+    let rebound = async {
+        for host in [
+            format!("evil.example:{port}"),
+            format!("localhost.evil.example:{port}"),
+            format!("127.0.0.1.evil.example:{port}"),
+            "evil.example".to_owned(),
+            String::new(),
+        ] {
+            for line in [
+                "GET /",
+                "GET /livez",
+                "GET /metrics",
+                "GET /api/profile",
+                "GET /api/events/stream",
+                "GET /login?code=0",
+                "POST /api/ideation/sessions",
+                "POST /hooks/telegram",
+            ] {
+                let mut stream = connect("127.0.0.1:0", house.address).await;
+                let body = r#"{"text":"Rivers"}"#;
+                let request = format!(
+                    "{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ADA}\r\nConnection: close\r\n\
+                     Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                assert!(
+                    answer.starts_with("HTTP/1.1 403"),
+                    "{line} {host}: {answer}"
+                );
+                let answer = answer.to_lowercase();
+                assert!(!answer.contains("access-control-allow"), "{answer}");
+            }
+        }
+    };
+    let begun = works(&house, rebound).await;
+    assert_eq!(ideas(&house).await, begun);
+    house.stop().await;
+}
