@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use ropewalk_runtime::http::{ClientOptions, client};
-use ropewalk_runtime::{Clock, Ids};
+use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::notice::{Notice, NoticeState};
-use ropewalk_schemas::payload::QuestionAsked;
-use ropewalk_schemas::question::{About, Question, QuestionState};
-use ropewalk_schemas::{ComponentName, Event, Payload, Priority, QuestionId, Subject};
+use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_store::{ChangeSet, Query};
 use ropewalk_tests::servers::TelegramServer;
+use ropewalk_world::questions;
 use serde_json::{Value, json};
 
 use crate::picture::{events_of, store};
@@ -123,12 +122,9 @@ impl Phone {
     }
 
     /// Puts a question while nobody runs.
-    async fn ask(&self, text: &str) -> anyhow::Result<QuestionId> {
-        let question = question(text)?;
-        let id = question.id;
+    pub(crate) async fn ask(&self, text: &str) -> anyhow::Result<QuestionId> {
         let mut changes = ChangeSet::new();
-        changes.insert(&question);
-        changes.emit(asked(&question)?);
+        let id = questions::put(&mut changes, text)?.id;
         let store = store(self.project.path()).await?;
         store.commit(changes).await?;
         store.close().await?;
@@ -219,40 +215,6 @@ fn buttons(sent: &Value) -> Vec<(String, String)> {
     let rows = rows.into_iter().flatten().map(|row| &row[0]);
     rows.map(|one| (text(&one["text"]), text(&one["callback_data"])))
         .collect()
-}
-
-/// Returns a question with two choices and one that takes words.
-fn question(text: &str) -> anyhow::Result<Question> {
-    let ids = Ids::system(Clock::system());
-    let choice = |id: &str, label: &str| json!({ "id": id, "label": label, "recommended": false, "with_words": id == "other" });
-    Ok(serde_json::from_value(json!({
-        "id": ids.next(), "kind": "blocking", "trigger": "missing_context", "agent": "build",
-        "text": text, "context": "", "free_text": true, "consequential": false,
-        "choices": [choice("left", "Left"), choice("right", "Right"), choice("other", "Other")],
-        "about": About::Nothing, "state": "pending",
-        "correlation_id": ids.next(), "asked_at": Clock::system().now(),
-    }))?)
-}
-
-fn asked(question: &Question) -> anyhow::Result<Event> {
-    Ok(Event {
-        id: Ids::system(Clock::system()).next().into(),
-        source: ComponentName::parse("build")?,
-        subject: Subject::question(question.id),
-        time: question.asked_at,
-        correlation_id: question.correlation_id,
-        causation_id: None,
-        hop: 0,
-        traceparent: None,
-        priority: Priority::DEFAULT,
-        payload: Payload::QuestionAsked(QuestionAsked {
-            question_id: question.id,
-            kind: question.kind,
-            text: question.text.clone(),
-            idea_slug: None,
-            about: About::Nothing,
-        }),
-    })
 }
 
 #[tokio::test]

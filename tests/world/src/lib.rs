@@ -5,6 +5,8 @@
 //!
 //! To add what one more test wants otherwise: a method of [`Plan`], with what all others keep as its default.
 
+pub mod questions;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,11 +3,9 @@
 use std::sync::Barrier;
 
 use nix::sys::signal::Signal;
-use ropewalk_runtime::{Clock, Ids};
-use ropewalk_schemas::payload::QuestionAsked;
-use ropewalk_schemas::question::{About, Question};
-use ropewalk_schemas::{ComponentName, ContentHash, Event, Payload, Priority, QuestionId, Subject};
+use ropewalk_schemas::{ContentHash, QuestionId};
 use ropewalk_tests::servers::TelegramServer;
+use ropewalk_world::questions;
 use serde_json::{Value, json};
 
 use super::phone::{self, VARIABLE};
@@ -19,7 +17,7 @@ use crate::world::World;
 const ROUNDS: usize = 12;
 
 /// Names ada, on this terminal and by a token.
-fn name_ada(world: &World) {
+pub(super) fn name_ada(world: &World) {
     let hash = ContentHash::of(serving::TOKEN.as_bytes());
     let rights = json!(["approve", "land", "spend", "stop"]);
     let people = format!(
@@ -31,41 +29,12 @@ fn name_ada(world: &World) {
     std::fs::write(directory.join("config.toml"), people).unwrap();
 }
 
-/// Puts a question with two choices, as whoever builds does; returns its id.
+/// Puts a question, as whoever builds does; returns its id.
 fn put(world: &World, round: usize) -> QuestionId {
-    let ids = Ids::system(Clock::system());
-    let choice = |id: &str, label: &str| json!({ "id": id, "label": label, "recommended": false, "with_words": false });
-    let question: Question = serde_json::from_value(json!({
-        "id": ids.next(), "kind": "blocking", "trigger": "missing_context", "agent": "build",
-        "text": format!("Which way in round {round}?"), "context": "",
-        "choices": [choice("left", "Left"), choice("right", "Right")], "free_text": false,
-        "consequential": false, "about": About::Nothing, "state": "pending",
-        "correlation_id": ids.next(), "asked_at": Clock::system().now(),
-    }))
-    .unwrap();
-    let event = Event {
-        id: ids.next().into(),
-        source: ComponentName::parse("build").unwrap(),
-        subject: Subject::question(question.id),
-        time: question.asked_at,
-        correlation_id: question.correlation_id,
-        causation_id: None,
-        hop: 0,
-        traceparent: None,
-        priority: Priority::DEFAULT,
-        payload: Payload::QuestionAsked(QuestionAsked {
-            question_id: question.id,
-            kind: question.kind,
-            text: question.text.clone(),
-            idea_slug: None,
-            about: About::Nothing,
-        }),
-    };
-    world.commit(|changes| {
-        changes.insert(&question);
-        changes.emit(event);
-    });
-    question.id
+    let text = format!("Which way in round {round}?");
+    let mut id = None;
+    world.commit(|changes| id = Some(questions::put(changes, &text).unwrap().id));
+    id.unwrap()
 }
 
 /// Lets the phone press `Left` while the API is told `right`; returns what the API answered.
