@@ -9,7 +9,7 @@ mod yaml;
 
 use serde_json::Value;
 
-pub use graph::{GraphFault, check as check_graph};
+pub use graph::{GraphFault, check as check_graph, width as graph_width};
 
 use crate::ids::ContentHash;
 use crate::specification::Document;

@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{BuildId, ChoiceId, CommitId, ContentHash, MessageId, QuestionId, Slug, UserSlug};
+use crate::ids::{
+    BuildId, ChoiceId, CommitId, ContentHash, MessageId, QuestionId, Slug, SpecId, UserSlug,
+};
 
 /// What is known of the phone of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +37,9 @@ pub struct Phone {
     /// The landing that was shown last, until it is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingOffer>,
+    /// The build that was shown last, until somebody decides not to begin it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starting: Option<BuildOffer>,
     /// The message in which the words of an answer are shown while they come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
@@ -94,6 +99,19 @@ pub struct LandingOffer {
     pub until: DateTime<Utc>,
 }
 
+/// A build that was shown to a person before it begins, who decides it by a button.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildOffer {
+    /// Names it in what its buttons send back; nobody guesses it.
+    pub nonce: String,
+    /// What is built.
+    pub spec: SpecId,
+    /// The hash of the revision that was shown.
+    pub hash: ContentHash,
+    /// Until when it can be decided.
+    pub until: DateTime<Utc>,
+}
+
 /// A message in a chat that is edited until it holds a whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Draft {
@@ -121,6 +139,7 @@ impl Phone {
             words_for: None,
             begun: None,
             landing: None,
+            starting: None,
             draft: None,
         }
     }

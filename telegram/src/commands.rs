@@ -50,7 +50,7 @@ const COMMANDS: [(&str, &str, Command); 18] = [
     ),
     (
         "execute",
-        "asks for the specification of an idea",
+        "asks for the specification of an idea; once it is there, shows its build and begins it: /execute its idea",
         Command::Spec,
     ),
     ("agents", "what every part does", Command::Agents),

@@ -16,6 +16,7 @@ mod keyboard;
 mod orders;
 mod port;
 mod press;
+mod starting;
 mod styled;
 mod surface;
 mod talk;

@@ -15,7 +15,7 @@ use ropewalk_store::{ChangeSet, CommitError, Query, Versioned};
 use crate::commands::{self, Command};
 use crate::port;
 use crate::surface::{Answer, Surface, SurfaceError, Whom};
-use crate::{builds, talk, words};
+use crate::{builds, starting, talk, words};
 
 /// How many lines of a list a phone is shown.
 const LINES: usize = 30;
@@ -30,6 +30,7 @@ pub(crate) async fn carry_out(
     let store = &surface.services.store;
     let told = match command {
         Command::Land => return builds::land(surface, whom, rest).await,
+        Command::Spec => return specification(surface, whom, rest).await,
         Command::Help => Ok(help()),
         Command::Status => {
             let rows = build::list(store, None, &surface.builds_with).await?;
@@ -54,7 +55,6 @@ pub(crate) async fn carry_out(
         Command::New => talk::begin(surface, whom, rest).await,
         Command::Idea => talk::turn_to(surface, whom, rest).await,
         Command::Done => done(surface, whom, rest).await,
-        Command::Spec => specification(surface, whom, rest).await,
         Command::Agents => {
             let parts = store.list::<Component>(Query::new()).await?;
             let lines: Vec<String> = parts.iter().map(|part| part_told(part)).collect();
@@ -197,17 +197,22 @@ async fn done(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, Surf
     }
 }
 
-async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<String, SurfaceError> {
+/// Shows the build of an idea where its specification is there, else asks for that.
+async fn specification(surface: &Surface, whom: &Whom, rest: &str) -> Result<Answer, SurfaceError> {
     let idea = match meant(surface, whom, rest).await? {
         Ok(idea) => idea,
-        Err(told) => return Ok(told),
+        Err(told) => return Ok(told.into()),
     };
+    if let Some(shown) = starting::offer(surface, whom, &idea).await? {
+        return Ok(shown);
+    }
     let (context, person) = (surface.context(), &whom.person.name);
     let asked = specifications::request(&context, &idea, person, Complexity::Simple).await;
-    Ok(match asked {
+    let told = match asked {
         Ok(_) => format!(
             "The specification of `{idea}` is being written; you are asked here before anything is built."
         ),
         Err(error) => Words::of(&error).to_string(),
-    })
+    };
+    Ok(told.into())
 }

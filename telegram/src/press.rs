@@ -15,7 +15,7 @@ use crate::api::Letter;
 use crate::keyboard::Mark;
 use crate::styled::StyledText;
 use crate::surface::{CHANNEL, Surface, SurfaceError, Whom};
-use crate::{builds, port, talk};
+use crate::{builds, port, starting, talk};
 
 /// How long a button works after it was sent.
 const NONCE_LIFE: TimeDelta = TimeDelta::days(14);
@@ -46,6 +46,9 @@ pub(crate) async fn pressed(
         return Ok("This button means nothing.".to_owned());
     };
     if let Some(told) = builds::pressed(surface, whom, message, mark).await? {
+        return Ok(told);
+    }
+    if let Some(told) = starting::pressed(surface, whom, message, mark).await? {
         return Ok(told);
     }
     let (question, choice) = match chosen(surface, whom, message, mark).await? {

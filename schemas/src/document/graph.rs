@@ -70,6 +70,26 @@ pub fn check(tasks: &[TaskBlock]) -> Result<(), GraphFault> {
     }
 }
 
+/// Returns how many tasks can be in work at once at most: those that need as much before them, one of each file.
+pub fn width(tasks: &[TaskBlock]) -> usize {
+    let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
+    // So often at most does the longest chain grow.
+    for _ in tasks {
+        for task in tasks {
+            let needed = task.depends_on.iter();
+            let below = needed.filter_map(|needed| depths.get(needed.as_str()));
+            let depth = below.max().map_or(0, |depth| depth + 1);
+            depths.insert(task.id.as_str(), depth.min(tasks.len()));
+        }
+    }
+    let mut files: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    for task in tasks {
+        let depth = depths.get(task.id.as_str()).copied().unwrap_or_default();
+        files.entry(depth).or_default().insert(task.file.key());
+    }
+    files.values().map(BTreeSet::len).max().unwrap_or_default()
+}
+
 fn check_alone(task: &TaskBlock) -> Result<(), GraphFault> {
     let name = || task.id.to_string();
     let mut keys = BTreeSet::new();
@@ -139,6 +159,28 @@ mod tests {
         let plan = [task("c", &["a", "b"]), task("b", &["a"]), task("a", &[])];
         assert_eq!(check(&plan), Ok(()));
         assert_eq!(check(&[]), Ok(()));
+    }
+
+    #[test]
+    fn what_needs_as_much_before_it_can_be_in_work_at_once() {
+        let plans: [(&[(&str, &[&str])], usize); 5] = [
+            (&[], 0),
+            (&[("T-1", &[])], 1),
+            (&[("T-3", &["T-2"]), ("T-2", &["T-1"]), ("T-1", &[])], 1),
+            (&[("T-1", &[]), ("T-2", &["T-1"]), ("T-3", &["T-1"])], 2),
+            (&[("T-1", &[]), ("T-2", &[]), ("T-3", &[])], 3),
+        ];
+        for (plan, expected) in plans {
+            let own = |(id, needs): &(&str, &[&str])| TaskBlock {
+                file: crate::RepoPath::parse(&format!("src/{id}.rs")).unwrap(),
+                ..task(id, needs)
+            };
+            let tasks: Vec<TaskBlock> = plan.iter().map(own).collect();
+            assert_eq!(width(&tasks), expected, "{plan:?}");
+            // Of those that change the same file one is in work.
+            let tasks: Vec<TaskBlock> = plan.iter().map(|(id, needs)| task(id, needs)).collect();
+            assert_eq!(width(&tasks), expected.min(1), "{plan:?}");
+        }
     }
 
     #[test]

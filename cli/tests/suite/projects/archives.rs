@@ -37,14 +37,7 @@ fn project() -> World {
                 hash: ContentHash::of(b"a code"),
                 until: chrono::DateTime::UNIX_EPOCH,
             }),
-            linked: None,
-            idea: None,
-            shown: None,
-            listens: false,
-            words_for: None,
-            begun: None,
-            landing: None,
-            draft: None,
+            ..Phone::of(UserSlug::parse("ada").unwrap())
         });
     });
     world

@@ -1,0 +1,123 @@
+//! Shows what a build comes to before it begins, with the buttons that decide it: it begins as it was shown, once.
+
+use chrono::TimeDelta;
+use ropewalk_desk::phones;
+use ropewalk_desk::specifications;
+use ropewalk_desk::views::specification;
+use ropewalk_runtime::token;
+use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::document::graph_width;
+use ropewalk_schemas::phone::BuildOffer;
+use ropewalk_schemas::specification::{Price, SpecState, Specification};
+use ropewalk_schemas::{Priority, Slug};
+use tracing::debug;
+
+use crate::keyboard::{self, Mark};
+use crate::styled::StyledText;
+use crate::surface::{Answer, Surface, SurfaceError, Whom};
+
+/// How long a build may be decided after it was shown.
+const OFFERED: TimeDelta = TimeDelta::days(14);
+/// What can be decided, in the order of the buttons.
+const CHOICES: [&str; 2] = ["Start", "Cancel"];
+
+/// Shows the build of an idea whose specification waits for an approval; nothing where none does.
+pub(crate) async fn offer(
+    surface: &Surface,
+    whom: &Whom,
+    idea: &Slug,
+) -> Result<Option<Answer>, SurfaceError> {
+    let store = &surface.services.store;
+    let rows = specification::list(store, Some(idea)).await?;
+    let newest = rows.into_iter().next_back().map(|row| row.specification);
+    let Some(spec) = newest.filter(|spec| spec.state == SpecState::Generated) else {
+        return Ok(None);
+    };
+    let Some(hash) = spec.hash.clone() else {
+        return Ok(None);
+    };
+    let text = told(surface, &spec).await?;
+    let nonce: String = token::fresh().chars().take(keyboard::NONCE).collect();
+    let context = surface.context();
+    let offer = BuildOffer {
+        nonce: nonce.clone(),
+        spec: spec.id,
+        hash,
+        until: context.now() + OFFERED,
+    };
+    phones::change(&context, &whom.person.name, |phone| {
+        phone.starting = Some(offer.clone());
+    })
+    .await?;
+    Ok(Some(Answer {
+        text,
+        buttons: keyboard::labelled(&nonce, &CHOICES),
+    }))
+}
+
+/// Says what a build would do, and what it is expected to cost.
+async fn told(surface: &Surface, spec: &Specification) -> Result<String, SurfaceError> {
+    let shown = specification::show(&surface.services.store, spec.clone()).await?;
+    let tasks = shown
+        .content
+        .map(|content| content.tasks)
+        .unwrap_or_default();
+    let hash = spec.hash.as_ref().map(ToString::to_string);
+    let work = match tasks.len() {
+        1 => "1 task".to_owned(),
+        many => format!("{many} tasks, up to {} at once", graph_width(&tasks)),
+    };
+    Ok(format!(
+        "**Build `{}`?**\n\n{work}. Expected price: {}.\n\n\
+         Start holds for revision {} with the hash {} alone.",
+        spec.idea,
+        Price::told(spec.price.as_ref()),
+        spec.revision,
+        hash.unwrap_or_default(),
+    ))
+}
+
+/// Takes a press of a button that decides whether a build begins; nothing where it is the button of something else.
+pub(crate) async fn pressed(
+    surface: &Surface,
+    whom: &Whom,
+    message: i32,
+    mark: Mark<'_>,
+) -> Result<Option<String>, SurfaceError> {
+    let name = &whom.person.name;
+    let phone = phones::of(&surface.services.store, name).await?;
+    let Some(offer) = phone.starting.filter(|offer| offer.nonce == mark.nonce) else {
+        return Ok(None);
+    };
+    let context = surface.context();
+    let told = match CHOICES.get(mark.place) {
+        None => return Ok(Some("This button means nothing.".to_owned())),
+        Some(&"Start") if context.now() > offer.until => {
+            "This button is too old; /execute shows it again.".to_owned()
+        }
+        Some(&"Start") => {
+            let (spec, person) = (offer.spec, &whom.person);
+            let approved =
+                specifications::approve(&context, spec, &offer.hash, person, Priority::default());
+            match approved.await {
+                Ok(approved) => format!("Approved: revision {} is built.", approved.revision),
+                Err(refused) => Words::of(&refused).to_string(),
+            }
+        }
+        Some(_) => {
+            // The button that would start it means nothing from now on.
+            phones::change(&context, name, |phone| {
+                let offered = phone.starting.take();
+                phone.starting = offered.filter(|offered| offered.nonce != offer.nonce);
+            })
+            .await?;
+            "Nothing is started.".to_owned()
+        }
+    };
+    let stands = StyledText::of(&told);
+    let edited = surface.api.edit(whom.chat, message, &stands);
+    if let Err(error) = edited.await {
+        debug!("buttons of a build stay in chat {}: {error}", whom.chat);
+    }
+    Ok(Some(told))
+}
