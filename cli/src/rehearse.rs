@@ -120,7 +120,7 @@ async fn start(
     let door = crate::wiring::door(&project).await?;
     let host = Host::start(project, environment).await?;
     if let Some(door) = door {
-        output.note(&host.serve(door)?)?;
+        output.note(&host.serve(door, environment)?)?;
     }
     Ok(host)
 }

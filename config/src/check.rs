@@ -168,6 +168,9 @@ fn telegram(config: &Config) -> Option<Fault> {
         let next = "write it like `https://api.telegram.org/`";
         return Some(("telegram.api_url".to_owned(), (NOT_HTTP, next).into()));
     }
+    if let Some(reason) = webhook(config) {
+        return Some(("telegram.webhook".to_owned(), reason));
+    }
     let mut phones = BTreeMap::new();
     config.people.iter().find_map(|(name, person)| {
         let fault = |key: &str, reason| Some((format!("people.{name}.{key}"), reason));
@@ -188,6 +191,24 @@ fn telegram(config: &Config) -> Option<Fault> {
         let reason = format!("is that of `{other}` too, in the same chat");
         fault("telegram_user", (reason, EACH_THEIR_OWN).into())
     })
+}
+
+/// Telegram brings what people do over HTTPS alone; a server of one's own may do so on this machine.
+fn webhook(config: &Config) -> Option<Words> {
+    let address = config.telegram.webhook.as_ref()?;
+    let is_here = matches!(
+        address.host_str(),
+        Some("127.0.0.1" | "[::1]" | "localhost")
+    );
+    let is_bare = address.username().is_empty() && address.password().is_none();
+    let is_safe = address.scheme() == "https" || (address.scheme() == "http" && is_here);
+    if !is_safe || !is_bare || address.fragment().is_some() {
+        let next = "write it like `https://ropewalk.example.org/hooks/telegram`";
+        return Some(("has to be an HTTPS address without a password", next).into());
+    }
+    let next =
+        "set `server.enabled = true`, or drop `telegram.webhook`, and the bot asks by itself";
+    (!config.server.enabled).then(|| ("nobody listens for what Telegram brings", next).into())
 }
 
 /// Spans are sent over HTTP.

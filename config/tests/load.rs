@@ -140,6 +140,12 @@ fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()>
             &["ropewalk.toml:5", "`people.bob.telegram_user`", "that of `ada` too, in the same chat"],
         ),
         (b"[telegram]\napi_url = \"mailto:ada@example.org\"\n", &["ropewalk.toml:2", "`telegram.api_url`", "no address of HTTP"]),
+        (b"[telegram]\nwebhook = \"http://example.org/hooks/telegram\"\n", &["ropewalk.toml:2", "`telegram.webhook`", "has to be an HTTPS address"]),
+        (b"[telegram]\nwebhook = \"https://ada:word@example.org/\"\n", &["ropewalk.toml:2", "`telegram.webhook`", "without a password"]),
+        (
+            b"[telegram]\nwebhook = \"https://example.org/hooks/telegram\"\n[server]\nenabled = false\n",
+            &["ropewalk.toml:2", "`telegram.webhook`", "nobody listens for what Telegram brings"],
+        ),
         (b"[pm]\nask_minutes = 31\n", &["ropewalk.toml:2", "`pm.ask_minutes`"]),
     ];
     for (text, expected) in cases {

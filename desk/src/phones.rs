@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use ropewalk_orchestrator::Context;
 use ropewalk_runtime::token;
 use ropewalk_schemas::phone::{ChatUser, LinkCode, Phone};
-use ropewalk_schemas::{ContentHash, UserSlug};
+use ropewalk_schemas::{ContentHash, Event, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, Versioned};
 
 use crate::people::{People, Person};
@@ -143,9 +143,22 @@ pub async fn change(
     name: &UserSlug,
     change: impl Fn(&mut Phone),
 ) -> Result<(), CommitOrRead> {
+    change_and_tell(context, name, change, &[]).await
+}
+
+/// Does the same, and tells `events` together with it.
+pub async fn change_and_tell(
+    context: &Context,
+    name: &UserSlug,
+    change: impl Fn(&mut Phone),
+    events: &[Event],
+) -> Result<(), CommitOrRead> {
     loop {
         let found = context.store.get::<Phone>(name.as_str()).await?;
         let mut changes = ChangeSet::new();
+        for event in events {
+            changes.emit(event.clone());
+        }
         if let Some(found) = found {
             let mut after = found.record.clone();
             change(&mut after);

@@ -5,6 +5,7 @@ mod builds;
 mod halts;
 mod ideation;
 mod knowledge;
+mod phones;
 mod questions;
 mod reviews;
 mod specifications;
@@ -29,6 +30,7 @@ pub use ideation::{
 pub use knowledge::{
     KnowledgeDeprecated, KnowledgePromoted, KnowledgeRecorded, KnowledgeReinforced,
 };
+pub use phones::UpdateLeft;
 pub use questions::{
     QuestionAnswered, QuestionAsked, QuestionClosed, QuestionReminded, ScheduleDue,
 };
@@ -231,6 +233,8 @@ payloads! {
     HaltBegun(HaltBegun) = "halt.begun",
     /// Somebody let everything go on.
     HaltLifted(HaltLifted) = "halt.lifted",
+    /// A bot could not do what somebody did in a chat.
+    UpdateLeft(UpdateLeft) = "phone.update_left",
     /// A timer or a schedule came due.
     ScheduleDue(ScheduleDue) = "schedule.due",
 }

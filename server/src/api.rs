@@ -6,6 +6,7 @@ pub(crate) mod builds;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod halt;
+mod hook;
 pub(crate) mod ideas;
 pub(crate) mod knowledge;
 pub(crate) mod lines;
@@ -64,6 +65,7 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router {
         .merge(guarded)
         .merge(open)
         .merge(pages::router(shared, tasks))
+        .merge(hook::router(shared, tasks))
         .route("/login", get(profile::login))
         .fallback(nowhere)
         .method_not_allowed_fallback(no_such_method)

@@ -14,6 +14,7 @@ mod counters;
 mod document;
 mod guard;
 mod health;
+mod hook;
 mod idempotency;
 mod listen;
 mod login;
@@ -25,5 +26,6 @@ mod stream;
 mod take;
 mod traced;
 
+pub use hook::{Hook, HookError};
 pub use listen::{Address, Door, ListenError, Server};
 pub use shared::{Changes, Folder, Landings, Options};

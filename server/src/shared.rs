@@ -23,6 +23,7 @@ use tracing::warn;
 use crate::counters::Counters;
 use crate::guard::hosts::Hosts;
 use crate::guard::rate::Rates;
+use crate::hook::Hook;
 use crate::login::{self, Logins};
 use crate::problem::Problem;
 
@@ -68,6 +69,8 @@ pub struct Options {
     pub builds_with: Vec<String>,
     /// After how long without a sign of life a part is called silent.
     pub silent_after: Duration,
+    /// What takes that which Telegram brings; without it there is no such address.
+    pub hook: Option<Arc<dyn Hook>>,
 }
 
 /// What every request may use; cheap to clone.
@@ -84,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
     pub(crate) silent_after: Duration,
+    pub(crate) hook: Option<Arc<dyn Hook>>,
     pub(crate) hosts: Hosts,
     pub(crate) counters: Counters,
     /// How the cookie of a login is called: another port is another program.
@@ -146,6 +150,7 @@ impl ServerState {
             logins: Mutex::new(logins),
             kept: tokio::sync::Mutex::new(kept),
             rates: Mutex::default(),
+            hook: options.hook,
             services,
         })))
     }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ropewalk_orchestrator::notices::SendError;
 use ropewalk_schemas::phone::ChatUser;
+use serde::{Deserialize, Serialize};
+
+use url::Url;
 
 use crate::styled::StyledText;
 
@@ -28,7 +31,7 @@ pub(crate) struct Letter {
 }
 
 /// What somebody did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Update {
     /// Its number; each is larger than the one before.
     pub(crate) id: i64,
@@ -38,7 +41,7 @@ pub(crate) struct Update {
 }
 
 /// What can be done in a chat.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Interaction {
     /// Somebody wrote.
     Wrote {
@@ -71,7 +74,7 @@ pub(crate) enum Interaction {
 }
 
 /// A file at Telegram.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct File {
     /// By what it is fetched.
     pub(crate) id: String,
@@ -83,7 +86,7 @@ pub(crate) struct File {
 }
 
 /// What sort of message a file came as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Photo,
     /// With how long it is.
@@ -129,6 +132,12 @@ impl From<ApiError> for SendError {
 /// What is asked of Telegram.
 #[async_trait]
 pub(crate) trait Api: Send + Sync + 'static {
+    /// Lets Telegram bring what people do to `address`, one at a time, each with `secret`.
+    async fn hook(&self, address: &Url, secret: &str) -> Result<(), ApiError>;
+
+    /// Lets Telegram keep what people do until it is asked for.
+    async fn unhook(&self) -> Result<(), ApiError>;
+
     /// Waits for what people do, from the update `offset` on; what was before is forgotten there.
     async fn updates(&self, offset: i64) -> Result<Vec<Update>, ApiError>;
 

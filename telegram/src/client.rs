@@ -5,11 +5,13 @@ mod fetching;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::advice::Advice;
 use ropewalk_schemas::phone::ChatUser;
 use teloxide::ApiError as TelegramError;
 use teloxide::payloads::{
     AnswerCallbackQuerySetters, EditMessageTextSetters, GetUpdatesSetters, SendMessageSetters,
+    SetWebhookSetters,
 };
 use teloxide::requests::Requester;
 use teloxide::types::{
@@ -18,6 +20,7 @@ use teloxide::types::{
     UpdateKind,
 };
 use teloxide::{Bot, RequestError, net};
+use url::Url;
 
 use crate::api::{Api, ApiError, Button, Interaction, Letter, Update};
 use crate::styled::{Style, StyledText};
@@ -28,6 +31,9 @@ const POLL: u32 = 25;
 const UNKNOWN: Duration = Duration::from_mins(1);
 /// How long any request may take.
 const TIME: Duration = Duration::from_secs(45);
+
+/// What Telegram tells the bot.
+const ALLOWED: [AllowedUpdate; 2] = [AllowedUpdate::Message, AllowedUpdate::CallbackQuery];
 
 /// Says why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +58,17 @@ impl Advice for ClientError {
         };
         Some(next.to_owned())
     }
+}
+
+/// How it goes that Telegram brings updates itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookStanding {
+    /// Where to.
+    pub address: Url,
+    /// How many updates were not taken yet.
+    pub waiting: u32,
+    /// Why the last that was not taken was not, in the words of Telegram.
+    pub error: Option<String>,
 }
 
 /// A bot of Telegram, known by its token.
@@ -85,6 +102,23 @@ impl TelegramClient {
         self.id
     }
 
+    /// Returns by what the bot knows that it is Telegram who brings something: whoever knows the token can say it, and
+    /// nobody else.
+    pub(crate) fn secret(&self) -> String {
+        let known = format!("ropewalk brings updates of {}", self.bot.token());
+        ContentHash::of(known.as_bytes()).to_string()
+    }
+
+    /// Returns where Telegram brings updates to and how that goes, if it does.
+    pub async fn hooked(&self) -> Result<Option<HookStanding>, ApiError> {
+        let known = self.bot.get_webhook_info().await.map_err(translated)?;
+        Ok(known.url.map(|address| HookStanding {
+            address,
+            waiting: known.pending_update_count,
+            error: known.last_error_message,
+        }))
+    }
+
     /// Returns the name of the bot, if Telegram knows it.
     pub async fn name(&self) -> Result<String, ApiError> {
         let me = self.bot.get_me().await.map_err(translated)?;
@@ -94,13 +128,29 @@ impl TelegramClient {
 
 #[async_trait]
 impl Api for TelegramClient {
+    async fn hook(&self, address: &Url, secret: &str) -> Result<(), ApiError> {
+        let set = self
+            .bot
+            .set_webhook(address.clone())
+            .secret_token(secret)
+            // One after the other, as they happened.
+            .max_connections(1)
+            .allowed_updates(ALLOWED);
+        set.await.map(drop).map_err(translated)
+    }
+
+    async fn unhook(&self) -> Result<(), ApiError> {
+        let removed = self.bot.delete_webhook().await;
+        removed.map(drop).map_err(translated)
+    }
+
     async fn updates(&self, offset: i64) -> Result<Vec<Update>, ApiError> {
         let asked = self
             .bot
             .get_updates()
             .offset(i32::try_from(offset).unwrap_or(i32::MAX))
             .timeout(POLL)
-            .allowed_updates([AllowedUpdate::Message, AllowedUpdate::CallbackQuery]);
+            .allowed_updates(ALLOWED);
         let updates = asked.await.map_err(translated)?;
         Ok(updates.iter().map(read).collect())
     }
@@ -180,6 +230,11 @@ fn translated(error: RequestError) -> ApiError {
             later(None, "Telegram cannot be reached".to_owned())
         }
     }
+}
+
+/// Reads an update as Telegram writes it.
+pub(crate) fn parse(written: &[u8]) -> Result<Update, serde_json::Error> {
+    serde_json::from_slice(written).map(|update| read(&update))
 }
 
 fn read(update: &teloxide::types::Update) -> Update {

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::{Context, Services};
-use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
+use ropewalk_schemas::{ComponentName, InvalidId};
 use tracing::warn;
 
 use crate::api::{Api, ApiError, Button, Letter};
+use crate::client::TelegramClient;
 use crate::styled;
 
 /// How often a message of an answer is sent in all before the rest of it is left.
@@ -60,7 +61,34 @@ impl From<String> for Answer {
     }
 }
 
+/// What a bot works with.
+#[derive(Clone)]
+pub struct Parts {
+    /// How Telegram is asked.
+    pub client: TelegramClient,
+    /// Everybody who works on the project.
+    pub people: People,
+    /// What every part works with.
+    pub services: Services,
+    /// The providers of the models that build.
+    pub builds_with: Vec<String>,
+    /// The state directory, which holds the folders of ideas.
+    pub state: PathBuf,
+}
+
 impl Surface {
+    pub(crate) fn new(parts: Parts) -> Result<Self, InvalidId> {
+        Ok(Self {
+            services: parts.services,
+            people: parts.people,
+            bot: parts.client.id(),
+            api: Arc::new(parts.client),
+            builds_with: parts.builds_with,
+            state: parts.state,
+            source: ComponentName::parse(CHANNEL)?,
+        })
+    }
+
     /// Returns a context in which a person begins a chain of events.
     pub(crate) fn context(&self) -> Context {
         Context::new(&self.services, self.source.clone())

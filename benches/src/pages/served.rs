@@ -115,6 +115,7 @@ fn options(directory: &Path) -> Result<Options> {
         state: directory.to_owned(),
         builds_with: vec!["scripted".to_owned()],
         silent_after: Duration::from_secs(90),
+        hook: None,
         changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference("")) })),
         landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
         budget: BudgetSettings::default(),

@@ -7,6 +7,7 @@ use ropewalk_config::LoadedConfig;
 use ropewalk_desk::views::{agent, alert};
 use ropewalk_runtime::Clock;
 use ropewalk_store::{Health, Store};
+use ropewalk_telegram::TelegramClient;
 use ropewalk_workspace::UserRepository;
 use serde::Serialize;
 
@@ -226,12 +227,12 @@ fn writable_above(project: &Project) -> Verdict {
     }
 }
 
-/// Asks Telegram whether it knows the bot, where one is set up.
-async fn telegram(project: &Project, app: &App) -> Option<Finding> {
-    let client = wiring::telegram(project, &app.environment).transpose()?;
-    let client = match client {
-        Ok(client) => client,
-        Err(error) => return Some(Finding::new("telegram", Verdict::Fail, error)),
+/// Asks Telegram whether it knows the bot, where one is set up, and how it brings updates, where it does.
+async fn telegram(project: &Project, app: &App) -> Vec<Finding> {
+    let client = match wiring::telegram(project, &app.environment) {
+        Ok(Some(client)) => client,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![Finding::new("telegram", Verdict::Fail, error)],
     };
     let named = client.name().await;
     let named = named
@@ -243,7 +244,53 @@ async fn telegram(project: &Project, app: &App) -> Option<Finding> {
                 (format!("the bot does not answer: {error}"), next),
             )
         });
-    Some(Finding::of("telegram", named))
+    let is_known = named.is_ok();
+    let mut findings = vec![Finding::of("telegram", named)];
+    if is_known {
+        findings.extend(webhook(project, &client).await);
+    }
+    findings
+}
+
+/// Looks at how Telegram brings updates: it tells what became of the last one.
+async fn webhook(project: &Project, client: &TelegramClient) -> Option<Finding> {
+    let finding = |verdict, detail: String| Finding::new("telegram webhook", verdict, detail);
+    let hooked = match client.hooked().await {
+        Ok(hooked) => hooked,
+        Err(error) => {
+            return Some(finding(
+                Verdict::Warn,
+                format!("cannot be looked at: {error}"),
+            ));
+        }
+    };
+    let wanted = project.config().telegram.webhook.as_ref();
+    Some(match (wanted, hooked) {
+        (None, None) => return None,
+        (None, Some(hooked)) => {
+            let detail = format!(
+                "Telegram brings updates to {}, until `ropewalk up` asks for them",
+                hooked.address
+            );
+            finding(Verdict::Warn, detail)
+        }
+        (Some(wanted), Some(hooked)) if hooked.address == *wanted => match hooked.error {
+            Some(error) if hooked.waiting > 0 => {
+                let detail = format!(
+                    "{} updates wait, and the last was not taken: {error}; look at what leads {wanted} to `server.address`, and at `server.hosts`",
+                    hooked.waiting
+                );
+                finding(Verdict::Fail, detail)
+            }
+            _ => finding(Verdict::Ok, format!("Telegram brings updates to {wanted}")),
+        },
+        (Some(wanted), _) => {
+            let detail = format!(
+                "Telegram brings nothing to {wanted} yet; `ropewalk up` tells it to at its start"
+            );
+            finding(Verdict::Warn, detail)
+        }
+    })
 }
 
 fn models(project: &Project, app: &App) -> Vec<Finding> {

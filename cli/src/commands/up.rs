@@ -82,7 +82,7 @@ impl Up {
             notices::begin(&host, &app.output);
         }
         if let Some(door) = door {
-            app.output.note(&host.serve(door)?)?;
+            app.output.note(&host.serve(door, &app.environment)?)?;
         }
         app.output.note(&summary)?;
         host.stopped().await;

@@ -107,9 +107,15 @@ impl Host {
     }
 
     /// Serves the API behind `door`; returns what people are told of it.
-    pub fn serve(&self, door: Door) -> Result<String, CliError> {
-        let told = (&self.services, &self.supervisor);
-        serving::serve(door, &self.project, &self.git, told)
+    pub fn serve(&self, door: Door, environment: &Environment) -> Result<String, CliError> {
+        let (services, supervisor) = (&self.services, &self.supervisor);
+        let hook = notices::hook(&self.project, environment, services, supervisor)?;
+        serving::serve(
+            door,
+            &self.project,
+            (&self.git, hook),
+            (services, supervisor),
+        )
     }
 
     /// Begins a turn of a conversation, which the next interrupt ends.
@@ -208,9 +214,7 @@ async fn begin(
         },
     )
     .await?;
-    if crew.tells() {
-        agents.extend(notices::begin(project, environment, &services).await?);
-    }
+    agents.extend(telling(project, environment, crew, &services).await?);
     subscribe(&services, &agents).await?;
     Frame::start(&services, agents, supervisor).await?;
     if crew.chats() {
@@ -222,6 +226,23 @@ async fn begin(
     }
     keep_house(project, &services, supervisor);
     Ok((services, right, git))
+}
+
+/// Makes those that tell people what happens, and what does again that which the bot could not do.
+async fn telling(
+    project: &Project,
+    environment: &Environment,
+    crew: &Crew,
+    services: &Services,
+) -> Result<Vec<Arc<dyn Agent>>, CliError> {
+    let mut agents = Vec::new();
+    if crew.tells() {
+        agents.extend(notices::begin(project, environment, services).await?);
+    }
+    if crew.chats() {
+        agents.extend(notices::left_updates(project, environment, services)?);
+    }
+    Ok(agents)
 }
 
 /// Makes the models of every role; those of a build that is done again know no answer.

@@ -11,8 +11,12 @@ use ropewalk_orchestrator::notices::{
 use ropewalk_orchestrator::{Agent, Services};
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::UserSlug;
+use ropewalk_server::{Hook, HookError};
 use ropewalk_store::{ReadError, Store};
-use ropewalk_telegram::{Bot, Parts as BotParts, TelegramClient, TelegramPort};
+use ropewalk_telegram::{
+    Bot, HookError as UpdateError, LeftUpdates, Parts as BotParts, TelegramClient, TelegramPort,
+    UpdateHook,
+};
 
 use super::processes;
 use crate::error::CliError;
@@ -99,6 +103,34 @@ pub(crate) fn telegram(
         .map_err(|error| CliError::advised("failed", error))
 }
 
+/// Returns what a bot works with, where one is set up.
+fn bot_parts(
+    project: &Project,
+    environment: &Environment,
+    services: &Services,
+) -> Result<Option<BotParts>, CliError> {
+    let client = telegram(project, environment)?;
+    Ok(client.map(|client| BotParts {
+        client,
+        people: (*project.people).clone(),
+        services: services.clone(),
+        builds_with: project.config().models.builders(),
+        state: project.state().to_owned(),
+    }))
+}
+
+/// Makes what does again that which the bot could not do, where one is set up.
+pub(super) fn left_updates(
+    project: &Project,
+    environment: &Environment,
+    services: &Services,
+) -> Result<Option<Arc<dyn Agent>>, CliError> {
+    let Some(parts) = bot_parts(project, environment, services)? else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(LeftUpdates::new(parts)?)))
+}
+
 /// Lets the bot take what people say and press, where one is set up.
 pub(super) fn serve_bot(
     project: &Project,
@@ -106,19 +138,48 @@ pub(super) fn serve_bot(
     services: &Services,
     supervisor: &Supervisor,
 ) -> Result<(), CliError> {
-    let Some(client) = telegram(project, environment)? else {
+    let Some(parts) = bot_parts(project, environment, services)? else {
         return Ok(());
     };
-    let bot = Bot::new(BotParts {
-        client,
-        people: (*project.people).clone(),
-        services: services.clone(),
-        turn: processes::turn(project.state(), "telegram"),
-        builds_with: project.config().models.builders(),
-        state: project.state().to_owned(),
-    })?;
-    bot.serve(supervisor);
+    let turn = processes::turn(project.state(), "telegram");
+    let webhook = project.config().telegram.webhook.clone();
+    Bot::new(parts, turn, webhook)?.serve(supervisor);
     Ok(())
+}
+
+/// Lets updates be taken that Telegram brings, where the configuration says that it does.
+pub(super) fn hook(
+    project: &Project,
+    environment: &Environment,
+    services: &Services,
+    supervisor: &Supervisor,
+) -> Result<Option<Arc<dyn Hook>>, CliError> {
+    if project.config().telegram.webhook.is_none() {
+        return Ok(None);
+    }
+    let Some(parts) = bot_parts(project, environment, services)? else {
+        return Ok(None);
+    };
+    let hook = UpdateHook::serve(parts, supervisor)?;
+    Ok(Some(Arc::new(TelegramHook(hook))))
+}
+
+/// What the server hands to the bot.
+struct TelegramHook(UpdateHook);
+
+#[async_trait]
+impl Hook for TelegramHook {
+    fn admits(&self, secret: &[u8]) -> bool {
+        self.0.admits(secret)
+    }
+
+    async fn take(&self, body: &[u8]) -> Result<(), HookError> {
+        let taken = self.0.take(body).await;
+        taken.map_err(|error| match error {
+            UpdateError::Unreadable(_) => HookError::Unreadable(error.to_string()),
+            UpdateError::Late => HookError::Late(error.to_string()),
+        })
+    }
 }
 
 /// Reads the secret in the variable that `key` names.

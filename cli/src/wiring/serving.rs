@@ -8,7 +8,7 @@ use ropewalk_orchestrator::Services;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::Idea;
-use ropewalk_server::{Address, Door, ListenError, Options, Server};
+use ropewalk_server::{Address, Door, Hook, ListenError, Options, Server};
 use ropewalk_workspace::Git;
 use tracing::warn;
 
@@ -45,7 +45,7 @@ pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
 pub(super) fn serve(
     door: Door,
     project: &Project,
-    git: &Git,
+    (git, hook): (&Git, Option<Arc<dyn Hook>>),
     (services, supervisor): (&Services, &Supervisor),
 ) -> Result<String, CliError> {
     let places = project.places();
@@ -55,6 +55,7 @@ pub(super) fn serve(
         hosts: project.config().server.hosts.clone(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         state: project.state().to_owned(),
+        hook,
         landings: changes::landings(clone.clone(), project, services),
         changes: changes::changes(clone),
         budget: project.config().budget.clone(),

@@ -1,6 +1,7 @@
 //! People do what their rights let them, on the terminal too, and are named where they did it.
 
 mod at_once;
+mod brought;
 mod described;
 mod phone;
 mod serving;

@@ -12,4 +12,7 @@ pub struct TelegramSettings {
     pub token_variable: Option<String>,
     /// Where the Bot API is.
     pub api_url: Url,
+    /// Where Telegram brings what people do; without it the bot asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Url>,
 }

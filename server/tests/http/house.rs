@@ -99,6 +99,7 @@ impl House {
             state: directory.path().to_owned(),
             builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),
+            hook: None,
             changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(DIFFERENCE)) })),
             landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
             budget: BudgetSettings {

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use ropewalk_bus::{Bus as EventBus, BusOptions, TransportOptions};
 use ropewalk_config::settings::PersonRecord;
 use ropewalk_desk::people::People;
-use ropewalk_orchestrator::notices::{Listener, Notifier, Parts as NotifierParts, Rules};
+use ropewalk_orchestrator::notices::{Listener, Notifier, Parts as NotifierParts, Rules, Turn};
 use ropewalk_orchestrator::questions::{
     self, AskOutcome, Deadlines, QuestionRequest, QuestionService,
 };
@@ -21,7 +21,7 @@ use ropewalk_schemas::person::{Right, Role};
 use ropewalk_schemas::question::{About, Choice, Question, QuestionKind};
 use ropewalk_schemas::{ChoiceId, ComponentName, QuestionId, UserSlug};
 use ropewalk_store::{ChangeSet, CommitError, Location, Query, Store};
-use ropewalk_telegram::{Bot, Parts, TelegramClient, TelegramPort};
+use ropewalk_telegram::{Bot, LeftUpdates, Parts, TelegramClient, TelegramPort};
 use ropewalk_tests::servers::TelegramServer;
 
 use crate::phones::TOKEN;
@@ -106,17 +106,21 @@ impl House {
             turn: Arc::new(|| Some(Box::new(()))),
         })?;
         let questions = QuestionService::new(Deadlines::default())?;
-        let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(notifier), Arc::new(questions)];
-        Frame::start(&services, agents, &supervisor).await?;
-        let bot = Bot::new(Parts {
+        let parts = Parts {
             client,
             people,
             services: services.clone(),
-            turn: Arc::new(|| Some(Box::new(()))),
             builds_with: vec!["scripted".to_owned()],
             state: directory.to_owned(),
-        })?;
-        bot.serve(&supervisor);
+        };
+        let agents: Vec<Arc<dyn Agent>> = vec![
+            Arc::new(notifier),
+            Arc::new(questions),
+            Arc::new(LeftUpdates::new(parts.clone())?),
+        ];
+        Frame::start(&services, agents, &supervisor).await?;
+        let turn: Turn = Arc::new(|| Some(Box::new(())));
+        Bot::new(parts, turn, None)?.serve(&supervisor);
         Ok(Self {
             services,
             supervisor,
@@ -148,10 +152,20 @@ impl House {
     /// Asks with what changes beside it.
     pub(crate) async fn put(
         &self,
+        changes: ChangeSet,
+        asking: QuestionRequest,
+    ) -> anyhow::Result<QuestionId> {
+        self.put_within(Deadlines::default(), changes, asking).await
+    }
+
+    /// Does the same where questions end otherwise.
+    pub(crate) async fn put_within(
+        &self,
+        deadlines: Deadlines,
         mut changes: ChangeSet,
         asking: QuestionRequest,
     ) -> anyhow::Result<QuestionId> {
-        let (context, deadlines) = (self.context()?, Deadlines::default());
+        let context = self.context()?;
         let asked = questions::ask(&mut changes, &context, &deadlines, asking);
         let AskOutcome::Open(id) = asked.await? else {
             anyhow::bail!("it was answered before")

@@ -23,14 +23,14 @@ const VARIABLE: &str = "TOKEN_OF_THE_BOT";
 const PAT: i64 = 1;
 
 /// A project with a bot, and the phone of the one person.
-struct Phone {
-    project: Project,
+pub(crate) struct Phone {
+    pub(crate) project: Project,
     server: TelegramServer,
 }
 
 impl Phone {
     /// Links the phone to a project in which nothing happened yet.
-    async fn linked() -> anyhow::Result<Self> {
+    pub(crate) async fn linked() -> anyhow::Result<Self> {
         let server = TelegramServer::start()?;
         let mut project = Project::new()?;
         let settings = project.path().join("ropewalk.toml");
@@ -49,7 +49,7 @@ impl Phone {
         Ok(phone)
     }
 
-    async fn up(&self) -> anyhow::Result<RunningProgram> {
+    pub(crate) async fn up(&self) -> anyhow::Result<RunningProgram> {
         let mut up = start(&self.project.runner, &["up"])?;
         until_ready(self.project.path(), &mut up).await?;
         Ok(up)
@@ -69,12 +69,12 @@ impl Phone {
             "chat": { "id": PAT, "type": "private", "first_name": "Pat" } })
     }
 
-    async fn write(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) async fn write(&self, text: &str) -> anyhow::Result<()> {
         self.update(json!({ "message": Self::message(text) })).await
     }
 
     /// Presses the button of a message whose label is `label`.
-    async fn press(&self, sent: &Value, label: &str) -> anyhow::Result<()> {
+    pub(crate) async fn press(&self, sent: &Value, label: &str) -> anyhow::Result<()> {
         let data = buttons(sent).into_iter().find(|(name, _)| name == label);
         let (_, data) = data.with_context(|| format!("no `{label}` in {sent}"))?;
         let mut bears = Self::message("?");
@@ -108,7 +108,11 @@ impl Phone {
     }
 
     /// Waits for so many messages that hold `part`.
-    async fn messages_with(&self, part: &str, wanted: usize) -> anyhow::Result<Vec<Value>> {
+    pub(crate) async fn messages_with(
+        &self,
+        part: &str,
+        wanted: usize,
+    ) -> anyhow::Result<Vec<Value>> {
         let began = Instant::now();
         loop {
             let found = self.sent(part).await?;
@@ -117,6 +121,23 @@ impl Phone {
             }
             let late = began.elapsed() > PATIENCE;
             ensure!(!late, "`{part}`: {found:?}: {}", self.project.said());
+            pause().await;
+        }
+    }
+
+    /// Waits for the dead letter of what the bot could not do; returns its name.
+    async fn until_dead(&self) -> anyhow::Result<String> {
+        let began = Instant::now();
+        loop {
+            let listed = self.project.verb(&["dead-letter", "list"], "")?;
+            if let Some(letter) = listed.as_array().and_then(|all| all.first()) {
+                assert_eq!(letter["type"], "phone.update_left", "{letter}");
+                let id = letter["id"].as_str().context("no id")?;
+                ensure!(id.ends_with("/telegram.left"), "{letter}");
+                return Ok(id.to_owned());
+            }
+            let late = began.elapsed() > PATIENCE;
+            ensure!(!late, "no dead letter: {}", self.project.said());
             pause().await;
         }
     }
@@ -144,7 +165,7 @@ impl Phone {
     }
 
     /// Waits until what was asked is answered and mended wherever it is known.
-    async fn until_mended(&self, id: QuestionId) -> anyhow::Result<(Question, Notice)> {
+    pub(crate) async fn until_mended(&self, id: QuestionId) -> anyhow::Result<(Question, Notice)> {
         let began = Instant::now();
         loop {
             let (question, told) = self.stands(id).await?;
@@ -164,7 +185,7 @@ impl Phone {
     }
 
     /// Checks that a question has one answer, which `event list` tells once.
-    async fn answered_once(&self, id: QuestionId, answer: &str) -> anyhow::Result<()> {
+    pub(crate) async fn answered_once(&self, id: QuestionId, answer: &str) -> anyhow::Result<()> {
         let store = store(self.project.path()).await?;
         let events = events_of(&store, "question.answered").await?;
         let ideas = store.count::<Idea>(Query::new()).await?;
@@ -325,28 +346,43 @@ async fn a_kill_while_words_are_taken_leaves_one_answer_and_begins_no_idea() -> 
 }
 
 #[tokio::test]
-async fn an_update_on_which_the_bot_crashes_is_left_and_ends_nothing_else() -> anyhow::Result<()> {
+async fn an_update_on_which_the_bot_crashes_is_kept_replayed_and_ends_nothing_else()
+-> anyhow::Result<()> {
     let phone = Phone::linked().await?;
     let id = phone.ask("Which way past the crash?").await?;
-    let runner = &phone.project.runner;
-    // From the first update on, every one.
-    let mut up = start(&runner.failing("telegram.update.begun:1:panic"), &["up"])?;
+    let other = phone.ask("Which way beside it?").await?;
+    // From the first update on, every one, and every other try.
+    let runner = phone
+        .project
+        .runner
+        .failing("telegram.update.begun:1:panic");
+    let runner = runner.with_variable("ROPEWALK_BUS__TRIES", "2");
+    let mut up = start(&runner, &["up"])?;
     until_ready(phone.project.path(), &mut up).await?;
     let sent = phone.messages_with("Which way past the crash?", 1).await?;
     let before = phone.offset().await?;
     phone.press(&sent[0], "Left").await?;
-    let began = Instant::now();
-    while phone.offset().await? <= before {
-        ensure!(began.elapsed() < PATIENCE, "it is taken for ever");
-        pause().await;
-    }
+    let letter = phone.until_dead().await?;
+    ensure!(phone.offset().await? > before, "Telegram may forget it now");
+    phone.messages_with("This could not be done", 1).await?;
     let (question, _) = phone.stands(id).await?;
     assert_eq!(question.state, QuestionState::Pending, "the press crashed");
-    // The program runs on, and the question can be answered by whoever is not on the phone.
+    // The program runs on, and questions can be answered by whoever is not on the phone.
     phone
         .project
-        .verb(&["question", "answer", &id.to_string(), "right"], "")?;
+        .verb(&["question", "answer", &other.to_string(), "right"], "")?;
+    phone.until_mended(other).await?;
+    stop(&mut up).await?;
+
+    // Whatever was wrong is mended: what was pressed is done, once.
+    let mut up = phone.up().await?;
+    phone
+        .project
+        .verb(&["dead-letter", "replay", &letter], "")?;
     phone.until_mended(id).await?;
+    phone.answered_once(id, "Left").await?;
+    let left = phone.project.verb(&["dead-letter", "list"], "")?;
+    assert_eq!(left, json!([]));
     stop(&mut up).await?;
     Ok(())
 }

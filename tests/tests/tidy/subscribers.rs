@@ -11,7 +11,7 @@ use crate::house::Member;
 const LIST: (&str, &str) = ("schemas", "src/payload.rs");
 
 /// The agents, each with the file of its profile.
-const AGENTS: [(&str, &str, &str); 7] = [
+const AGENTS: [(&str, &str, &str); 8] = [
     ("build", "agents/builder", "src/lib.rs"),
     ("ideation", "agents", "src/ideation.rs"),
     ("improvement", "agents", "src/improvement.rs"),
@@ -19,6 +19,7 @@ const AGENTS: [(&str, &str, &str); 7] = [
     ("pm", "agents", "src/pm.rs"),
     ("questions", "orchestrator", "src/questions/service.rs"),
     ("specification", "agents", "src/specification.rs"),
+    ("telegram.left", "telegram", "src/left.rs"),
 ];
 
 /// Plays a person in rehearsals, and takes what a person would be told.
@@ -30,7 +31,7 @@ const MEASURED: (&str, &str) = ("benches", "src/pipeline.rs");
 
 /// The events that agents take. All others are for people alone: they are shown, and nothing follows from them. Why PM takes
 /// neither `task.failed` nor `budget.exceeded`, says ADR 15.
-const TAKEN: [(&str, &[&str]); 39] = [
+const TAKEN: [(&str, &[&str]); 40] = [
     ("ideation.message", &["ideation"]),
     ("ideation.completed", &["improvement", "specification"]),
     ("idea.abandoned", &["build"]),
@@ -75,6 +76,7 @@ const TAKEN: [(&str, &[&str]); 39] = [
         "question.defaulted",
         &["build", "improvement", "pm", "specification"],
     ),
+    ("phone.update_left", &["telegram.left"]),
     (
         "schedule.due",
         &["improvement", "monitor", "pm", "questions"],

@@ -58,7 +58,7 @@ fn update(server: &TelegramServer, update: &Value) {
     ask(server, "POST /__fixture/updates", Some(&body));
 }
 
-fn message(text: &str) -> Value {
+pub(super) fn message(text: &str) -> Value {
     let ann = json!({ "id": 1, "first_name": "Ann", "is_bot": false });
     let chat = json!({ "id": 1, "type": "private", "first_name": "Ann" });
     json!({ "message_id": 9000, "from": ann, "chat": chat, "date": 1_795_294_145, "text": text })
@@ -72,8 +72,24 @@ fn reply(server: &TelegramServer, to: &Value, words: &str) {
     update(server, &json!({ "message": answer }));
 }
 
-fn write_text(server: &TelegramServer, text: &str) {
+pub(super) fn write_text(server: &TelegramServer, text: &str) {
     update(server, &json!({ "message": message(text) }));
+}
+
+/// Returns the number of the update that is asked for next; 0 where nobody asks.
+pub(super) fn offset(server: &TelegramServer) -> u64 {
+    ask(server, "GET /__said", None)["offset"].as_u64().unwrap()
+}
+
+/// Lists the messages that hold `part`.
+pub(super) fn messages(server: &TelegramServer, part: &str) -> Vec<Value> {
+    let told = ask(server, "GET /__said", None);
+    let holds = |one: &&Value| {
+        let text = one["parameters"]["text"].as_str().unwrap_or_default();
+        one["method"] == "sendmessage" && text.contains(part)
+    };
+    let said = told["said"].as_array().unwrap().iter();
+    said.filter(holds).cloned().collect()
 }
 
 /// Waits for the message that holds `part`.

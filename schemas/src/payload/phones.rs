@@ -1,0 +1,18 @@
+//! Payloads of phones.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A bot could not do what somebody did in a chat: it is handed over, to be tried again and kept until somebody decides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateLeft {
+    /// The bot: each counts its updates by itself.
+    pub bot: i64,
+    /// Its number.
+    pub update_id: i64,
+    /// What somebody did, as the bot reads it.
+    pub update: Value,
+    /// Why it could not be done.
+    pub reason: String,
+}

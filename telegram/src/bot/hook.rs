@@ -1,0 +1,90 @@
+//! Takes what people do in Telegram where Telegram brings it: one update after the other, each to its end.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use ropewalk_runtime::Supervisor;
+use ropewalk_schemas::InvalidId;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::api::Update;
+use crate::client;
+use crate::settling::settle;
+use crate::surface::{Parts, Surface};
+
+/// How many updates wait for the one in hand; Telegram brings one at a time, and again what was not taken in time.
+const WAITING: usize = 16;
+/// How long whoever brings an update waits for it to be done.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Says why an update was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    /// It is none.
+    #[error("this is no update: {0}")]
+    Unreadable(String),
+    /// It is not done yet; whoever brings it again finds it done.
+    #[error("the update is not done yet")]
+    Late,
+}
+
+struct BroughtUpdate {
+    update: Update,
+    done: oneshot::Sender<()>,
+}
+
+/// Takes updates of somebody who knows the secret of the bot; cheap to clone.
+#[derive(Clone)]
+pub struct UpdateHook {
+    queue: mpsc::Sender<BroughtUpdate>,
+    secret: String,
+}
+
+impl UpdateHook {
+    /// Begins to do what is brought, until the process stops.
+    pub fn serve(parts: Parts, supervisor: &Supervisor) -> Result<Self, InvalidId> {
+        let secret = parts.client.secret();
+        let surface = Surface::new(parts)?;
+        let (queue, mut brought) = mpsc::channel::<BroughtUpdate>(WAITING);
+        let stop = supervisor.shutdown().soft().clone();
+        supervisor.spawn("telegram.hook", async move {
+            loop {
+                let next = tokio::select! {
+                    () = stop.cancelled() => return,
+                    next = brought.recv() => next,
+                };
+                let Some(BroughtUpdate { update, done }) = next else {
+                    return;
+                };
+                if !settle(&surface, &update, &stop).await {
+                    return;
+                }
+                // Who has gone meanwhile brings it again and finds it done.
+                done.send(()).ok();
+            }
+        });
+        Ok(Self { queue, secret })
+    }
+
+    /// Returns whether `secret` is that of the bot; how long that takes tells nothing of it.
+    pub fn admits(&self, secret: &[u8]) -> bool {
+        let known = self.secret.as_bytes();
+        let differing = known.iter().zip(secret).fold(0, |differing, (one, other)| {
+            black_box(differing | (one ^ other))
+        });
+        known.len() == secret.len() && differing == 0
+    }
+
+    /// Takes an update as Telegram writes it; returns once it is done and committed.
+    pub async fn take(&self, written: &[u8]) -> Result<(), HookError> {
+        let update = client::parse(written);
+        let update = update.map_err(|error| HookError::Unreadable(error.to_string()))?;
+        let (done, is_done) = oneshot::channel();
+        let brought = BroughtUpdate { update, done };
+        self.queue.try_send(brought).map_err(|_| HookError::Late)?;
+        match tokio::time::timeout(PATIENCE, is_done).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(HookError::Late),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Does what somebody did in a chat, once.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ropewalk_desk::phones::{self, LinkError};
+use ropewalk_runtime::{failpoint, secrets};
+use ropewalk_schemas::phone::{ChatUser, UpdateRecord};
+use tracing::{debug, info};
+
+use crate::api::{Interaction, Update};
+use crate::commands::{self, TextInput};
+use crate::surface::{Answer, Surface, SurfaceError, Whom};
+use crate::{files, orders, press, talk};
+
+/// How many letters of what a press came to are shown; Telegram takes 200.
+const LINE: usize = 190;
+/// How long numbers of updates can be compared.
+const NUMBERED: TimeDelta = TimeDelta::days(6);
+
+/// Takes an update of somebody who is known; all others get no answer.
+pub(crate) async fn take(surface: &Surface, update: &Update) -> Result<(), SurfaceError> {
+    let Some(from) = update.from else {
+        return Ok(());
+    };
+    let store = &surface.services.store;
+    let Some(person) = phones::whose(store, &surface.people, from).await? else {
+        return introduced(surface, from, &update.did).await;
+    };
+    let name = person.name.clone();
+    let phone = phones::of(store, &name).await?;
+    let now = surface.services.clock.now();
+    let last = phone.begun.filter(|begun| begun.bot == surface.bot);
+    if last.is_some_and(|begun| is_done(begun, update.id, now)) {
+        return Ok(());
+    }
+    let again = last.filter(|begun| begun.update == update.id);
+    let begun = again.unwrap_or(UpdateRecord {
+        bot: surface.bot,
+        update: update.id,
+        at: now,
+        done: false,
+    });
+    let context = surface.context();
+    if again.is_none() {
+        phones::change(&context, &name, |phone| phone.begun = Some(begun)).await?;
+    }
+    let whom = Whom {
+        person,
+        chat: from.chat,
+    };
+    perform(surface, &whom, &update.did, Some(begun)).await
+}
+
+/// Does what somebody did, and writes down that it is done where it was `begun`.
+pub(crate) async fn perform(
+    surface: &Surface,
+    whom: &Whom,
+    did: &Interaction,
+    begun: Option<UpdateRecord>,
+) -> Result<(), SurfaceError> {
+    failpoint!("telegram.update.begun");
+    let spent = act(surface, whom, did).await?;
+    failpoint!("telegram.update.acted");
+    let done = begun.map(|begun| UpdateRecord {
+        done: true,
+        ..begun
+    });
+    // Together: words that a death brings again must find the choice that they were for, or they would begin an idea.
+    let context = surface.context();
+    let recorded = phones::change(&context, &whom.person.name, |phone| {
+        phone.begun = done.or(phone.begun);
+        phone.words_for = phone.words_for.take().filter(|_| !spent);
+    });
+    Ok(recorded.await?)
+}
+
+/// Returns whether an update comes a second time: one is begun only after those before it are done. Numbers grow, but
+/// begin anew where nothing was said for a week.
+fn is_done(begun: UpdateRecord, update: i64, now: DateTime<Utc>) -> bool {
+    let is_over = begun.update > update || (begun.update == update && begun.done);
+    is_over && now - begun.at < NUMBERED
+}
+
+/// Does what somebody did; returns whether it was the words that a choice waited for.
+async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, SurfaceError> {
+    let mut spent = false;
+    let told = match did {
+        Interaction::Pressed {
+            press: id,
+            message,
+            data,
+        } => {
+            let line = press::pressed(surface, whom, *message, data).await?;
+            let line: String = secrets::strike(&line).chars().take(LINE).collect();
+            if let Err(error) = surface.api.show(id, &line).await {
+                debug!("nobody saw what a press came to: {error}");
+            }
+            return Ok(false);
+        }
+        Interaction::Wrote {
+            forwarded: true, ..
+        }
+        | Interaction::Sent {
+            forwarded: true, ..
+        } => Some(
+            "What somebody else wrote is not taken; write it yourself."
+                .to_owned()
+                .into(),
+        ),
+        Interaction::Sent { file, words, .. } => {
+            Some(files::sent(surface, whom, file, words).await?.into())
+        }
+        Interaction::Wrote { text, reply_to, .. } => match commands::read(text) {
+            TextInput::Start(_) => Some(orders::help().into()),
+            TextInput::Order(command, rest) => {
+                Some(orders::carry_out(surface, whom, command, rest).await?)
+            }
+            TextInput::Unknown(name) => {
+                let told = format!("There is no /{name}; /help lists what there is.");
+                Some(Answer::from(told))
+            }
+            TextInput::Words => match press::worded(surface, whom, *reply_to, text).await? {
+                Some(worded) => {
+                    spent = worded.of_choice;
+                    Some(worded.told.into())
+                }
+                None => talk::say(surface, whom, text).await?.map(Into::into),
+            },
+        },
+        Interaction::Other => Some("Only text and files are taken here.".to_owned().into()),
+    };
+    if let Some(told) = told {
+        surface.say(whom.chat, told).await;
+    }
+    Ok(spent)
+}
+
+/// Links whoever sends a code in a chat with nobody else; says nothing to anybody without one.
+async fn introduced(
+    surface: &Surface,
+    from: ChatUser,
+    did: &Interaction,
+) -> Result<(), SurfaceError> {
+    let Interaction::Wrote {
+        text,
+        private: true,
+        forwarded: false,
+        ..
+    } = did
+    else {
+        return Ok(());
+    };
+    let TextInput::Start(code) = commands::read(text) else {
+        return Ok(());
+    };
+    match phones::link(&surface.context(), &surface.people, code, from).await {
+        Ok(person) => {
+            info!("chat {} is linked to `{}`", from.chat, person.name);
+            let hello = format!(
+                "This chat is linked to {}.\n\n{}",
+                person.name,
+                orders::help()
+            );
+            surface.say(from.chat, hello).await;
+            Ok(())
+        }
+        Err(LinkError::Code | LinkError::Unknown(_)) => {
+            debug!("somebody without a valid code wrote in chat {}", from.chat);
+            Ok(())
+        }
+        Err(LinkError::Read(error)) => Err(error.into()),
+        Err(LinkError::Commit(error)) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_comes_a_second_time_unless_numbers_began_anew() {
+        let at = DateTime::UNIX_EPOCH;
+        let begun = |done| UpdateRecord {
+            bot: 1,
+            update: 7,
+            at,
+            done,
+        };
+        for (begun, update, days, expected) in [
+            (begun(true), 7, 0, true),
+            (begun(true), 6, 5, true),
+            (begun(true), 8, 0, false),
+            (begun(false), 7, 0, false),
+            (begun(false), 6, 0, true),
+            (begun(true), 3, 6, false),
+        ] {
+            let now = at + TimeDelta::days(days);
+            assert_eq!(
+                is_done(begun, update, now),
+                expected,
+                "{begun:?} {update} {days}"
+            );
+        }
+    }
+}
