@@ -5,6 +5,7 @@ mod brought;
 mod described;
 mod phone;
 mod serving;
+mod surfaces;
 
 use serde_json::{Value, json};
 

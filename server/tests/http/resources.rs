@@ -1,9 +1,11 @@
 //! What the terminal shows and does, requests show and do.
 
-use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::question::{Answer, Question, QuestionKind, QuestionState};
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wish::{BranchWish, Wish};
+use ropewalk_schemas::{ChoiceId, ContentHash};
+use ropewalk_store::ChangeSet;
 use serde_json::{Value, json};
 
 use crate::house::{ADA, BOB, House, answered};
@@ -124,6 +126,89 @@ async fn a_question_is_answered_once_and_the_second_hears_who_was_first() {
         (&json!("bob"), &json!("ada"))
     );
     assert_eq!(house.events("question.answered").await.len(), 1);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_after_the_default_is_kept_without_effect() {
+    let house = House::new().await;
+    let (_, id) = house.specified().await;
+    let store = &house.services.store;
+    let asked = store.get::<Question>(&id.to_string()).await.unwrap();
+    let asked = asked.unwrap();
+    let leave = ChoiceId::parse("leave").unwrap();
+    let taken = Answer {
+        choice: Some(leave),
+        text: "leave".to_owned(),
+        by: "default".to_owned(),
+        channel: "default".to_owned(),
+        at: house.services.clock.now(),
+    };
+    let defaulted = Question {
+        kind: QuestionKind::Clarifying,
+        consequential: false,
+        state: QuestionState::Defaulted,
+        answer: Some(taken),
+        ..asked.record.clone()
+    };
+    let mut changes = ChangeSet::new();
+    changes.update(&asked, &defaulted);
+    store.commit(changes).await.unwrap();
+    let path = format!("/api/questions/{id}/answer");
+    let late = house.send(&path, &json!({ "choice": "merge" })).await;
+    assert_eq!(late.status, 409, "{}", late.text);
+    let kept = house.read(&format!("/api/questions/{id}")).await;
+    assert_eq!(
+        (
+            &kept["state"],
+            &kept["answer"]["by"],
+            &kept["answer"]["choice"]
+        ),
+        (&json!("defaulted"), &json!("default"), &json!("leave"))
+    );
+    assert_eq!(
+        (&kept["late"][0]["by"], &kept["late"][0]["choice"]),
+        (&json!("ada"), &json!("merge"))
+    );
+    assert!(house.events("question.answered").await.is_empty());
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_and_what_waits_is_told_with_its_reasons_and_the_counts_of_the_store() {
+    let house = House::new().await;
+    let (_, question) = house.specified().await;
+    let build = house.built().await;
+    for (id, state) in [
+        ("T-001", TaskState::Complete),
+        ("T-002", TaskState::Failed),
+        ("T-003", TaskState::Blocked),
+        ("T-004", TaskState::Pending),
+    ] {
+        house.task(build, id, state).await;
+    }
+    let listed = house.read("/api/builds").await;
+    let row = &listed["items"][0];
+    assert_eq!(
+        (&row["tasks_complete"], &row["tasks_total"]),
+        (&json!(1), &json!(4)),
+        "{listed}"
+    );
+    let shown = house.read(&format!("/api/builds/{build}")).await;
+    let states: Vec<_> = shown["tasks"].as_array().unwrap().iter().collect();
+    assert_eq!(states.len(), 4, "{shown}");
+    let waits = house.read("/api/waits").await;
+    assert!(waits.to_string().contains(&question.to_string()), "{waits}");
+    let open = house.read("/api/questions").await;
+    assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
+    let all = house.read("/api/events").await;
+    let of_type = house.events("ideation.message").await;
+    let all = all["items"].as_array().unwrap();
+    let counted = all
+        .iter()
+        .filter(|event| event["type"] == "ideation.message");
+    assert_eq!(counted.count(), of_type.len());
+    assert_eq!(of_type.len(), 1);
     house.stop().await;
 }
 

@@ -1,14 +1,16 @@
 //! Questions reach phones, and one answer counts.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use chrono::TimeDelta;
-use ropewalk_orchestrator::questions;
-use ropewalk_schemas::EventPattern;
+use ropewalk_orchestrator::questions::{self, Deadlines, QuestionRequest};
 use ropewalk_schemas::notice::{Notice, NoticeState};
-use ropewalk_schemas::question::QuestionState;
-use ropewalk_store::EventFilter;
+use ropewalk_schemas::question::{QuestionKind, QuestionState};
+use ropewalk_schemas::{ChoiceId, EventPattern};
+use ropewalk_store::{ChangeSet, EventFilter};
 
-use crate::house::{ADA, BOB, House};
+use crate::house::{ADA, BOB, House, asking};
 use crate::phones::{Phones, until};
 
 async fn answers(house: &House) -> anyhow::Result<usize> {
@@ -265,5 +267,60 @@ async fn after_floods_and_an_outage_everything_arrives_once() -> anyhow::Result<
             "each once, and nothing of what is answered: {messages:?}"
         );
     }
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_default_is_shown_where_it_was_asked_and_an_answer_after_it_is_kept_without_effect()
+-> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let deadlines = Deadlines {
+        clarifying: Duration::from_secs(3),
+        ..Deadlines::default()
+    };
+    let asking = QuestionRequest {
+        kind: QuestionKind::Clarifying,
+        default: Some(ChoiceId::parse("leave")?),
+        ..asking("missing_context", "Which colour?")?
+    };
+    let spends = house.ask_what_binds("build_finished", "Merge?").await?;
+    let id = house
+        .put_within(deadlines, ChangeSet::new(), asking)
+        .await?;
+    let ada = phones.message(ADA, "Which colour?").await?;
+    let expected = "Unanswered, it takes \"Leave it\" at";
+    assert!(ada.text.contains(expected), "{}", ada.text);
+    until("the default", || async {
+        let question = house.question(id).await?;
+        Ok((question.state == QuestionState::Defaulted).then_some(()))
+    })
+    .await?;
+    until("it stands in both chats", || async {
+        let edits = phones.did("editmessagetext").await?;
+        let says_so = |edit: &&serde_json::Value| {
+            let text = edit["parameters"]["text"].as_str().unwrap_or_default();
+            text.starts_with("Taken by default: Leave it")
+        };
+        Ok((edits.iter().filter(says_so).count() == 2).then_some(()))
+    })
+    .await?;
+    phones.press(ADA, ADA, ada.id, &ada.buttons[0].1).await?;
+    phones.shown("Answered already, by default over").await?;
+    let question = house.question(id).await?;
+    let answer = question.answer.context("no answer")?;
+    assert_eq!(
+        (answer.by.as_str(), answer.text.as_str()),
+        ("default", "Leave it")
+    );
+    let late: Vec<_> = question
+        .late
+        .iter()
+        .map(|late| (late.by.as_str(), late.channel.as_str(), late.text.as_str()))
+        .collect();
+    assert_eq!(late, [("ada", "telegram", "Merge it")]);
+    assert_eq!(answers(&house).await?, 0, "nobody is told of an answer");
+    // What has consequences waits for a person, however late it is.
+    assert_eq!(house.question(spends).await?.state, QuestionState::Pending);
     house.close().await
 }

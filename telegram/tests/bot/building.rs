@@ -1,6 +1,8 @@
 //! Builds are steered from a phone, by the verbs and rights of every other surface.
 
+use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::task::{Action, Task, TaskBlock, TaskState, Validation};
 use ropewalk_schemas::wish::{BranchWish, Wish};
 use ropewalk_schemas::{BuildId, CommitId, ContentHash, EventPattern, RepoPath, TaskId};
@@ -200,4 +202,39 @@ async fn move_head(house: &House, build: BuildId) -> anyhow::Result<()> {
     }
     store.commit(changes).await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    built(&house, "walks", "running").await?;
+    built(&house, "rivers", "running").await?;
+    built(&house, "dogs", "failed").await?;
+    let first = house.ask("missing_context", "Which way?").await?;
+    house.ask_what_binds("build_finished", "Merge?").await?;
+    phones.message(ADA, "Merge?").await?;
+    let status = told(&phones, ADA, "/status").await?.text;
+    assert_eq!(
+        status,
+        "walks: running, 1 of 2 tasks complete\n\
+         rivers: running, 1 of 2 tasks complete\n\
+         2 questions are open; /questions puts them again."
+    );
+    let asked = phones.message(ADA, "Which way?").await?;
+    phones
+        .press(ADA, ADA, asked.id, &asked.buttons[0].1)
+        .await?;
+    phones.shown("Taken: Merge it").await?;
+    assert_eq!(house.question(first).await?.state, QuestionState::Answered);
+    let status = told(&phones, ADA, "/status").await?.text;
+    assert!(status.ends_with("1 question is open; /questions puts it again."));
+    let parts = house.services.store.list::<Component>(Query::new()).await?;
+    let agents = told(&phones, ADA, "/agents").await?.text;
+    assert!(!parts.is_empty());
+    for part in parts {
+        let line = format!("{}: ", part.name);
+        assert!(agents.contains(&line), "{line} in {agents}");
+    }
+    house.close().await
 }

@@ -28,5 +28,6 @@ mod phones;
 mod processes;
 mod seams;
 mod storage;
+mod surfaces;
 mod takeover;
 mod team;

@@ -124,7 +124,7 @@ pub(super) fn press(server: &TelegramServer, sent: &Value, label: &str) {
     update(server, &json!({ "callback_query": press }));
 }
 
-/// Waits until the last line that was shown for a press is `line`.
+/// Waits until the last line that was shown for a press holds `line`.
 pub(super) fn sees(server: &TelegramServer, line: &str) {
     let began = Instant::now();
     loop {
@@ -133,7 +133,8 @@ pub(super) fn sees(server: &TelegramServer, line: &str) {
         let mut shown = said.filter(|one| one["method"] == "answercallbackquery");
         if shown
             .next_back()
-            .is_some_and(|one| one["parameters"]["text"] == line)
+            .and_then(|one| one["parameters"]["text"].as_str())
+            .is_some_and(|shown| shown.contains(line))
         {
             return;
         }

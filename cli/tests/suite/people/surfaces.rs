@@ -1,0 +1,207 @@
+//! What a person decides on a phone holds for who asks over the API, and the other way round: approvals, builds, pauses.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use ropewalk_tests::servers::TelegramServer;
+use serde_json::{Value, json};
+
+use super::phone::{self, VARIABLE};
+use super::serving;
+use crate::approvals::{specified, text, until};
+use crate::world::{Up, World};
+
+/// A running project of ada, who has a phone and a token.
+struct Surfaces {
+    world: World,
+    server: TelegramServer,
+    up: Up,
+    address: String,
+}
+
+impl Surfaces {
+    /// Starts a project of three tasks, each of which takes its model so many milliseconds.
+    fn new(milliseconds: u32) -> Self {
+        let world = World::scripted();
+        let others = std::fs::read_to_string(world.root().join("script.yaml")).unwrap();
+        let script: String = (1..=3).map(|number| task(number, milliseconds)).collect();
+        world.write("../script.yaml", &(script + &others));
+        world.git(&["add", "."]);
+        world.git(&["commit", "--quiet", "--message=project"]);
+        let server = TelegramServer::start().unwrap();
+        super::at_once::name_ada(&world);
+        phone::set_up_bot(&world, &server);
+        let up = world.up_with(&[(VARIABLE, phone::TOKEN)]);
+        let address = serving::address(&world);
+        phone::link(&world, &server);
+        Self {
+            world,
+            server,
+            up,
+            address,
+        }
+    }
+
+    fn api(&self, line: &str, body: &Value) -> (u16, Value) {
+        serving::ask(&self.address, line, Some(body))
+    }
+
+    fn read(&self, path: &str) -> Value {
+        let (status, body) = serving::ask(&self.address, &format!("GET {path}"), None);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Writes on the phone, and returns the next message that holds `part`.
+    fn say(&self, words: &str, part: &str) -> Value {
+        let before = phone::messages(&self.server, part).len();
+        phone::write_text(&self.server, words);
+        let began = Instant::now();
+        loop {
+            if let Some(told) = phone::messages(&self.server, part).get(before) {
+                return told.clone();
+            }
+            let late = began.elapsed() > Duration::from_mins(1);
+            assert!(!late, "{words}: no `{part}`");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn press(&self, message: &Value, label: &str, shown: &str) {
+        phone::press(&self.server, message, label);
+        phone::sees(&self.server, shown);
+    }
+
+    fn events(&self, event_type: &str) -> Vec<Value> {
+        let events = self.world.json(&format!("event list --type {event_type}"));
+        events.as_array().unwrap().clone()
+    }
+
+    fn stop(self) {
+        assert_eq!(self.up.stop(Signal::SIGTERM), Some(0));
+    }
+}
+
+/// A model that does a task, and takes its time.
+fn task(number: usize, milliseconds: u32) -> String {
+    let file = ["a.txt", "b.txt", "c.txt"][number - 1];
+    format!(
+        "- agent: build\n  task: T-00{number}\n  turn: 1\n  reply:\n    delay_ms: {milliseconds}\n    tools:\n\
+         \x20     - name: write\n        input: {{ path: {file}, content: \"a walk\\n\" }}\n\
+         - agent: build\n  task: T-00{number}\n  turn: 2\n  reply:\n    tools:\n\
+         \x20     - name: finish\n        input: {{ summary: \"Done.\" }}\n"
+    )
+}
+
+#[test]
+fn a_build_begins_as_it_was_shown_once_whether_a_phone_or_the_api_approves_it() {
+    let ada = Surfaces::new(0);
+    let spec = specified(&ada.world);
+    let (id, old) = (text(&spec["id"]), text(&spec["hash"]));
+    let first = phone::hears(&ada.server, "Yes holds for revision 1 with the hash");
+    // Nothing is built that nobody approved.
+    ada.say("/resume walks", "There is no build of walks");
+    let (status, said) = ada.api(&format!("POST /api/builds/{id}/resume"), &json!({}));
+    assert!((400..500).contains(&status), "{status} {said}");
+
+    let revise = format!("POST /api/specifications/{id}/revise");
+    let (status, said) = ada.api(&revise, &json!({ "text": "rests too" }));
+    assert!((200..300).contains(&status), "{status} {said}");
+    phone::hears(&ada.server, "Yes holds for revision 2 with the hash");
+    let new = ada.read(&format!("/api/specifications/{id}"))["hash"].clone();
+    assert_ne!(new, json!(old));
+    // The old revision is approved by nobody any more, neither by its hash nor by its button.
+    let approve = format!("POST /api/specifications/{id}/approve");
+    let (status, said) = ada.api(&approve, &json!({ "hash": old }));
+    assert_eq!(status, 409, "{said}");
+    ada.press(&first, "start building", "No answer is needed any more.");
+
+    // What is cancelled does not begin, by an older button either.
+    let shown = ada.say("/execute walks", "Build walks?");
+    let told = text(&shown["parameters"]["text"]);
+    for part in ["1 task. Expected price: ", "revision 2", text(&new)] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    ada.press(&shown, "Cancel", "Nothing is started.");
+    ada.press(&shown, "Start", "This button means nothing any more.");
+    assert_eq!(ada.read("/api/builds")["items"], json!([]));
+    assert!(ada.events("spec.approved").is_empty());
+
+    let shown = ada.say("/execute walks", "Build walks?");
+    ada.press(&shown, "Start", "Approved: revision 2 is built.");
+    ada.press(&shown, "Start", "was already approved by ada at");
+    let (status, said) = ada.api(&approve, &json!({ "hash": new }));
+    assert_eq!(status, 409, "{said}");
+    assert!(
+        text(&said["message"]).contains("already approved by ada"),
+        "{said}"
+    );
+    let built = until(&ada.world, "build list", |builds| {
+        builds[0]["state"] == "succeeded"
+    });
+    assert_eq!(built.as_array().map(Vec::len), Some(1));
+    assert_eq!(built[0]["hash"], new);
+    let approved = ada.events("spec.approved");
+    assert_eq!(approved.len(), 1, "{approved:?}");
+    assert_eq!(approved[0]["data"]["hash"], new);
+    ada.say("/status", "walks: succeeded, 1 of 1 tasks complete");
+    ada.say("/agents", "notify.telegram: ");
+    ada.stop();
+}
+
+/// Waits until the API shows a build that `found` is true of.
+fn build_when(ada: &Surfaces, id: &str, found: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let build = ada.read(&format!("/api/builds/{id}"));
+        if found(&build) {
+            return build;
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "{build}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_pause_of_a_phone_holds_until_the_api_resumes_and_the_other_way_round() {
+    let ada = Surfaces::new(700);
+    let spec = specified(&ada.world);
+    phone::hears(&ada.server, "Yes holds for revision 1 with the hash");
+    let shown = ada.say("/execute walks", "3 tasks, up to 2 at once.");
+    ada.press(&shown, "Start", "Approved: revision 1 is built.");
+    until(&ada.world, "event list --type task.started", |started| {
+        started
+            .as_array()
+            .is_some_and(|started| !started.is_empty())
+    });
+    let builds = ada.read("/api/builds");
+    let id = text(&builds["items"][0]["id"]).to_owned();
+    assert_eq!(builds["items"][0]["spec"], spec["id"]);
+
+    ada.say("/pause walks", "Recorded: the build of walks does so.");
+    let begun = build_when(&ada, &id, |build| build["state"] == "paused");
+    assert_eq!(begun["pause_reason"], "person");
+    ada.say("/status", "walks: paused");
+    let started = ada.events("task.started").len();
+    assert_eq!(ada.read("/api/locks")["items"], json!([]));
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(ada.events("task.started").len(), started, "nothing begins");
+    let (status, said) = ada.api(&format!("POST /api/builds/{id}/resume"), &json!({}));
+    assert!((200..300).contains(&status), "{status} {said}");
+
+    // As soon as it goes on, the API pauses it and the phone lets it go on.
+    build_when(&ada, &id, |build| build["state"] == "running");
+    let (status, said) = ada.api(&format!("POST /api/builds/{id}/pause"), &json!({}));
+    assert!((200..300).contains(&status), "{status} {said}");
+    build_when(&ada, &id, |build| build["state"] == "paused");
+    ada.say("/resume walks", "Recorded: the build of walks does so.");
+    build_when(&ada, &id, |build| build["state"] == "succeeded");
+    let mut tasks: Vec<String> = ada
+        .events("task.started")
+        .iter()
+        .map(|event| text(&event["data"]["task_id"]).to_owned())
+        .collect();
+    tasks.sort();
+    assert_eq!(tasks, ["T-001", "T-002", "T-003"], "each once");
+    ada.stop();
+}

@@ -1,0 +1,143 @@
+//! What the API and a phone do while the broker is away or the disk is full: they say so, and lose nothing.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use ropewalk_runtime::http::{ClientOptions, client};
+use serde_json::{Value, json};
+
+use crate::disks::SmallDisk;
+use crate::phones::Phone;
+use crate::project::PATIENCE;
+use crate::running::{start, stop, until_ready};
+use crate::trial::{UNTIL_FAULT, may_mount};
+
+/// A person who is logged in over HTTP.
+struct Browser {
+    origin: String,
+    cookie: String,
+    csrf: String,
+}
+
+impl Browser {
+    /// Opens the link that `up` showed last.
+    async fn open(phone: &Phone) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        let link = loop {
+            let said = phone.project.said();
+            let link = said.rsplit_once("pages and API: ");
+            if let Some(link) = link.and_then(|(_, rest)| rest.split_whitespace().next()) {
+                break link.to_owned();
+            }
+            ensure!(began.elapsed() < PATIENCE, "no link: {said}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        let entered = client(ClientOptions::default())?;
+        let entered = entered.get(&link).send().await?;
+        let cookie = entered.headers().get("set-cookie").context("no cookie")?;
+        let cookie = cookie.to_str()?.split(';').next().unwrap_or_default();
+        let (cookie, entered) = (cookie.to_owned(), entered.json::<Value>().await?);
+        let origin = link.split("/login").next().unwrap_or_default().to_owned();
+        Ok(Self {
+            origin,
+            cookie,
+            csrf: entered["csrf"].as_str().context("no proof")?.to_owned(),
+        })
+    }
+
+    async fn read(&self, path: &str) -> anyhow::Result<(u16, Value)> {
+        let url = format!("{}{path}", self.origin);
+        let asked = client(ClientOptions::default())?
+            .get(url)
+            .header("Cookie", &self.cookie);
+        let answer = asked.send().await?;
+        Ok((answer.status().as_u16(), answer.json().await?))
+    }
+
+    async fn begin(&self, text: &str) -> anyhow::Result<(u16, Value)> {
+        let url = format!("{}/api/ideation/sessions", self.origin);
+        let asked = client(ClientOptions::default())?
+            .post(url)
+            .header("Cookie", &self.cookie);
+        let asked = asked.header("X-Csrf-Token", &self.csrf);
+        let answer = asked.json(&json!({ "text": text })).send().await?;
+        Ok((answer.status().as_u16(), answer.json().await?))
+    }
+}
+
+#[tokio::test]
+async fn without_its_broker_the_api_says_so_and_a_phone_is_asked_and_answers() -> anyhow::Result<()>
+{
+    let phone = Phone::linked().await?;
+    let runner = phone.project.runner.clone();
+    // Nobody listens there.
+    let runner = runner.with_variable("ROPEWALK_BUS__TRANSPORT", "nats://127.0.0.1:9");
+    let id = phone.ask("Which way without a broker?").await?;
+    let mut up = start(&runner, &["up"])?;
+    until_ready(phone.project.path(), &mut up).await?;
+    let browser = Browser::open(&phone).await?;
+    let (status, ready) = browser.read("/readyz").await?;
+    assert_eq!((status, &ready["store"]), (200, &json!("up")));
+    let bus = ready["bus"].as_str().context("no bus")?;
+    ensure!(bus != "up", "the fault is not there: {ready}");
+    let sent = phone
+        .messages_with("Which way without a broker?", 1)
+        .await?;
+    phone.press(&sent[0], "Left").await?;
+    phone.until_mended(id).await?;
+    phone.answered_once(id, "Left").await?;
+    let (status, begun) = browser.begin("Walks").await?;
+    assert_eq!(status, 201, "{begun}");
+    phone.write("/ideas").await?;
+    phone.messages_with("walks: Walks", 1).await?;
+    stop(&mut up).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_a_full_disk_the_api_refuses_in_words_and_what_a_phone_said_is_done_when_there_is_room()
+-> anyhow::Result<()> {
+    let name = "surfaces::on_a_full_disk_the_api_refuses_in_words_and_what_a_phone_said_is_done_when_there_is_room";
+    if !may_mount(name)? {
+        return Ok(());
+    }
+    let phone = Phone::linked().await?;
+    let disk = SmallDisk::over(&phone.project.path().join("state"), 64)?;
+    let mut up = phone.up().await?;
+    let browser = Browser::open(&phone).await?;
+    let filler = disk.fill()?;
+    let began = Instant::now();
+    let refused = loop {
+        let (status, said) = browser.begin("Walks").await?;
+        if status != 201 {
+            break (status, said);
+        }
+        ensure!(began.elapsed() < UNTIL_FAULT, "writing goes on");
+    };
+    let (status, said) = refused;
+    ensure!((500..600).contains(&status), "{status}: {said}");
+    ensure!(
+        said["code"].is_string() && said["message"].is_string(),
+        "{said}"
+    );
+    let (status, ideas) = browser.read("/api/ideation/sessions").await?;
+    assert_eq!(status, 200, "what is there can be read: {ideas}");
+    phone.write("/newtask Rivers of mine").await?;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let told = phone.messages_with("It is the idea", 0).await?;
+    ensure!(told.is_empty(), "nothing can be written: {told:?}");
+    ensure!(up.0.try_wait()?.is_none(), "`up` gave up");
+    ensure!(!phone.project.said().contains("panicked"));
+
+    fs::remove_file(filler)?;
+    phone.messages_with("It is the idea rivers", 1).await?;
+    let (status, said) = browser.begin("Dogs").await?;
+    assert_eq!(status, 201, "{said}");
+    let listed = phone.project.verb(&["idea", "list"], "")?;
+    let ideas = listed.as_array().context("no list")?.iter();
+    let rivers = ideas.filter(|idea| idea["title"].as_str() == Some("Rivers of mine"));
+    assert_eq!(rivers.count(), 1, "{listed}");
+    stop(&mut up).await?;
+    Ok(())
+}
