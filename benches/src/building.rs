@@ -144,6 +144,7 @@ async fn agent(
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,
+        sees_images: true,
     });
     let parts = BuildParts {
         engine: Engine::new(house.store.clone(), models, house.clock.clone()),

@@ -109,6 +109,7 @@ async fn agent(house: &House, places: Places) -> Result<Ideation> {
         name: "scripted".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,
+        sees_images: true,
     });
     Ok(Ideation::new(IdeationOptions {
         engine: Engine::new(house.store.clone(), models, house.clock.clone()),

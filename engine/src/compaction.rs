@@ -4,6 +4,7 @@ use ropewalk_config::Prompts;
 use ropewalk_llm::{Block, Message, ModelRequest};
 
 use crate::context::estimate_tokens;
+use crate::engine::images;
 
 /// What a window has to leave for the reply.
 const REPLY_TOKENS: u64 = 16_384;
@@ -49,7 +50,9 @@ pub(crate) fn message_tokens(messages: &[Message]) -> u64 {
     let of_block = |block: &Block| match block {
         Block::Text(text) => tokens(text),
         Block::ToolUse(call) => tokens(&call.name) + tokens(&call.input.to_string()),
-        Block::ToolResult { content, .. } => tokens(content),
+        Block::ToolResult {
+            content, images, ..
+        } => tokens(content) + images::tokens(images),
         Block::Opaque { data, .. } => tokens(&data.to_string()),
     };
     let of_message =

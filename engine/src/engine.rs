@@ -2,6 +2,7 @@
 
 mod asking;
 mod conversation;
+pub(crate) mod images;
 mod memory;
 mod progress;
 mod recall;

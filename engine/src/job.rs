@@ -47,6 +47,8 @@ pub struct ModelEntry {
     pub prices: PriceTable,
     /// How many tokens a conversation with it may have; none where that is unknown.
     pub window_tokens: Option<u64>,
+    /// Whether it sees pictures.
+    pub sees_images: bool,
 }
 
 impl ModelEntry {

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
 use ropewalk_config::settings::Permission;
+use ropewalk_llm::Image;
 use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::job_event::Todo;
 use serde_json::Value;
@@ -92,6 +93,8 @@ pub enum Keep {
 pub struct ToolContext {
     /// The work that the call belongs to: the journal key of the job.
     pub work: String,
+    /// Whether the model that called sees pictures.
+    pub sees_images: bool,
     /// Fires when the caller gave up.
     pub cancel: CancellationToken,
     /// Hears what the tool says before it has ended.
@@ -103,6 +106,8 @@ pub struct ToolContext {
 pub struct ToolOutput {
     /// What the model gets to read.
     pub text: String,
+    /// The pictures that it gets to see beside it.
+    pub images: Vec<Image>,
     /// Whether the call failed, as the model is told.
     pub is_error: bool,
     /// What the call did, for whoever watches whether the work moves.
@@ -158,6 +163,7 @@ impl ToolOutput {
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            images: Vec::new(),
             is_error: false,
             effect: Effect::Answered,
             changes: Vec::new(),
@@ -177,6 +183,11 @@ impl ToolOutput {
     /// Says what the call did.
     pub fn with_effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
+    }
+
+    /// Adds pictures for the model to see.
+    pub fn with_images(self, images: Vec<Image>) -> Self {
+        Self { images, ..self }
     }
 
     /// Names the files that the call changed.

@@ -302,6 +302,7 @@ async fn two_hundred_turns_of_a_provider_that_does_everything_wrong_give_the_rig
         name: "m".to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,
+        sees_images: true,
     });
     let engine = Engine::new(store.clone(), models, Clock::system());
     let time = async {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::image::Image;
+
 /// Says who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,6 +68,9 @@ pub enum Block {
         /// Whether the call failed.
         #[serde(default)]
         is_error: bool,
+        /// The pictures that the model gets to see beside it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// What only its provider understands, such as what a model thought: given back to that one unchanged, and shown to
     /// nobody else.
@@ -136,6 +141,12 @@ mod tests {
                 tool_use_id: "t1".to_owned(),
                 content: "x".to_owned(),
                 is_error: true,
+                images: vec![Image {
+                    kind: crate::image::ImageKind::Webp,
+                    width: 3,
+                    height: 2,
+                    data: "UklGR".to_owned(),
+                }],
             },
             Block::Opaque {
                 provider: "p".to_owned(),

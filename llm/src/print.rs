@@ -98,8 +98,18 @@ fn piece(block: &Block) -> String {
         Block::Text(text) => plain(text),
         Block::ToolUse(call) => format!("{} {}", call.name, plain(&call.input.to_string())),
         Block::ToolResult {
-            content, is_error, ..
-        } => format!("{is_error} {}", plain(content)),
+            content,
+            is_error,
+            images,
+            ..
+        } => {
+            let images = images.iter().map(|image| format!(" {}", hash(&image.data)));
+            format!(
+                "{is_error} {}{}",
+                plain(content),
+                images.collect::<String>()
+            )
+        }
         // What only its provider reads is never the same twice.
         Block::Opaque { provider, .. } => provider.clone(),
     }

@@ -74,6 +74,9 @@ pub struct ProviderConfig {
     pub max_tokens_field: String,
     /// How many tokens a conversation with its models may have, of the model that takes the fewest; none where that is unknown.
     pub window_tokens: Option<u64>,
+    /// Which of its models see pictures: names, or the beginning of names followed by `*`.
+    #[serde(default)]
+    pub images: Vec<String>,
     /// Bounds on time that differ from the usual ones.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -222,6 +225,7 @@ impl ProviderConfig {
             key_optional: false,
             max_tokens_field: default_max_tokens_field(),
             window_tokens: None,
+            images: vec!["*".to_owned()],
             timeouts: Timeouts::default(),
             prices: PriceTable::default(),
             priced: None,
@@ -234,6 +238,14 @@ impl ProviderConfig {
         Some(match &self.priced {
             Some(PriceSource { date, source }) => format!("priced as of {date} by {source}"),
             None => "priced by its data file".to_owned(),
+        })
+    }
+
+    /// Says whether `model` sees pictures.
+    pub fn sees_images(&self, model: &str) -> bool {
+        self.images.iter().any(|name| match name.strip_suffix('*') {
+            Some(beginning) => model.starts_with(beginning),
+            None => name == model,
         })
     }
 

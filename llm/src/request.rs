@@ -152,6 +152,7 @@ mod tests {
                 tool_use_id: "t".to_owned(),
                 content: "found".to_owned(),
                 is_error: false,
+                images: Vec::new(),
             }]),
         ];
         let request = ModelRequest::new("m", "be brief", messages);

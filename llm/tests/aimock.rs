@@ -102,6 +102,7 @@ fn results(reply: &Reply, listing: &str, is_error: bool) -> Message {
         tool_use_id: call.id.clone(),
         content: listing.to_owned(),
         is_error,
+        images: Vec::new(),
     };
     Message::results(reply.tool_uses().map(result).collect())
 }

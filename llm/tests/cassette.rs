@@ -47,6 +47,7 @@ fn requests(run: u8) -> [ModelRequest; 3] {
             "run 2 took 0.{run}s, at 2026-03-0{run}T08:00:00Z in /tmp/{run}/slots/1/a"
         ),
         is_error: false,
+        images: Vec::new(),
     };
     let begin = vec![Message::user("go")];
     let mut second = begin.clone();
@@ -154,6 +155,7 @@ async fn the_first_difference_is_named_and_an_answer_is_given_once() -> Result<(
         tool_use_id: "call-1".to_owned(),
         content: "run 3".to_owned(),
         is_error: false,
+        images: Vec::new(),
     }]);
     let what = |items: Vec<(i64, Result<Delta, ModelError>)>| match items.as_slice() {
         [(_, Err(ModelError::Strayed { what, .. }))] => what.clone(),

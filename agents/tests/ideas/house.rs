@@ -240,6 +240,7 @@ impl House {
             name: "script".to_owned(),
             prices: PriceTable::default(),
             window_tokens: None,
+            sees_images: true,
         };
         Engine::new(self.store().clone(), Models::all(entry), self.clock.clone())
     }

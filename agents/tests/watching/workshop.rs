@@ -110,6 +110,7 @@ impl Workshop {
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
             window_tokens: None,
+            sees_images: true,
         });
         let improvement = Improvement::new(ImprovementOptions {
             engine: Engine::new(house.store.clone(), models, house.clock.clone()),

@@ -49,6 +49,7 @@ impl Again {
                 name: choice.model.clone(),
                 prices: PriceTable::default(),
                 window_tokens: None,
+                sees_images: models::sees_images(choice, project)?,
             })
         })
     }

@@ -75,6 +75,14 @@ impl Tape {
     }
 }
 
+/// Says whether a model sees pictures, by what is known of its provider.
+pub(super) fn sees_images(choice: &ModelChoice, project: &Project) -> Result<bool, CliError> {
+    let providers = &project.config().providers;
+    let settings = providers.get(&choice.provider).cloned();
+    let config = describe(&choice.provider, &settings.unwrap_or_default())?;
+    Ok(config.sees_images(&choice.model))
+}
+
 /// Makes the models of every role, each by `make`.
 pub(super) fn of_roles(
     project: &Project,
@@ -170,7 +178,7 @@ fn price_told(choice: &ModelChoice, project: &Project) -> Option<String> {
     config.price_told(&choice.model)
 }
 
-type BuiltModel = (Arc<dyn Model>, PriceTable, Option<u64>);
+type BuiltModel = (Arc<dyn Model>, ProviderConfig);
 
 fn entry(
     choice: &ModelChoice,
@@ -179,7 +187,7 @@ fn entry(
     environment: &Environment,
     clock: &Clock,
 ) -> Result<ModelEntry, CliError> {
-    let (model, prices, window_tokens) = if let Some(known) = built.get(&choice.provider) {
+    let (model, config) = if let Some(known) = built.get(&choice.provider) {
         known.clone()
     } else {
         let fresh = build(&choice.provider, (project, tape), environment, clock)?;
@@ -189,8 +197,9 @@ fn entry(
     Ok(ModelEntry {
         model,
         name: choice.model.clone(),
-        prices,
-        window_tokens,
+        sees_images: config.sees_images(&choice.model),
+        window_tokens: config.window_tokens,
+        prices: config.prices,
     })
 }
 
@@ -201,10 +210,9 @@ fn build(
     clock: &Clock,
 ) -> Result<BuiltModel, CliError> {
     let Provider { config, script } = provider(name, project)?;
-    let (prices, window_tokens) = (config.prices.clone(), config.window_tokens);
     if let Tape::Plays(cassette) = tape {
         let player = cassette.player(name, clock.clone());
-        return Ok((Arc::new(player), prices, window_tokens));
+        return Ok((Arc::new(player), config));
     }
     let key = config
         .key_variable
@@ -222,7 +230,7 @@ fn build(
         Tape::Records(recorder) => Arc::new(recorder.around(model, clock.clone())),
         _ => Arc::new(model),
     };
-    Ok((model, prices, window_tokens))
+    Ok((model, config))
 }
 
 fn provider(name: &str, project: &Project) -> Result<Provider, CliError> {
@@ -278,6 +286,12 @@ fn describe(name: &str, settings: &ProviderSettings) -> Result<ProviderConfig, C
     }
     let window = settings.window_tokens.map(u64::from);
     config.window_tokens = window.or(config.window_tokens);
+    if let Some(images) = &settings.images {
+        config.images.clone_from(images);
+    } else if shipped.is_none() && config.kind != ProviderKind::Scripted {
+        // Who sees pictures among models that nobody here knows, the configuration says.
+        config.images.clear();
+    }
     if let Some(variable) = &settings.key_variable {
         config.key_variable = Some(variable.clone());
         config.key_optional = false;

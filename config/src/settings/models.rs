@@ -197,6 +197,9 @@ pub struct ProviderSettings {
     /// How many tokens a conversation with its models may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u32>,
+    /// Which of its models see pictures: names, or the beginning of names followed by `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<Vec<String>>,
     /// The replies of a scripted provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,

@@ -213,6 +213,7 @@ impl<'a> Conversation<'a> {
     pub(super) async fn hear(
         &mut self,
         reply: Reply,
+        sees_images: bool,
         cancel: &CancellationToken,
         observer: &dyn Observer,
     ) -> Result<Next, EngineError> {
@@ -235,7 +236,8 @@ impl<'a> Conversation<'a> {
         } else {
             self.only_text = 0;
             self.texts.push(said);
-            self.hear_calls(&calls, stop, cancel, observer).await
+            let calls = (calls.as_slice(), sees_images);
+            self.hear_calls(calls, stop, cancel, observer).await
         }
     }
 
@@ -280,7 +282,7 @@ impl<'a> Conversation<'a> {
 
     async fn hear_calls(
         &mut self,
-        calls: &[ToolUse],
+        (calls, sees_images): (&[ToolUse], bool),
         stop: StopReason,
         cancel: &CancellationToken,
         observer: &dyn Observer,
@@ -294,8 +296,8 @@ impl<'a> Conversation<'a> {
                 });
             }
         }
-        let ran =
-            tool_calls::run(self.job, &ordinary, &mut self.progress, cancel, observer).await?;
+        let called = (ordinary.as_slice(), sees_images);
+        let ran = tool_calls::run(self.job, called, &mut self.progress, cancel, observer).await?;
         self.tool_calls += ran.count;
         for (call, output) in &ran.told {
             self.memory.note(call, output);
@@ -448,5 +450,6 @@ fn answers<'b>(
         tool_use_id: call.id.clone(),
         content: told.to_owned(),
         is_error,
+        images: Vec::new(),
     })
 }

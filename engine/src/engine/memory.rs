@@ -85,13 +85,15 @@ impl Memory {
             Block::ToolResult {
                 tool_use_id,
                 content,
+                images,
                 ..
-            } => Some((tool_use_id, content)),
+            } => Some((tool_use_id, content, images)),
             _ => None,
         });
         let mut cut = Vec::new();
-        for (call, content) in results.skip(NEWEST_RESULTS) {
-            if content.len() > LONG_RESULT_BYTES {
+        for (call, content, images) in results.skip(NEWEST_RESULTS) {
+            if content.len() > LONG_RESULT_BYTES || !images.is_empty() {
+                images.clear();
                 *content = format!("[content truncated — {} chars]", content.chars().count());
                 cut.push(call.clone());
             }

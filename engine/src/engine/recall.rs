@@ -41,12 +41,13 @@ pub(super) async fn recall<'a>(
     let mut conversation = Conversation::new(job, open_intake(job)?);
     let first = conversation.messages().len();
     let cancel = CancellationToken::new();
+    let sees_images = engine.models.of(job.role).sees_images;
     for turn in 1..=job.limits.turns {
         let Some(known) = journal.replay(turn).await? else {
             return Ok(None);
         };
         match conversation
-            .hear(known.reply, &cancel, &SilentObserver)
+            .hear(known.reply, sees_images, &cancel, &SilentObserver)
             .await
         {
             Ok(Next::Ask) => {}

@@ -68,6 +68,7 @@ fn lost(ids: &[String]) -> Vec<Block> {
             tool_use_id: id.clone(),
             content: LOST.to_owned(),
             is_error: true,
+            images: Vec::new(),
         })
         .collect()
 }
@@ -87,6 +88,7 @@ mod tests {
             tool_use_id: id.to_owned(),
             content: "ok".to_owned(),
             is_error: false,
+            images: Vec::new(),
         }
     }
 

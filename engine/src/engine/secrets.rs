@@ -31,7 +31,12 @@ fn strike_block(block: &mut Block) {
     match block {
         Block::Text(text) => secrets::strike_out(text),
         Block::ToolUse(call) => secrets::strike_json(&mut call.input),
-        Block::ToolResult { content, .. } => secrets::strike_out(content),
+        Block::ToolResult {
+            content, images, ..
+        } => {
+            secrets::strike_out(content);
+            images.retain(|image| !secrets::is_in(image.data.as_bytes()));
+        }
         Block::Opaque { .. } => {}
     }
 }
@@ -61,6 +66,7 @@ mod tests {
                 tool_use_id: "t".to_owned(),
                 content: format!("1: {canary}"),
                 is_error: false,
+                images: Vec::new(),
             }]),
         ];
         let mut request = ModelRequest::new("m", format!("be brief {canary}"), messages);

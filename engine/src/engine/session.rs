@@ -14,6 +14,7 @@ use tracing::warn;
 use super::Engine;
 use super::asking::ask;
 use super::conversation::{Conversation, Next};
+use super::images;
 use super::secrets::strike_request;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
@@ -177,7 +178,9 @@ impl<'a> Session<'a> {
         *stop = Some(event::stop_name(&reply.stop));
         let cost = self.asked().micro_usd(&reply.model, &reply.usage);
         observer.see(event::message_ended(self.turn, &reply, cost));
-        self.conversation.hear(reply, cancel, observer).await
+        let sees_images = self.asked().sees_images;
+        let heard = self.conversation.hear(reply, sees_images, cancel, observer);
+        heard.await
     }
 
     /// Asks the model; its reply is in the journal before anything acts on it.
@@ -351,6 +354,7 @@ fn request(
         script: Some(script),
         ..ModelRequest::new(&entry.name, &job.system, conversation.messages().to_vec())
     };
+    images::fit(&mut request.messages, entry.sees_images);
     strike_request(&mut request);
     request
 }

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures::{FutureExt, StreamExt};
-use ropewalk_llm::{Block, ToolUse};
+use ropewalk_llm::{Block, Image, ToolUse};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress as Moves;
@@ -28,16 +28,17 @@ pub(super) struct ToolResults {
     pub(super) count: u32,
 }
 
-/// Runs `calls`; those above the bound of the job get an error instead.
+/// Runs `calls` of a model that sees pictures or not; those above the bound of the job get an error instead.
 pub(super) async fn run(
     job: &Job,
-    calls: &[ToolUse],
+    (calls, sees_images): (&[ToolUse], bool),
     moves: &mut Moves,
     cancel: &CancellationToken,
     observer: &dyn Observer,
 ) -> Result<ToolResults, EngineError> {
     let context = ToolContext {
         work: job.journal_key.clone(),
+        sees_images,
         cancel: cancel.child_token(),
         progress: Progress::default(),
     };
@@ -56,7 +57,11 @@ pub(super) async fn run(
                 observer.see(JobEvent::Progressed);
             }
             ran.count += 1;
-            ran.push(&id, output.text.clone(), output.is_error);
+            ran.push(
+                &id,
+                (output.text.clone(), output.images.clone()),
+                output.is_error,
+            );
             ran.told.push((id, output));
         }
     }
@@ -70,18 +75,19 @@ pub(super) async fn run(
             name: call.name.clone(),
             reason: reason.clone(),
         });
-        ran.push(&call.id, reason, true);
+        ran.push(&call.id, (reason, Vec::new()), true);
     }
     Ok(ran)
 }
 
 impl ToolResults {
-    fn push(&mut self, id: &str, content: String, is_error: bool) {
+    fn push(&mut self, id: &str, (content, images): (String, Vec<Image>), is_error: bool) {
         self.failed |= is_error;
         self.blocks.push(Block::ToolResult {
             tool_use_id: id.to_owned(),
             content,
             is_error,
+            images,
         });
     }
 }

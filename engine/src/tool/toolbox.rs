@@ -357,6 +357,7 @@ mod tests {
     fn context() -> ToolContext {
         ToolContext {
             work: "test".to_owned(),
+            sees_images: true,
             cancel: CancellationToken::new(),
             progress: Progress::default(),
         }

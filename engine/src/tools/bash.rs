@@ -143,6 +143,7 @@ impl Tool for Bash {
             .map_err(|error| ToolFailure::refused(Words::of(&error).to_string()))?;
         Ok(ToolOutput {
             text: told(&output, seconds),
+            images: Vec::new(),
             is_error: !output.succeeded(),
             effect: Effect::Answered,
             changes: Vec::new(),
@@ -219,6 +220,7 @@ mod tests {
         let (progress, mut heard) = Progress::heard();
         let context = ToolContext {
             work: "test".to_owned(),
+            sees_images: true,
             cancel: CancellationToken::new(),
             progress,
         };
@@ -243,6 +245,7 @@ mod tests {
         let (progress, mut heard) = Progress::heard();
         let context = ToolContext {
             work: "test".to_owned(),
+            sees_images: true,
             cancel: CancellationToken::new(),
             progress,
         };
@@ -288,6 +291,7 @@ mod tests {
         let bench = Bench::new(&[], &[]);
         let context = ToolContext {
             work: "test".to_owned(),
+            sees_images: true,
             cancel: CancellationToken::new(),
             progress: Progress::default(),
         };

@@ -267,6 +267,7 @@ mod tests {
         let (_bench, tool, _) = setup(GrantReply::Ended("it gave way".to_owned()));
         let context = ToolContext {
             work: "test".to_owned(),
+            sees_images: true,
             cancel: CancellationToken::new(),
             progress: Progress::default(),
         };

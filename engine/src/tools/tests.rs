@@ -56,6 +56,7 @@ async fn models_are_told_of_each_tool_what_the_table_says() -> Result<(), Box<dy
 async fn is_known(tools: &Toolbox, name: &str, arguments: Value) -> bool {
     let context = ToolContext {
         work: "test".to_owned(),
+        sees_images: true,
         cancel: CancellationToken::new(),
         progress: Progress::default(),
     };
@@ -105,6 +106,7 @@ async fn a_file_that_was_not_there_is_looked_for_again() {
     let tools = build_tools(&bench.workbench).unwrap();
     let context = ToolContext {
         work: "test".to_owned(),
+        sees_images: true,
         cancel: CancellationToken::new(),
         progress: Progress::default(),
     };

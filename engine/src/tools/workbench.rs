@@ -352,6 +352,7 @@ pub(super) mod tests {
     async fn run(tool: &dyn Tool, arguments: Value) -> ToolOutput {
         let context = ToolContext {
             work: "test".to_owned(),
+            sees_images: true,
             cancel: CancellationToken::new(),
             progress: Progress::default(),
         };

@@ -1,8 +1,11 @@
 //! Who takes over from a provider that is away or whose quota is used up: over HTTP, in two wire formats.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ropewalk_engine::{EngineError, Job, JobEvent, ModelRole, Models, Observer, Outcome};
+use ropewalk_engine::{
+    EngineError, Job, JobEvent, ModelEntry, ModelRole, Models, Observer, Outcome, build_tools,
+};
 use ropewalk_llm::{ProviderConfig, build};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::model_call::{ModelCall, UsageBy};
@@ -12,19 +15,19 @@ use tokio_util::sync::CancellationToken;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::{House, counting, entry, job};
+use crate::support::{House, counting, entry, job, workbench};
 
-/// Notes who took over from whom.
+/// Notes who took over from whom, and what was asked otherwise before.
 #[derive(Default)]
-struct Changes(Mutex<Vec<(String, String)>>);
+struct Changes(Mutex<(Vec<(String, String)>, Vec<String>)>);
 
 impl Observer for Changes {
     fn see(&self, event: JobEvent) {
-        if let JobEvent::FellBack { from, to, .. } = event {
-            let changes = self.0.lock();
-            changes
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((from, to));
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            JobEvent::FellBack { from, to, .. } => noted.0.push((from, to)),
+            JobEvent::TurnEnded { strayed, .. } => noted.1.extend(strayed),
+            _ => {}
         }
     }
 }
@@ -35,8 +38,13 @@ fn event(value: &serde_json::Value) -> String {
 
 /// A reply in the format of the first provider that calls the tool `count`.
 fn calls() -> String {
+    calls_tool("count", &json!({ "n": 1 }))
+}
+
+/// A reply in the format of the first provider that calls this tool.
+fn calls_tool(name: &str, input: &serde_json::Value) -> String {
     let thought = json!({ "type": "thinking", "thinking": "hm", "signature": "signed==" });
-    let block = json!({ "type": "tool_use", "id": "c", "name": "count", "input": { "n": 1 } });
+    let block = json!({ "type": "tool_use", "id": "c", "name": name, "input": input });
     [
         json!({ "type": "message_start", "message": { "model": "big-2026", "usage": { "input_tokens": 3 } } }),
         json!({ "type": "content_block_start", "index": 0, "content_block": thought }),
@@ -64,6 +72,31 @@ fn ends() -> String {
     .collect()
 }
 
+/// A reply in the format of the first provider that reads a picture.
+fn reads() -> ResponseTemplate {
+    streams(calls_tool("read", &json!({ "path": "red.png" })))
+}
+
+/// A reply in the format of the first provider that ends the job.
+fn says() -> String {
+    let block = json!({ "type": "text", "text": "Seen." });
+    [
+        json!({ "type": "message_start", "message": { "model": "big-2026", "usage": { "input_tokens": 3 } } }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 5 } }),
+        json!({ "type": "message_stop" }),
+    ]
+    .iter()
+    .map(event)
+    .collect()
+}
+
+/// The sample of a picture.
+fn red() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpora/image/red.png")
+}
+
 async fn server(answers: Vec<ResponseTemplate>) -> MockServer {
     let server = MockServer::start().await;
     let last = answers.len() - 1;
@@ -86,6 +119,7 @@ fn streams(body: String) -> ResponseTemplate {
 struct RunRecord {
     outcome: Result<Outcome, EngineError>,
     changes: Vec<(String, String)>,
+    strayed: Vec<String>,
     asked: [usize; 2],
     /// The last request to each.
     last: [String; 2],
@@ -108,7 +142,10 @@ async fn run_job(
         config.base_url = server.uri();
         models.push(build(&config, Some("k".into()), None, &Clock::system())?);
     }
-    let second = entry(Arc::clone(&models[1]), "small");
+    let second = ModelEntry {
+        sees_images: false,
+        ..entry(Arc::clone(&models[1]), "small")
+    };
     let models = Models::all(entry(Arc::clone(&models[0]), "big"))
         .falling_back_to(ModelRole::Build, vec![second]);
     let changes = Changes::default();
@@ -121,12 +158,14 @@ async fn run_job(
         let body = requests.last().map(|request| request.body.clone());
         last[index] = String::from_utf8(body.unwrap_or_default())?;
     }
+    let (changes, strayed) = changes
+        .0
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     Ok(RunRecord {
         outcome,
-        changes: changes
-            .0
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner),
+        changes,
+        strayed,
         asked,
         last,
     })
@@ -204,5 +243,62 @@ async fn a_provider_that_is_known_to_be_away_is_not_asked_while_another_is_there
     };
     let next = run_job(&house, &other, vec![streams(calls())]).await?;
     assert_eq!((next.outcome?.text.as_str(), next.asked), ("Done.", [0, 1]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_picture_of_the_slot_reaches_who_sees_it_and_whoever_takes_over_is_told_what_it_misses()
+-> anyhow::Result<()> {
+    let house = House::new("[]").await?;
+    let bench = workbench(&house)?;
+    std::fs::copy(red(), house.directory.path().join("slot/red.png"))?;
+    let job = job(build_tools(&bench)?);
+    let ran = run_job(&house, &job, vec![reads(), limited()]).await?;
+    assert_eq!(ran.outcome?.text, "Done.");
+    let [seen, unseen] = &ran.last;
+    let kind = r#""media_type":"image/png""#;
+    assert!(
+        seen.contains(kind) && seen.contains("iVBORw0KGgo"),
+        "{seen}"
+    );
+    let told = "this model sees no pictures";
+    assert!(
+        unseen.contains(told) && !unseen.contains("iVBORw0KGgo"),
+        "{unseen}"
+    );
+
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_that_saw_a_picture_is_run_again_from_the_journal_and_another_picture_is_told()
+-> anyhow::Result<()> {
+    let house = House::new("[]").await?;
+    let bench = workbench(&house)?;
+    let picture = house.directory.path().join("slot/red.png");
+    std::fs::copy(red(), &picture)?;
+    let job = job(build_tools(&bench)?);
+    let first = run_job(&house, &job, vec![reads(), streams(says())]).await?;
+    assert_eq!(
+        (first.outcome?.text.as_str(), first.asked),
+        ("Seen.", [2, 0])
+    );
+    let again = run_job(&house, &job, vec![reads()]).await?;
+    assert_eq!(
+        (again.outcome?.text.as_str(), again.asked),
+        ("Seen.", [0, 0])
+    );
+    assert_eq!(again.strayed, Vec::<String>::new());
+
+    // The last byte of the data: another picture of the same size and length.
+    let mut bytes = std::fs::read(&picture)?;
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    std::fs::write(&picture, bytes)?;
+    let other = run_job(&house, &job, vec![reads()]).await?;
+    let [told] = other.strayed.as_slice() else {
+        anyhow::bail!("{:?}", other.strayed);
+    };
+    assert!(told.contains("the result of `read` differs"), "{told}");
     Ok(())
 }

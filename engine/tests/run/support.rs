@@ -82,6 +82,7 @@ impl House {
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
             window_tokens: None,
+            sees_images: true,
         });
         Engine::new(self.store.clone(), models, self.clock.clone())
     }
@@ -135,6 +136,7 @@ pub(crate) fn entry(model: Arc<dyn Model>, name: &str) -> ModelEntry {
         name: name.to_owned(),
         prices: PriceTable::default(),
         window_tokens: None,
+        sees_images: true,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::image::Image;
 use crate::message::{Block, Message, Role};
 use crate::request::{ModelRequest, ToolChoice, ToolSpec};
 
@@ -83,8 +84,9 @@ fn block(block: &Block, provider: &str) -> Option<Value> {
             tool_use_id,
             content,
             is_error,
+            images,
         } => json!({
-            "type": "tool_result", "tool_use_id": tool_use_id, "content": content,
+            "type": "tool_result", "tool_use_id": tool_use_id, "content": result(content, images),
             "is_error": is_error,
         }),
         Block::Opaque {
@@ -93,6 +95,21 @@ fn block(block: &Block, provider: &str) -> Option<Value> {
         } if writer == provider => data.clone(),
         Block::Opaque { .. } => return None,
     })
+}
+
+/// Writes what a tool told and shows.
+fn result(content: &str, images: &[Image]) -> Value {
+    if images.is_empty() {
+        return json!(content);
+    }
+    let shown = images.iter().map(|image| {
+        let source = json!({
+            "type": "base64", "media_type": image.kind.media_type(), "data": image.data,
+        });
+        json!({ "type": "image", "source": source })
+    });
+    let told = json!({ "type": "text", "text": content });
+    std::iter::once(told).chain(shown).collect()
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -168,6 +185,7 @@ mod tests {
                         tool_use_id: "t1".to_owned(),
                         content: "found".to_owned(),
                         is_error: false,
+                        images: Vec::new(),
                     },
                 ]),
                 Message::user(""),
@@ -223,5 +241,32 @@ mod tests {
         for field in ["system", "tools", "tool_choice", "output_config"] {
             assert!(body.get(field).is_none(), "{field}");
         }
+    }
+
+    fn picture() -> Block {
+        Block::ToolResult {
+            tool_use_id: "t1".to_owned(),
+            content: "a.png".to_owned(),
+            is_error: false,
+            images: vec![crate::image::Image {
+                kind: crate::image::ImageKind::Png,
+                width: 3,
+                height: 2,
+                data: "iVBOR".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_picture_is_in_the_result_of_its_call() {
+        let request = ModelRequest::new("m", "", vec![Message::results(vec![picture()])]);
+        assert_eq!(
+            of(&request, "anthropic")["messages"][0]["content"][0]["content"],
+            json!([
+                { "type": "text", "text": "a.png" },
+                { "type": "image", "source":
+                    { "type": "base64", "media_type": "image/png", "data": "iVBOR" } },
+            ])
+        );
     }
 }

@@ -84,11 +84,24 @@ fn content(message: &Message, request: &ModelRequest, provider: &str) -> Option<
         parts.push(part);
     }
     parts.extend(signature.map(signed_nothing));
+    parts.extend(shown(message));
     let role = match message.role {
         Role::User => "user",
         Role::Assistant => "model",
     };
     (!parts.is_empty()).then(|| json!({ "role": role, "parts": parts }))
+}
+
+/// Writes the pictures that tools show: only some models take them in a result, and all beside it.
+fn shown(message: &Message) -> impl Iterator<Item = Value> {
+    let results = message.blocks.iter().filter_map(|block| match block {
+        Block::ToolResult { images, .. } => Some(images),
+        _ => None,
+    });
+    results.flatten().map(|image| {
+        let data = json!({ "mimeType": image.kind.media_type(), "data": image.data });
+        json!({ "inlineData": data })
+    })
 }
 
 /// Gives a signature back that no words followed.
@@ -109,6 +122,7 @@ fn part(block: &Block, request: &ModelRequest) -> Option<Value> {
             tool_use_id,
             content,
             is_error,
+            ..
         } => {
             let key = if *is_error { "error" } else { "output" };
             let mut response = Map::new();
@@ -165,6 +179,7 @@ mod tests {
             tool_use_id: "t1".to_owned(),
             content: "gone".to_owned(),
             is_error: true,
+            images: Vec::new(),
         };
         let mut request = ModelRequest::new(
             "gemini-x",
@@ -220,6 +235,33 @@ mod tests {
                         { "text": "and hurry" } ] },
                 ],
             })
+        );
+    }
+
+    fn picture() -> Block {
+        Block::ToolResult {
+            tool_use_id: "t1".to_owned(),
+            content: "a.png".to_owned(),
+            is_error: false,
+            images: vec![crate::image::Image {
+                kind: crate::image::ImageKind::Png,
+                width: 3,
+                height: 2,
+                data: "iVBOR".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_picture_is_beside_the_response_of_its_call() {
+        let request = ModelRequest::new("m", "", vec![Message::results(vec![picture()])]);
+        assert_eq!(
+            of(&request, "p")["contents"][0]["parts"],
+            json!([
+                { "functionResponse":
+                    { "id": "t1", "name": "", "response": { "output": "a.png" } } },
+                { "inlineData": { "mimeType": "image/png", "data": "iVBOR" } },
+            ])
         );
     }
 }

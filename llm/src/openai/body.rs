@@ -50,6 +50,7 @@ fn user(message: &Message, messages: &mut Vec<Value>) {
             tool_use_id,
             content,
             is_error,
+            ..
         } = block
         {
             // The format has no field for failure, so the text says it.
@@ -64,9 +65,26 @@ fn user(message: &Message, messages: &mut Vec<Value>) {
         }
     }
     let text = text(message);
-    if !text.is_empty() {
+    let shown = shown(message);
+    if !shown.is_empty() {
+        let told = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+        let parts: Vec<Value> = shown.into_iter().chain(told).collect();
+        messages.push(json!({ "role": "user", "content": parts }));
+    } else if !text.is_empty() {
         messages.push(json!({ "role": "user", "content": text }));
     }
+}
+
+/// Writes the pictures that tools show: the result of a tool can only be text here, so they follow as a user's.
+fn shown(message: &Message) -> Vec<Value> {
+    let results = message.blocks.iter().filter_map(|block| match block {
+        Block::ToolResult { images, .. } => Some(images),
+        _ => None,
+    });
+    let images = results.flatten();
+    images
+        .map(|image| json!({ "type": "image_url", "image_url": { "url": image.data_url() } }))
+        .collect()
 }
 
 fn assistant(message: &Message) -> Option<Value> {
@@ -173,6 +191,7 @@ mod tests {
                         tool_use_id: "t1".to_owned(),
                         content: "gone".to_owned(),
                         is_error: true,
+                        images: Vec::new(),
                     },
                 ]),
                 Message::assistant(vec![Block::ToolUse(ToolUse::parse("t2", "read", "{"))]),
@@ -230,5 +249,35 @@ mod tests {
         for (schema, strict) in cases {
             assert_eq!(is_strict(&schema), strict, "{schema}");
         }
+    }
+
+    fn picture() -> Block {
+        Block::ToolResult {
+            tool_use_id: "t1".to_owned(),
+            content: "a.png".to_owned(),
+            is_error: false,
+            images: vec![crate::image::Image {
+                kind: crate::image::ImageKind::Png,
+                width: 3,
+                height: 2,
+                data: "iVBOR".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_picture_follows_the_results_as_a_users() {
+        let blocks = vec![Block::Text("and hurry".to_owned()), picture()];
+        let request = ModelRequest::new("m", "", vec![Message::results(blocks)]);
+        assert_eq!(
+            of(&request, "max_tokens")["messages"],
+            json!([
+                { "role": "tool", "tool_call_id": "t1", "content": "a.png" },
+                { "role": "user", "content": [
+                    { "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBOR" } },
+                    { "type": "text", "text": "and hurry" },
+                ] },
+            ])
+        );
     }
 }

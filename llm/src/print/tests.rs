@@ -43,6 +43,7 @@ fn asking(last: &str) -> ModelRequest {
         tool_use_id: id.to_owned(),
         content: content.to_owned(),
         is_error: false,
+        images: Vec::new(),
     };
     let messages = vec![
         Message::user("go"),

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::image::Image;
 use crate::message::{Block, Message, Role};
 use crate::request::{ModelRequest, ToolChoice, ToolSpec};
 
@@ -69,13 +70,15 @@ fn item(role: Role, block: &Block, provider: &str) -> Option<Value> {
             tool_use_id,
             content,
             is_error,
+            images,
         } => {
             // The format has no field for failure, so the text says it.
-            let output = if *is_error {
+            let told = if *is_error {
                 format!("Error: {content}")
             } else {
                 content.clone()
             };
+            let output = result(told, images);
             json!({ "type": "function_call_output", "call_id": tool_use_id, "output": output })
         }
         Block::Opaque {
@@ -84,6 +87,18 @@ fn item(role: Role, block: &Block, provider: &str) -> Option<Value> {
         } if writer == provider => data.clone(),
         Block::Opaque { .. } => return None,
     })
+}
+
+/// Writes what a tool told and shows.
+fn result(told: String, images: &[Image]) -> Value {
+    if images.is_empty() {
+        return json!(told);
+    }
+    let shown = images
+        .iter()
+        .map(|image| json!({ "type": "input_image", "image_url": image.data_url() }));
+    let told = json!({ "type": "input_text", "text": told });
+    std::iter::once(told).chain(shown).collect()
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -121,6 +136,7 @@ mod tests {
             tool_use_id: "t1".to_owned(),
             content: "gone".to_owned(),
             is_error: true,
+            images: Vec::new(),
         };
         let mut request = ModelRequest::new(
             "gpt-x",
@@ -167,6 +183,32 @@ mod tests {
                     said("user", "input_text", "and hurry"),
                 ],
             })
+        );
+    }
+
+    fn picture() -> Block {
+        Block::ToolResult {
+            tool_use_id: "t1".to_owned(),
+            content: "a.png".to_owned(),
+            is_error: false,
+            images: vec![crate::image::Image {
+                kind: crate::image::ImageKind::Png,
+                width: 3,
+                height: 2,
+                data: "iVBOR".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_picture_is_in_the_output_of_its_call() {
+        let request = ModelRequest::new("m", "", vec![Message::results(vec![picture()])]);
+        assert_eq!(
+            of(&request, "p")["input"][0]["output"],
+            json!([
+                { "type": "input_text", "text": "a.png" },
+                { "type": "input_image", "image_url": "data:image/png;base64,iVBOR" },
+            ])
         );
     }
 }

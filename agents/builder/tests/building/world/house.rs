@@ -273,6 +273,7 @@ impl House {
             name: "scripted".to_owned(),
             prices: PriceTable::default(),
             window_tokens: None,
+            sees_images: true,
         };
         let second = ScriptedModel::new(script.clone(), clock.clone()).named("second".to_owned());
         let first = Listener {
