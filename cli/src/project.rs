@@ -111,8 +111,10 @@ fn system_user() -> String {
 fn refuse_keys(loaded: &LoadedConfig) -> Result<(), ConfigError> {
     let config = &loaded.config;
     let named = config.providers.values();
+    let search = config.tools.web_search.as_ref();
     let keys: Vec<String> = named
         .filter_map(|provider| provider.key_variable.clone())
+        .chain(search.and_then(|search| search.key_variable.clone()))
         .chain(config.bus.token_variable.clone())
         .chain(config.notices.webhook_secret_variable.clone())
         .chain(config.telegram.token_variable.clone())

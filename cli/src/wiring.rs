@@ -13,6 +13,7 @@ mod processes;
 mod reach;
 mod retention;
 mod sandbox;
+mod search;
 mod serving;
 mod traced;
 mod transport;

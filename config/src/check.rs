@@ -34,7 +34,8 @@ fn bounds(config: &Config) -> Option<Fault> {
     const YEAR_OF_HOURS: u32 = 366 * 24;
     const YEAR_OF_MINUTES: u32 = YEAR_OF_HOURS * 60;
     let (build, questions, pm) = (&config.build, &config.questions, &config.pm);
-    let (tokens, monitor) = (config.models.max_output_tokens, &config.monitor);
+    let (tokens, cache) = (config.models.max_output_tokens, &config.tools.cache);
+    let monitor = &config.monitor;
     let numbers = [
         ("bus.tries", config.bus.tries, 100),
         ("store.events_days", config.store.events_days, 36_600),
@@ -90,6 +91,8 @@ fn bounds(config: &Config) -> Option<Fault> {
             monitor.component_check_seconds,
             DAY,
         ),
+        ("tools.cache.results", cache.results, 100_000),
+        ("tools.cache.search_seconds", cache.search_seconds, DAY),
         ("pm.watch_minutes", pm.watch_minutes, YEAR_OF_MINUTES),
         (
             "pm.interrupt_minutes",
@@ -97,8 +100,13 @@ fn bounds(config: &Config) -> Option<Fault> {
             YEAR_OF_MINUTES,
         ),
     ];
+    first_beyond(&numbers)
+}
+
+/// Finds the first number that is not from one to its most.
+fn first_beyond(numbers: &[(&str, u32, u32)]) -> Option<Fault> {
     numbers
-        .into_iter()
+        .iter()
         .find(|(_, number, most)| !(1..=*most).contains(number))
         .map(|(key, number, most)| {
             let most = format!("{most} is the most");
@@ -106,7 +114,7 @@ fn bounds(config: &Config) -> Option<Fault> {
                 0 => "must be at least 1".into(),
                 _ => (format!("`{number}` is too much"), most).into(),
             };
-            (key.to_owned(), reason)
+            ((*key).to_owned(), reason)
         })
 }
 

@@ -113,8 +113,10 @@ impl LoadedConfig {
     /// what the files hold by which it logs in to a broker.
     pub fn secrets(&self, environment: &Environment) -> Vec<String> {
         let providers = self.config.providers.values();
+        let search = self.config.tools.web_search.as_ref();
         let variables = providers
             .filter_map(|provider| provider.key_variable.as_deref())
+            .chain(search.and_then(|search| search.key_variable.as_deref()))
             .chain(self.config.bus.token_variable.as_deref())
             .chain(self.config.notices.webhook_secret_variable.as_deref())
             .chain(self.config.telegram.token_variable.as_deref())

@@ -10,6 +10,7 @@ mod sandbox;
 mod server;
 mod telegram;
 mod telemetry;
+mod tools;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,9 @@ pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
 pub use server::ServerSettings;
 pub use telegram::TelegramSettings;
 pub use telemetry::TelemetrySettings;
+pub use tools::{
+    CacheSettings, InvalidSearchAddress, SearchAddress, ToolSettings, WebSearchSettings,
+};
 
 pub(crate) use project::{credentials, without_password};
 
@@ -49,6 +53,8 @@ pub struct Config {
     pub sandbox: Box<SandboxSettings>,
     /// What models may do.
     pub policy: Box<PolicySettings>,
+    /// What the tools of models need.
+    pub tools: Box<ToolSettings>,
     /// The project.
     pub project: ProjectSettings,
     /// The person at the keyboard.

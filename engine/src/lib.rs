@@ -39,10 +39,11 @@ pub use policy::{Approval, ApprovalRequest, Approver, Policy};
 pub use steering::{NoSteering, Steering};
 pub use submission::Submission;
 pub use tool::{
-    Effect, FileChange, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox,
-    ToolboxError, plain_schema_of, schema_of,
+    CacheBounds, Effect, FileChange, Freshness, Keep, Tool, ToolContext, ToolFailure, ToolOutput,
+    Toolbox, ToolboxError, plain_schema_of, schema_of,
 };
 pub use tools::{
-    AskReply, Asker, FileGrants, GrantReply, TaskOption, TaskQuestion, Workbench, WorkbenchOptions,
-    build_tools, reading_tools,
+    AskReply, Asker, FileGrants, GrantReply, SearchError, SearchHit, SearchPort, Searxng,
+    SearxngAccess, TaskOption, TaskQuestion, Workbench, WorkbenchOptions, build_tools,
+    reading_tools,
 };

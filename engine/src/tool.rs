@@ -18,7 +18,7 @@ use serde_json::Value;
 use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
-pub use cache::Freshness;
+pub use cache::{CacheBounds, Freshness};
 pub use derived::{plain_schema_of, schema_of};
 pub use progress::Progress;
 pub use toolbox::{Toolbox, ToolboxError};

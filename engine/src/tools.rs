@@ -15,7 +15,7 @@ mod read;
 mod request_file;
 mod todo;
 mod walk;
-mod web_fetch;
+mod web;
 mod workbench;
 mod write;
 
@@ -30,6 +30,7 @@ use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError, plain_schema_of};
 
 pub use asker::{AskReply, Asker, TaskOption, TaskQuestion};
 pub use file_grants::{FileGrants, GrantReply};
+pub use web::{SearchError, SearchHit, SearchPort, Searxng, SearxngAccess};
 pub use workbench::{Workbench, WorkbenchOptions};
 
 /// Returns every tool that an attempt at a task works with.
@@ -42,7 +43,10 @@ pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     tools.push(Arc::new(todo::TodoWrite(list.clone())));
     tools.push(Arc::new(todo::TodoRead(list)));
     if let Some(egress) = workbench.options().runner.egress() {
-        tools.push(Arc::new(web_fetch::WebFetch::new(egress.clone())));
+        tools.push(Arc::new(web::WebFetch::new(egress.clone())));
+    }
+    if let Some(search) = &workbench.options().search {
+        tools.push(Arc::new(web::WebSearch::new(search.clone())));
     }
     if let Some(grants) = workbench.grants() {
         tools.push(Arc::new(request_file::RequestFile::new(
@@ -68,7 +72,9 @@ pub fn reading_tools(
 }
 
 fn toolbox(tools: Vec<Arc<dyn Tool>>, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
-    let tools = Toolbox::new(tools)?.guarded_by(workbench.options().policy.clone());
+    let options = workbench.options();
+    let tools = Toolbox::new(tools)?.guarded_by(options.policy.clone());
+    let tools = tools.caching(options.cache);
     Ok(tools.spill_to(workbench.spill_directory()))
 }
 

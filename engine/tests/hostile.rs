@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use ropewalk_engine::{
-    Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Policy, SilentObserver,
-    UsageScope, Workbench, WorkbenchOptions, build_tools,
+    CacheBounds, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Policy,
+    SilentObserver, UsageScope, Workbench, WorkbenchOptions, build_tools,
 };
 use ropewalk_llm::{Message, PriceTable, ProviderConfig, ScriptKey, build};
 use ropewalk_runtime::Clock;
@@ -231,6 +231,8 @@ fn job(directory: &Path, first: usize) -> Result<Job> {
         variables: Vec::new(),
         grants: None,
         asker: None,
+        search: None,
+        cache: CacheBounds::default(),
         scratch: None,
         spill_directory: directory.join("spill"),
     })?;

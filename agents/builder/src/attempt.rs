@@ -466,6 +466,8 @@ async fn bench(
         variables,
         grants: Some(Arc::new(grants)),
         asker: Some(Arc::new(Questions::new(work))),
+        search: work.shared.options.search.clone(),
+        cache: work.shared.options.cache,
         scratch: Some(slot.scratch()),
         spill_directory: state.join("spill").join(attempt.id.to_string()),
     })?)

@@ -1,12 +1,14 @@
 //! Holds what the build agent keeps to, taken from the configuration.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_config::Config;
 use ropewalk_config::settings::{
-    BudgetSettings, BuildSettings, PackageManager, PermissionMode, PolicySettings, ScopedRules,
+    BudgetSettings, BuildSettings, CacheSettings, PackageManager, PermissionMode, PolicySettings,
+    ScopedRules,
 };
-use ropewalk_engine::{Allowance, Budgets};
+use ropewalk_engine::{Allowance, Budgets, CacheBounds, SearchPort};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::TaskId;
 
@@ -40,6 +42,10 @@ pub struct BuildOptions {
     pub validation_timeout: Duration,
     /// What models may do with their tools.
     pub policy: PolicySettings,
+    /// What of an earlier look around is told again.
+    pub cache: CacheBounds,
+    /// Who searches the web for models; none where they do not.
+    pub search: Option<Arc<dyn SearchPort>>,
     /// How often the model is asked in one attempt.
     pub turns: u32,
     /// How many tokens one attempt may use.
@@ -102,6 +108,8 @@ impl Default for BuildOptions {
                 mode: PermissionMode::FullAuto,
                 rules: ScopedRules::default(),
             },
+            cache: CacheBounds::default(),
+            search: None,
             turns: 50,
             attempt_tokens: None,
             budgets: Budgets::default(),
@@ -140,6 +148,8 @@ impl BuildOptions {
             gate: Gate::from(config.gate.as_ref()),
             validation_timeout: seconds(config.validation.timeout_seconds),
             policy: config.policy.as_ref().clone(),
+            cache: cache(&config.tools.cache),
+            search: None,
             turns: build.turns,
             attempt_tokens: config.budget.attempt_tokens,
             budgets: budgets(&config.budget),
@@ -149,6 +159,19 @@ impl BuildOptions {
             landing: Shape::configured(build),
             deadlines,
         }
+    }
+}
+
+/// Takes the bounds that the configuration names.
+fn cache(settings: &CacheSettings) -> CacheBounds {
+    let results = if settings.enabled {
+        settings.results as usize
+    } else {
+        0
+    };
+    CacheBounds {
+        results,
+        search: Duration::from_secs(settings.search_seconds.into()),
     }
 }
 
@@ -173,4 +196,24 @@ pub fn budgets(settings: &BudgetSettings) -> Budgets {
 )]
 fn micro_usd(usd: f64) -> u64 {
     (usd * 1e6).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_work_keeps_as_many_results_as_the_configuration_says() {
+        let mut config = Config::shipped().unwrap();
+        let bounds = |config: &Config| {
+            let options = BuildOptions::from_config(config, Deadlines::default());
+            (options.cache.results, options.cache.search.as_secs())
+        };
+        assert_eq!(bounds(&config), (200, 30));
+        config.tools.cache.results = 7;
+        config.tools.cache.search_seconds = 5;
+        assert_eq!(bounds(&config), (7, 5));
+        config.tools.cache.enabled = false;
+        assert_eq!(bounds(&config), (0, 5));
+    }
 }

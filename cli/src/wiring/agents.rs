@@ -26,7 +26,7 @@ use ropewalk_workspace::{
 };
 use tracing::warn;
 
-use super::processes;
+use super::{processes, search};
 use crate::error::CliError;
 use crate::project::Project;
 use crate::scripted::{Person, Script};
@@ -320,6 +320,7 @@ impl<'a> Toolkit<'a> {
             state: self.parts.project.state().to_owned(),
             options: BuildOptions {
                 order: self.parts.order.clone(),
+                search: search::port(self.parts.project, self.parts.environment)?,
                 ..BuildOptions::from_config(self.config(), self.deadlines)
             },
             process: self.parts.process,

@@ -30,7 +30,7 @@ enum Rule {
 }
 
 /// Keys of sections that otherwise loosen.
-const HARMLESS: [&str; 27] = [
+const HARMLESS: [&str; 30] = [
     "project.name",
     "person.name",
     "bus.tries",
@@ -58,6 +58,9 @@ const HARMLESS: [&str; 27] = [
     "build.squash",
     "build.without_ideas",
     "telemetry.sample_percent",
+    "tools.cache.enabled",
+    "tools.cache.results",
+    "tools.cache.search_seconds",
 ];
 
 /// Returns the rule of `key`; what nobody thought of loosens.
@@ -185,6 +188,15 @@ mod tests {
             false,
         );
         check(managers, &json!(["pip"]), Some(&json!(["npm"])), true);
+    }
+
+    #[test]
+    fn who_searches_for_models_loosens_and_what_is_told_again_does_not() {
+        let url = json!("https://search.example.org/search");
+        check("tools.web_search.url", &url, None, true);
+        check("tools.web_search.inside", &json!(true), None, true);
+        check("tools.web_search.key_variable", &json!("HOME"), None, true);
+        check("tools.cache.results", &json!(500), Some(&json!(200)), false);
     }
 
     #[test]

@@ -16,10 +16,23 @@ use tokio::time::Instant;
 
 use super::ToolOutput;
 
-/// So many results are kept.
-const MOST: usize = 200;
-/// How long the result of a search holds.
-const SEARCH: Duration = Duration::from_secs(30);
+/// Bounds what is given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheBounds {
+    /// So many results are kept; none where nothing is to be given again.
+    pub results: usize,
+    /// How long the result of a search holds.
+    pub search: Duration,
+}
+
+impl Default for CacheBounds {
+    fn default() -> Self {
+        Self {
+            results: 200,
+            search: Duration::from_secs(30),
+        }
+    }
+}
 
 /// Says how long the result of a call holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +81,10 @@ impl fmt::Display for CacheStats {
 
 /// Keeps results. Cheap to clone, and shared by its clones.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cache(Arc<Mutex<CacheState>>);
+pub(super) struct Cache {
+    bounds: CacheBounds,
+    state: Arc<Mutex<CacheState>>,
+}
 
 #[derive(Debug, Default)]
 struct CacheState {
@@ -86,6 +102,14 @@ struct Entry {
 }
 
 impl Cache {
+    /// Keeps results within `bounds`.
+    pub(super) fn new(bounds: CacheBounds) -> Self {
+        Self {
+            bounds,
+            ..Self::default()
+        }
+    }
+
     /// Returns the result of `call`, if it still holds.
     pub(super) fn get(&self, call: &ToolUse, freshness: &Freshness) -> Option<ToolOutput> {
         if *freshness == Freshness::Never {
@@ -94,7 +118,7 @@ impl Cache {
         let key = key(call);
         let mut kept = self.kept();
         let found = kept.results.get(&key);
-        let held = found.filter(|entry| entry.holds(freshness));
+        let held = found.filter(|entry| entry.holds(freshness, self.bounds.search));
         let output = held.map(|entry| entry.output.clone());
         if output.is_some() {
             kept.stats.hits += 1;
@@ -108,7 +132,7 @@ impl Cache {
 
     /// Keeps the result of `call`, which was found to be of `freshness` before it ran.
     pub(super) fn keep(&self, call: &ToolUse, freshness: Freshness, output: &ToolOutput) {
-        if freshness == Freshness::Never || output.is_error {
+        if freshness == Freshness::Never || output.is_error || self.bounds.results == 0 {
             return;
         }
         let key = key(call);
@@ -121,7 +145,7 @@ impl Cache {
         kept.order.retain(|other| *other != key);
         kept.order.push_back(key.clone());
         kept.results.insert(key, entry);
-        if kept.order.len() > MOST
+        if kept.order.len() > self.bounds.results
             && let Some(oldest) = kept.order.pop_front()
         {
             kept.results.remove(&oldest);
@@ -162,14 +186,14 @@ impl Cache {
     }
 
     fn kept(&self) -> MutexGuard<'_, CacheState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Entry {
-    fn holds(&self, now: &Freshness) -> bool {
+    fn holds(&self, now: &Freshness, search: Duration) -> bool {
         let is_young = match self.freshness {
-            Freshness::Search(_) => self.at.elapsed() < SEARCH,
+            Freshness::Search(_) => self.at.elapsed() < search,
             _ => true,
         };
         is_young && self.freshness == *now
@@ -284,13 +308,34 @@ mod tests {
         cache.keep(&missing, file("missing"), &ToolOutput::error("no"));
         assert_eq!(cache.stats().entries, 0);
         let numbered = |number: usize| call("grep", &format!(r#"{{"n":{number}}}"#));
-        for number in 0..=MOST {
+        let most = CacheBounds::default().results;
+        for number in 0..=most {
             cache.keep(&numbered(number), search(""), &ToolOutput::text("x"));
         }
         let stats = cache.stats();
-        assert_eq!((stats.entries, stats.evictions), (MOST, 1));
+        assert_eq!((stats.entries, stats.evictions), (200, 1));
         assert!(cache.get(&numbered(0), &search("")).is_none());
         assert!(cache.get(&numbered(1), &search("")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_bounds_hold_for_so_many_results_and_so_long() {
+        let bounded = |results, seconds| {
+            let search = Duration::from_secs(seconds);
+            Cache::new(CacheBounds { results, search })
+        };
+        let (one, two) = (call("grep", r#"{"n":1}"#), call("grep", r#"{"n":2}"#));
+        let few = bounded(1, 5);
+        few.keep(&one, search(""), &ToolOutput::text("x"));
+        few.keep(&two, search(""), &ToolOutput::text("x"));
+        assert!(few.get(&one, &search("")).is_none());
+        assert!(few.get(&two, &search("")).is_some());
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(few.get(&two, &search("")).is_none());
+        let none = bounded(0, 30);
+        none.keep(&one, search(""), &ToolOutput::text("x"));
+        assert!(none.get(&one, &search("")).is_none());
+        assert_eq!(none.stats().entries, 0);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ropewalk_config::settings::Permission;
 use ropewalk_llm::{ToolSpec, ToolUse};
 use serde_json::{Value, json};
 
-use super::cache::Cache;
+use super::cache::{Cache, CacheBounds};
 use super::truncate::truncate;
 use super::{Schema, Tool, ToolContext, ToolFailure, ToolOutput, violations};
 use crate::policy::Policy;
@@ -80,6 +80,15 @@ impl Toolbox {
         Self {
             tools: Arc::new(left.collect()),
             policy,
+            ..self
+        }
+    }
+
+    /// Gives results of looking around again within `bounds`.
+    #[must_use]
+    pub fn caching(self, bounds: CacheBounds) -> Self {
+        Self {
+            cache: Cache::new(bounds),
             ..self
         }
     }

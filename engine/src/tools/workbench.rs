@@ -12,8 +12,9 @@ use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
 
 use super::asker::Asker;
 use super::file_grants::FileGrants;
+use super::web::SearchPort;
 use crate::policy::Policy;
-use crate::tool::ToolFailure;
+use crate::tool::{CacheBounds, ToolFailure};
 use known::{FileKnowledge, FileState};
 use turns::Turn;
 
@@ -38,6 +39,10 @@ pub struct WorkbenchOptions {
     pub grants: Option<Arc<dyn FileGrants>>,
     /// Brings questions to a person; without it there is no `ask`.
     pub asker: Option<Arc<dyn Asker>>,
+    /// Searches the web; without it there is no `web_search`.
+    pub search: Option<Arc<dyn SearchPort>>,
+    /// Bounds what of an earlier look around is told again.
+    pub cache: CacheBounds,
     /// Where the commands of `bash` write down what is no part of the work; they find it by `TMPDIR`.
     pub scratch: Option<PathBuf>,
     /// Keeps the full text of outputs that were cut; outside the slot.
@@ -235,7 +240,7 @@ impl Workbench {
 }
 
 /// Sets up a bench on which nothing is written and nothing runs.
-fn looking(root: PathBuf, spill_directory: PathBuf) -> WorkbenchOptions {
+pub(super) fn looking(root: PathBuf, spill_directory: PathBuf) -> WorkbenchOptions {
     WorkbenchOptions {
         root,
         writable: Vec::new(),
@@ -245,6 +250,8 @@ fn looking(root: PathBuf, spill_directory: PathBuf) -> WorkbenchOptions {
         variables: Vec::new(),
         grants: None,
         asker: None,
+        search: None,
+        cache: CacheBounds::default(),
         scratch: None,
         spill_directory,
     }
@@ -307,6 +314,8 @@ pub(super) mod tests {
                 variables: vec![("ADDED".to_owned(), "yes".to_owned())],
                 grants,
                 asker: None,
+                search: None,
+                cache: CacheBounds::default(),
                 scratch: None,
                 spill_directory: directory.path().join("spill"),
             })

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use ropewalk_config::Prompts;
 use ropewalk_engine::{
-    CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome,
-    Policy, SilentObserver, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox,
-    UsageScope, Workbench, WorkbenchOptions,
+    CacheBounds, CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models,
+    Outcome, Policy, SilentObserver, Submission, Tool, ToolContext, ToolFailure, ToolOutput,
+    Toolbox, UsageScope, Workbench, WorkbenchOptions,
 };
 use ropewalk_llm::{
     Block, Message, Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey,
@@ -291,6 +291,8 @@ pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
         variables: Vec::new(),
         grants: None,
         asker: None,
+        search: None,
+        cache: CacheBounds::default(),
         scratch: None,
         spill_directory: house.directory.path().join("spill"),
     })?)

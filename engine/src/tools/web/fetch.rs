@@ -6,17 +6,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use ropewalk_runtime::http::{ClientOptions, Route, client_by};
 use ropewalk_runtime::in_hand;
-use ropewalk_workspace::sandbox::egress::{Egress, Way};
+use ropewalk_workspace::sandbox::egress::Egress;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::{arguments, plain_schema_of};
 use crate::tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::tools::{arguments, plain_schema_of};
 
 /// How long a page may take, with all its redirects.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,7 +34,7 @@ const UNENDED: [&str; 30] = [
 const WIDTH: usize = 120;
 
 /// Reads pages.
-pub(super) struct WebFetch {
+pub(in crate::tools) struct WebFetch {
     egress: Egress,
 }
 
@@ -57,7 +55,7 @@ struct Page {
 }
 
 impl WebFetch {
-    pub(super) fn new(egress: Egress) -> Self {
+    pub(in crate::tools) fn new(egress: Egress) -> Self {
         Self { egress }
     }
 
@@ -87,39 +85,8 @@ impl WebFetch {
 
     /// Asks once, at an address that was looked at.
     async fn ask(&self, url: &Url) -> Result<reqwest::Response, ToolFailure> {
-        let tunnel = match url.scheme() {
-            "https" => true,
-            "http" => false,
-            _ => return Err(refused(url.as_str(), &"only http and https are read")),
-        };
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused(url.as_str(), &"no name or password is sent"));
-        }
-        let host = match url.host() {
-            Some(url::Host::Domain(name)) => name.to_owned(),
-            Some(url::Host::Ipv4(address)) => address.to_string(),
-            Some(url::Host::Ipv6(address)) => address.to_string(),
-            None => return Err(refused(url.as_str(), &"it names no host")),
-        };
-        let port = url.port_or_known_default().unwrap_or(80);
-        let way = self.egress.way(&host, port, tunnel).await;
-        let way = way.map_err(|error| refused(url.as_str(), &error))?;
-        let route = match &way {
-            Way::Direct(addresses) => Route::Pinned {
-                host: &host,
-                addresses,
-            },
-            Way::Proxy(proxy) => Route::Proxy {
-                address: proxy.address(),
-                authorization: proxy.authorization(),
-            },
-        };
-        let options = ClientOptions {
-            idle_timeout: PATIENCE,
-            total_timeout: Some(PATIENCE),
-            ..ClientOptions::default()
-        };
-        let client = client_by(options, route).map_err(|error| refused(url.as_str(), &error))?;
+        let client = super::client(&self.egress, url, PATIENCE).await;
+        let client = client.map_err(|reason| refused(url.as_str(), &reason))?;
         let asked = client.get(url.clone()).header("accept", ACCEPT).send();
         asked
             .await
@@ -186,18 +153,8 @@ async fn read(url: Url, response: reqwest::Response) -> Result<Page, ToolFailure
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
     let kind = kind.trim().to_ascii_lowercase();
-    let mut body = Vec::new();
-    let mut is_cut = false;
-    let mut pieces = response.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| refused(url.as_str(), &error.without_url()))?;
-        let room = MOST_BYTES - body.len();
-        body.extend_from_slice(&piece[..piece.len().min(room)]);
-        if piece.len() > room {
-            is_cut = true;
-            break;
-        }
-    }
+    let read = super::body(response, MOST_BYTES).await;
+    let (body, is_cut) = read.map_err(|error| refused(url.as_str(), &error.without_url()))?;
     Ok(Page {
         url,
         kind,
