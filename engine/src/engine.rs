@@ -2,6 +2,7 @@
 
 mod asking;
 mod conversation;
+mod early;
 pub(crate) mod images;
 mod memory;
 mod progress;

@@ -6,6 +6,7 @@ use ropewalk_runtime::Brake;
 use ropewalk_runtime::secrets::SecretFilter;
 use tokio_util::sync::CancellationToken;
 
+use super::early::EarlyCalls;
 use super::secrets::strike_reply;
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer};
@@ -23,20 +24,22 @@ pub(super) struct CallFailure {
     pub(super) usage: Option<Usage>,
 }
 
-/// Asks, and shows `observer` the words of the message `item` as they come.
+/// Asks, and shows `observer` the words of the message `item` as they come; `early` hears what is called.
 pub(super) async fn ask(
     (entry, brake): (&ModelEntry, &Brake),
     request: &ModelRequest,
     cancel: &CancellationToken,
     (item, observer): (&str, &dyn Observer),
+    early: &mut EarlyCalls<'_>,
 ) -> Result<Reply, CallFailure> {
     let mut heard = PartialReply::default();
     let told = MessageObserver { item, observer };
+    let hearing = (&mut heard, early);
     // Dropping the stream ends the request, so that a provider that hangs cannot hold the job.
     let answered = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(ModelError::Cancelled),
-        reply = listen((entry, brake), request, cancel, &told, &mut heard) => reply,
+        reply = listen((entry, brake), request, cancel, &told, hearing) => reply,
     };
     answered.map_err(|error| {
         let usage = heard.usage(request, &error);
@@ -53,7 +56,7 @@ async fn listen(
     request: &ModelRequest,
     cancel: &CancellationToken,
     told: &MessageObserver<'_>,
-    heard: &mut PartialReply,
+    (heard, early): (&mut PartialReply, &mut EarlyCalls<'_>),
 ) -> Result<Reply, ModelError> {
     // Where nothing answers it asks again and again: that ends while everything is stopped, and begins anew then.
     let mut stream = loop {
@@ -65,8 +68,13 @@ async fn listen(
         }
     };
     let mut spoken = SecretFilter::default();
-    while let Some(delta) = stream.next().await {
-        match delta? {
+    loop {
+        let delta = tokio::select! {
+            biased;
+            () = early.go_on() => continue,
+            delta = stream.next() => delta,
+        };
+        match delta.unwrap_or(Err(ModelError::Truncated))? {
             Delta::Text(text) => {
                 heard.hear(text.len());
                 told.words(&spoken.hear(&text));
@@ -80,11 +88,13 @@ async fn listen(
                 heard.hear(0);
                 told.observer.see(JobEvent::ToolAnnounced { item, name });
             }
-            Delta::ToolUse(call) => heard.hear(call.input.to_string().len()),
+            Delta::ToolUse(call) => {
+                heard.hear(call.input.to_string().len());
+                early.hear(&call);
+            }
             Delta::Usage(usage) => heard.counted = usage,
         }
     }
-    Err(ModelError::Truncated)
 }
 
 /// Who is told the words of a message.

@@ -6,6 +6,7 @@ use ropewalk_llm::{Block, Message, ModelRequest, Reply, Role, StopReason, ToolUs
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::early::EarlyCalls;
 use super::memory::{Memory, newest};
 use super::progress::Progress;
 use super::repair::repair;
@@ -86,6 +87,11 @@ impl<'a> Conversation<'a> {
             repairs: 0,
             only_text: 0,
         }
+    }
+
+    /// Returns what was called before.
+    pub(super) fn repetition(&self) -> &Repetition {
+        &self.repetition
     }
 
     /// Returns what the model is to read.
@@ -213,7 +219,7 @@ impl<'a> Conversation<'a> {
     pub(super) async fn hear(
         &mut self,
         reply: Reply,
-        sees_images: bool,
+        early: EarlyCalls<'_>,
         cancel: &CancellationToken,
         observer: &dyn Observer,
     ) -> Result<Next, EngineError> {
@@ -236,7 +242,7 @@ impl<'a> Conversation<'a> {
         } else {
             self.only_text = 0;
             self.texts.push(said);
-            let calls = (calls.as_slice(), sees_images);
+            let calls = (calls.as_slice(), early);
             self.hear_calls(calls, stop, cancel, observer).await
         }
     }
@@ -282,7 +288,7 @@ impl<'a> Conversation<'a> {
 
     async fn hear_calls(
         &mut self,
-        (calls, sees_images): (&[ToolUse], bool),
+        (calls, early): (&[ToolUse], EarlyCalls<'_>),
         stop: StopReason,
         cancel: &CancellationToken,
         observer: &dyn Observer,
@@ -296,7 +302,7 @@ impl<'a> Conversation<'a> {
                 });
             }
         }
-        let called = (ordinary.as_slice(), sees_images);
+        let called = (ordinary.as_slice(), early);
         let ran = tool_calls::run(self.job, called, &mut self.progress, cancel, observer).await?;
         self.tool_calls += ran.count;
         for (call, output) in &ran.told {

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::conversation::{Conversation, Next};
+use super::early::EarlyCalls;
 use super::session::open_intake;
 use crate::error::EngineError;
 use crate::event::SilentObserver;
@@ -47,7 +48,12 @@ pub(super) async fn recall<'a>(
             return Ok(None);
         };
         match conversation
-            .hear(known.reply, sees_images, &cancel, &SilentObserver)
+            .hear(
+                known.reply,
+                EarlyCalls::none(sees_images),
+                &cancel,
+                &SilentObserver,
+            )
             .await
         {
             Ok(Next::Ask) => {}

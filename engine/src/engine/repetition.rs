@@ -12,7 +12,7 @@ const REPETITIONS: usize = 3;
 const LONGEST: usize = 3;
 
 /// Remembers the last calls of a job.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Repetition {
     recent: Vec<u64>,
 }

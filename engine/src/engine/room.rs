@@ -17,6 +17,7 @@ use tracing::warn;
 use super::Session;
 use super::asking::ask;
 use super::conversation::KEPT;
+use super::early::EarlyCalls;
 use super::secrets::strike_request;
 use crate::compaction::CompactionPolicy;
 use crate::error::EngineError;
@@ -180,11 +181,13 @@ impl<'a> Session<'a> {
         let began = self.engine.clock.now();
         let stop = cancel.child_token();
         let item = format!("summary-{}", self.turn);
+        let mut early = EarlyCalls::none(false);
         let mut answer = std::pin::pin!(ask(
             (entry, brake),
             &request,
             &stop,
-            (&item, &SilentObserver)
+            (&item, &SilentObserver),
+            &mut early
         ));
         let answered = tokio::select! {
             biased;

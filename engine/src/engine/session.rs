@@ -14,6 +14,7 @@ use tracing::warn;
 use super::Engine;
 use super::asking::ask;
 use super::conversation::{Conversation, Next};
+use super::early::EarlyCalls;
 use super::images;
 use super::secrets::strike_request;
 use crate::error::EngineError;
@@ -167,10 +168,10 @@ impl<'a> Session<'a> {
     ) -> Result<Next, EngineError> {
         let item = event::message(self.turn);
         observer.see(JobEvent::MessageStarted { item: item.clone() });
-        let reply = if let Some(reply) = known {
+        let (reply, early) = if let Some(reply) = known {
             let text = reply.text();
             observer.see(JobEvent::MessageUpdated { item, text });
-            reply
+            (reply, EarlyCalls::none(self.asked().sees_images))
         } else {
             self.ask(&item, cancel, observer).await?
         };
@@ -178,18 +179,19 @@ impl<'a> Session<'a> {
         *stop = Some(event::stop_name(&reply.stop));
         let cost = self.asked().micro_usd(&reply.model, &reply.usage);
         observer.see(event::message_ended(self.turn, &reply, cost));
-        let sees_images = self.asked().sees_images;
-        let heard = self.conversation.hear(reply, sees_images, cancel, observer);
-        heard.await
+        self.conversation.hear(reply, early, cancel, observer).await
     }
 
     /// Asks the model; its reply is in the journal before anything acts on it.
-    async fn ask(
+    async fn ask<'b>(
         &mut self,
         item: &str,
         cancel: &CancellationToken,
-        observer: &dyn Observer,
-    ) -> Result<Reply, EngineError> {
+        observer: &'b dyn Observer,
+    ) -> Result<(Reply, EarlyCalls<'b>), EngineError>
+    where
+        'a: 'b,
+    {
         self.engine.check_budgets(self.job).await?;
         self.reach(observer).await?;
         for text in self.steering.heard().await {
@@ -200,7 +202,7 @@ impl<'a> Session<'a> {
         let mut refused = false;
         loop {
             let error = match self.ask_once(room, item, cancel, observer).await {
-                Ok(reply) => return Ok(reply),
+                Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
             // Once: a conversation that is too long after a summary stays too long.
@@ -252,19 +254,30 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    async fn ask_once(
+    async fn ask_once<'b>(
         &mut self,
         compaction: Option<Compaction>,
         item: &str,
         cancel: &CancellationToken,
-        observer: &dyn Observer,
-    ) -> Result<Reply, EngineError> {
+        observer: &'b dyn Observer,
+    ) -> Result<(Reply, EarlyCalls<'b>), EngineError>
+    where
+        'a: 'b,
+    {
         let entry = self.asked();
         let request = self.request(entry);
         in_hand::aside(self.engine.brake.pass(cancel)).await;
         let began = self.engine.clock.now();
         let brake = &self.engine.brake;
-        let answer = ask((entry, brake), &request, cancel, (item, observer));
+        let before = (entry.sees_images, self.conversation.repetition());
+        let mut early = EarlyCalls::of(self.job, before, cancel, observer);
+        let answer = ask(
+            (entry, brake),
+            &request,
+            cancel,
+            (item, observer),
+            &mut early,
+        );
         match in_hand::aside(answer).await {
             Ok(reply) => {
                 let took = self.engine.clock.now() - began;
@@ -276,9 +289,10 @@ impl<'a> Session<'a> {
                 };
                 let known = self.journal.record(self.turn, reply, &asked).await?;
                 self.heard_at = Some(known.at);
-                Ok(known.reply)
+                Ok((known.reply, early))
             }
             Err(broken) => {
+                early.give_up(observer);
                 let error = self.engine.broke(&self.journal, self.turn, entry, broken);
                 Err(error.await)
             }

@@ -6,6 +6,7 @@ use futures::{FutureExt, StreamExt};
 use ropewalk_llm::{Block, Image, ToolUse};
 use tokio_util::sync::CancellationToken;
 
+use super::early::EarlyCalls;
 use super::progress::Progress as Moves;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
@@ -13,7 +14,7 @@ use crate::job::Job;
 use crate::tool::{Progress, ToolContext, ToolOutput};
 
 /// The most calls that run side by side.
-const SIDE_BY_SIDE: usize = 8;
+pub(super) const SIDE_BY_SIDE: usize = 8;
 
 /// Is what the calls of one reply came to.
 #[derive(Debug, Default)]
@@ -28,27 +29,26 @@ pub(super) struct ToolResults {
     pub(super) count: u32,
 }
 
-/// Runs `calls` of a model that sees pictures or not; those above the bound of the job get an error instead.
+/// Runs `calls`, but those that were started early; those above the bound of the job get an error instead.
 pub(super) async fn run(
     job: &Job,
-    (calls, sees_images): (&[ToolUse], bool),
+    (calls, early): (&[ToolUse], EarlyCalls<'_>),
     moves: &mut Moves,
     cancel: &CancellationToken,
     observer: &dyn Observer,
 ) -> Result<ToolResults, EngineError> {
-    let context = ToolContext {
-        work: job.journal_key.clone(),
-        sees_images,
-        cancel: cancel.child_token(),
-        progress: Progress::default(),
-    };
+    let context = context(job, early.sees_images, cancel);
+    let mut early = early.finish().await;
     let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
     let mut ran = ToolResults::default();
     for batch in batches(job, taken) {
         // Boxed one by one and not in a closure of the stream: through that the compiler cannot see that they are `Send`.
         let mut running = Vec::with_capacity(batch.len());
         for call in batch {
-            running.push(one(job, call, &context, observer).boxed());
+            running.push(match early.take(call) {
+                Some(ended) => std::future::ready(ended).boxed(),
+                None => one(job, call, &context, observer).boxed(),
+            });
         }
         let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);
         while let Some(output) = outputs.next().await {
@@ -80,6 +80,16 @@ pub(super) async fn run(
     Ok(ran)
 }
 
+/// Says what the tools of a reply know about their calls.
+pub(super) fn context(job: &Job, sees_images: bool, cancel: &CancellationToken) -> ToolContext {
+    ToolContext {
+        work: job.journal_key.clone(),
+        sees_images,
+        cancel: cancel.child_token(),
+        progress: Progress::default(),
+    }
+}
+
 impl ToolResults {
     fn push(&mut self, id: &str, (content, images): (String, Vec<Image>), is_error: bool) {
         self.failed |= is_error;
@@ -99,7 +109,7 @@ fn batches<'a>(job: &Job, calls: &'a [ToolUse]) -> Vec<&'a [ToolUse]> {
         .collect()
 }
 
-async fn one(
+pub(super) async fn one(
     job: &Job,
     call: &ToolUse,
     context: &ToolContext,

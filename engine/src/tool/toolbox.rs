@@ -136,6 +136,14 @@ impl Toolbox {
             .is_none_or(|entry| entry.tool.concurrency_safe())
     }
 
+    /// Says that a call does nothing but look at files of the checkout.
+    pub(crate) fn only_reads(&self, call: &ToolUse) -> bool {
+        let entry = self.entry(&call.name).filter(|_| !call.malformed);
+        entry.is_some_and(|entry| {
+            entry.tool.concurrency_safe() && entry.tool.permission() == Some(Permission::Read)
+        })
+    }
+
     /// Says whether the result of a call stays word for word.
     pub(crate) fn outlasts(&self, call: &ToolUse) -> bool {
         self.entry(&call.name)

@@ -1,6 +1,7 @@
 //! Runs whole jobs on a scripted model and a real store, and looks at what the model was told.
 
 mod compaction;
+mod early;
 mod fallback;
 mod journal;
 mod paid;
