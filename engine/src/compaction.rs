@@ -1,10 +1,9 @@
 //! Says when a conversation has grown too long, and how long it is.
 
 use ropewalk_config::Prompts;
-use ropewalk_llm::{Block, Message, ModelRequest};
+use ropewalk_llm::{Block, Image, Message, ModelRequest};
 
 use crate::context::estimate_tokens;
-use crate::engine::images;
 
 /// What a window has to leave for the reply.
 const REPLY_TOKENS: u64 = 16_384;
@@ -52,7 +51,7 @@ pub(crate) fn message_tokens(messages: &[Message]) -> u64 {
         Block::ToolUse(call) => tokens(&call.name) + tokens(&call.input.to_string()),
         Block::ToolResult {
             content, images, ..
-        } => tokens(content) + images::tokens(images),
+        } => tokens(content) + images.iter().map(Image::tokens).sum::<u64>(),
         Block::Opaque { data, .. } => tokens(&data.to_string()),
     };
     let of_message =

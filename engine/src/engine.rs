@@ -3,7 +3,7 @@
 mod asking;
 mod conversation;
 mod early;
-pub(crate) mod images;
+mod images;
 mod memory;
 mod progress;
 mod recall;
@@ -12,6 +12,7 @@ mod repetition;
 mod room;
 mod secrets;
 mod session;
+mod tool_call;
 mod tool_calls;
 
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use ropewalk_config::settings::{
 use ropewalk_config::{ConfigError, Environment, Prompts};
 use ropewalk_engine::{CompactionPolicy, Engine, ModelEntry, ModelRole, Models};
 use ropewalk_llm::{
-    BoundedModel, BuildError, Cassette, CassetteError, Effort, Model, PriceTable, ProviderConfig,
-    ProviderKind, Recorder, Script,
+    BoundedModel, BuildError, Cassette, CassetteError, Effort, Model, ProviderConfig, ProviderKind,
+    Recorder, Script,
 };
 use ropewalk_runtime::Clock;
 

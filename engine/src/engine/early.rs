@@ -10,7 +10,7 @@ use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
 use super::repetition::Repetition;
-use super::tool_calls::{self, SIDE_BY_SIDE};
+use super::tool_call::{self, SIDE_BY_SIDE};
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer};
 use crate::job::Job;
@@ -64,7 +64,7 @@ impl<'a> EarlyCalls<'a> {
         let starter = Starter {
             job,
             observer,
-            context: tool_calls::context(job, sees_images, cancel),
+            context: tool_call::context(job, sees_images, cancel),
             repetition: repetition.clone(),
             left: job.limits.calls_per_turn,
         };
@@ -96,7 +96,7 @@ impl<'a> EarlyCalls<'a> {
         let (job, observer, context) = (starter.job, starter.observer, starter.context.clone());
         self.started.push(call.clone());
         let running = async move {
-            let output = tool_calls::one(job, &call, &context, observer).await;
+            let output = tool_call::one(job, &call, &context, observer).await;
             EarlyResult { call, output }
         };
         self.running.push(running.boxed());

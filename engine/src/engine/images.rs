@@ -1,6 +1,6 @@
 //! Bounds the pictures of a conversation to what a provider takes, and to models that see them.
 
-use ropewalk_llm::{Block, Image, Message};
+use ropewalk_llm::{Block, Message};
 
 /// So many pictures a request carries, the newest.
 const MOST: usize = 20;
@@ -37,14 +37,9 @@ pub(super) fn fit(messages: &mut [Message], sees_images: bool) {
     }
 }
 
-/// Estimates the tokens of pictures.
-pub(crate) fn tokens(images: &[Image]) -> u64 {
-    images.iter().map(Image::tokens).sum()
-}
-
 #[cfg(test)]
 mod tests {
-    use ropewalk_llm::ImageKind;
+    use ropewalk_llm::{Image, ImageKind};
 
     use super::*;
 

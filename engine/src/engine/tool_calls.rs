@@ -1,20 +1,16 @@
 //! Runs the tool calls of one reply: safe ones side by side, the others alone, results in the order of the calls.
 
-use std::pin::pin;
-
 use futures::{FutureExt, StreamExt};
 use ropewalk_llm::{Block, Image, ToolUse};
 use tokio_util::sync::CancellationToken;
 
 use super::early::EarlyCalls;
 use super::progress::Progress as Moves;
+use super::tool_call::{self, SIDE_BY_SIDE};
 use crate::error::EngineError;
-use crate::event::{self, JobEvent, Observer};
+use crate::event::{JobEvent, Observer};
 use crate::job::Job;
-use crate::tool::{Progress, ToolContext, ToolOutput};
-
-/// The most calls that run side by side.
-pub(super) const SIDE_BY_SIDE: usize = 8;
+use crate::tool::ToolOutput;
 
 /// Is what the calls of one reply came to.
 #[derive(Debug, Default)]
@@ -37,7 +33,7 @@ pub(super) async fn run(
     cancel: &CancellationToken,
     observer: &dyn Observer,
 ) -> Result<ToolResults, EngineError> {
-    let context = context(job, early.sees_images, cancel);
+    let context = tool_call::context(job, early.sees_images, cancel);
     let mut early = early.finish().await;
     let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
     let mut ran = ToolResults::default();
@@ -47,7 +43,7 @@ pub(super) async fn run(
         for call in batch {
             running.push(match early.take(call) {
                 Some(ended) => std::future::ready(ended).boxed(),
-                None => one(job, call, &context, observer).boxed(),
+                None => tool_call::one(job, call, &context, observer).boxed(),
             });
         }
         let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);
@@ -80,16 +76,6 @@ pub(super) async fn run(
     Ok(ran)
 }
 
-/// Says what the tools of a reply know about their calls.
-pub(super) fn context(job: &Job, sees_images: bool, cancel: &CancellationToken) -> ToolContext {
-    ToolContext {
-        work: job.journal_key.clone(),
-        sees_images,
-        cancel: cancel.child_token(),
-        progress: Progress::default(),
-    }
-}
-
 impl ToolResults {
     fn push(&mut self, id: &str, (content, images): (String, Vec<Image>), is_error: bool) {
         self.failed |= is_error;
@@ -107,39 +93,4 @@ fn batches<'a>(job: &Job, calls: &'a [ToolUse]) -> Vec<&'a [ToolUse]> {
     calls
         .chunk_by(|a, b| job.tools.concurrency_safe(a) && job.tools.concurrency_safe(b))
         .collect()
-}
-
-pub(super) async fn one(
-    job: &Job,
-    call: &ToolUse,
-    context: &ToolContext,
-    observer: &dyn Observer,
-) -> Result<(String, ToolOutput), EngineError> {
-    if context.cancel.is_cancelled() {
-        return Err(EngineError::Cancelled);
-    }
-    observer.see(event::tool_started(call));
-    let (progress, mut pieces) = Progress::heard();
-    let context = ToolContext {
-        progress,
-        ..context.clone()
-    };
-    let mut running = pin!(job.tools.run(call, &context));
-    // A tool that is dropped gives up its work, and a command its whole process group.
-    let output = loop {
-        tokio::select! {
-            biased;
-            () = context.cancel.cancelled() => return Err(EngineError::Cancelled),
-            Some(text) = pieces.recv() => observer.see(event::tool_updated(call, text)),
-            output = &mut running => break output,
-        }
-    };
-    let output = match output {
-        Ok(output) => output,
-        Err(reason) => return Err(EngineError::Ended { reason }),
-    };
-    for step in event::tool_ended(call, &output) {
-        observer.see(step);
-    }
-    Ok((call.id.clone(), output))
 }
