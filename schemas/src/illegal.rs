@@ -4,6 +4,9 @@
 use crate::build::{Build, BuildState, StopCause};
 use crate::task::{Task, TaskState};
 
+/// So many words wait at most for the next turn of a model (LOOP-8 of the capability list).
+const MOST_UNHEARD: usize = 10;
+
 /// Says that a state has no use for what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", self.what(), advice(.instead.as_deref()))]
@@ -76,6 +79,16 @@ pub fn advise(task: &Task) -> Result<(), IllegalRequest> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns whether one more thing can be said to whoever works on a task: so much waits for its model at most.
+pub fn tell(task: &Task) -> Result<(), IllegalRequest> {
+    advise(task)?;
+    if task.unheard() < MOST_UNHEARD {
+        return Ok(());
+    }
+    let instead = format!("{MOST_UNHEARD} words wait for the next turn of its model");
+    Err(IllegalRequest::of_task(task, "be told more", Some(instead)))
 }
 
 /// Returns whether a build can go on, so that a task of it is tried again.

@@ -273,6 +273,9 @@ pub struct Task {
     /// What people advised, oldest first.
     #[serde(default)]
     pub guidance: Vec<String>,
+    /// So many of these a model was told, from the oldest on.
+    #[serde(default)]
+    pub heard: u32,
     /// Not to be claimed earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<DateTime<Utc>>,
@@ -428,6 +431,17 @@ impl TaskBlock {
 }
 
 impl Task {
+    /// Returns how many words no model was told yet.
+    pub fn unheard(&self) -> usize {
+        let heard = usize::try_from(self.heard).unwrap_or(usize::MAX);
+        self.guidance.len().saturating_sub(heard)
+    }
+
+    /// Takes all words for told.
+    pub fn hear(&mut self) {
+        self.heard = u32::try_from(self.guidance.len()).unwrap_or(u32::MAX);
+    }
+
     /// Returns the task of a build that nothing has happened to yet; `number` counts from 1.
     pub fn planned(build: BuildId, number: u32, block: TaskBlock) -> Self {
         Self {
@@ -450,6 +464,7 @@ impl Task {
             earlier_failures: Vec::new(),
             cut_off: 0,
             guidance: Vec::new(),
+            heard: 0,
             not_before: None,
             assigned_to: None,
             attempt: None,

@@ -100,7 +100,7 @@ pub async fn tell(
     let context = context.for_claim(build.correlation_id, Priority::URGENT);
     let mut changes = ChangeSet::new();
     for task in &hearing {
-        illegal::advise(task)?;
+        illegal::tell(task)?;
         changes.emit(context.event(
             Subject::task(build.id, &task.id),
             Payload::BuildTell(BuildTell {

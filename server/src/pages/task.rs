@@ -39,7 +39,7 @@ impl TaskPage {
 
     /// Returns whether something can be said to whoever works on it.
     fn hears(&self) -> bool {
-        illegal::advise(&self.view.task).is_ok() && !illegal::is_over_for_good(&self.build)
+        illegal::tell(&self.view.task).is_ok() && !illegal::is_over_for_good(&self.build)
     }
 
     /// Returns what the gate saw of one attempt.

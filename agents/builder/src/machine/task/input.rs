@@ -166,6 +166,8 @@ pub enum Input {
     Assign(ComponentName),
     /// The next attempt is told something.
     Advise(String),
+    /// Its model was told all that was said.
+    Hear,
     /// A question about it is open.
     Ask(QuestionId),
 }
@@ -222,6 +224,7 @@ impl Input {
             Self::LayDown => "be laid down",
             Self::Assign(_) => "be assigned",
             Self::Advise(_) => "be advised",
+            Self::Hear => "be told",
             Self::Ask(_) => "hold a question",
         }
     }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use ropewalk_coordination::locks;
 use ropewalk_coordination::waits::blocking_questions;
+use ropewalk_desk::builds::{self, tasks::TaskError};
+use ropewalk_desk::people::Person;
 use ropewalk_engine::llm::ModelRequest;
+use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::BuildState;
-use ropewalk_schemas::payload::BuildTell;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::task::{TaskState, WaitReason};
-use ropewalk_schemas::{Payload, Subject, TaskId};
 use ropewalk_store::Query;
 use serde_json::{Value, json};
 
@@ -141,19 +142,22 @@ async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone(
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let (build, _) = open.until(spec, |_, _| true).await;
-    let about = TaskId::parse("T-1").unwrap();
-    let word = BuildTell {
-        build_id: build.id,
-        task_id: about.clone(),
-        said_by: "ada".to_owned(),
-        text: "use tabs".to_owned(),
+    let ada = Person::alone(UserSlug::parse("ada").unwrap());
+    let say = |text: String| {
+        let (context, build, ada) = (&open.context, &build, &ada);
+        async move { builds::tasks::tell(context, build, Some("T-1"), ada, &text).await }
     };
-    open.emit(Subject::task(build.id, &about), Payload::BuildTell(word))
+    say("use tabs".to_owned()).await.unwrap();
+    for number in 2..=10 {
+        say(format!("word {number}")).await.unwrap();
+    }
+    open.until(spec, |_, tasks| task(tasks, "T-1").guidance.len() == 10)
         .await;
-    open.until(spec, |_, tasks| !task(tasks, "T-1").guidance.is_empty())
-        .await;
+    // So many wait at most for a model that does not come to hear them.
+    let more = say("word 11".to_owned()).await;
+    assert!(matches!(more, Err(TaskError::State(_))), "{more:?}");
     std::fs::write(&said, "").unwrap();
-    let (build, _) = open.ended(spec).await;
+    let (build, tasks) = open.ended(spec).await;
     assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
     let heard = |task: &str| {
         let requests = house.requests(task);
@@ -161,6 +165,10 @@ async fn what_a_person_says_meanwhile_is_in_the_next_request_of_that_task_alone(
         requests.iter().map(told).collect::<Vec<_>>()
     };
     assert_eq!(heard("T-1"), [0, 1, 1], "once in the conversation");
+    let requests = house.requests("T-1");
+    assert!(requests[1].text().contains("A person says: word 10"));
+    let told = task(&tasks, "T-1");
+    assert_eq!((told.heard, told.guidance.len()), (10, 10));
     assert_eq!(heard("T-2").iter().sum::<usize>(), 0);
     open.close().await;
 }

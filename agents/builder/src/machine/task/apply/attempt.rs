@@ -103,6 +103,8 @@ impl Transition {
         let task = &mut self.task;
         task.attempts += u32::from(!goes_on);
         task.claimed_at = Some(self.now);
+        // Its first message tells all of it.
+        task.hear();
         task.waits_since = None;
         task.assigned_to = None;
     }

@@ -79,6 +79,7 @@ impl Transition {
                 illegal::advise(&self.task)?;
                 self.advise(&advice);
             }
+            (State::Running { .. }, Input::Hear) => self.task.hear(),
             (_, Input::Ask(asked)) => return self.asked(asked),
             (_, input) => return self.refuse(&input),
         }
