@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_llm::ToolSpec;
 use serde_json::Value;
 
-use crate::tool::{Schema, violations};
+use crate::tool::{Schema, violations, without_namespace};
 
 /// Checks a result that fits the schema; the errors go back to the model.
 pub type Check = Arc<dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync>;
@@ -63,7 +63,8 @@ impl<'a> Intake<'a> {
 
     /// Says whether a call of `name` is the submission.
     pub(crate) fn takes(&self, name: &str) -> bool {
-        self.submission.name.eq_ignore_ascii_case(name)
+        let own = &self.submission.name;
+        own.eq_ignore_ascii_case(name) || own.eq_ignore_ascii_case(without_namespace(name))
     }
 
     /// Returns the submission.

@@ -24,7 +24,7 @@ pub use progress::Progress;
 pub use toolbox::{Toolbox, ToolboxError};
 
 pub(crate) use arguments::{Schema, violations};
-pub(crate) use toolbox::malformed;
+pub(crate) use toolbox::{malformed, without_namespace};
 
 /// Does one thing for a model.
 #[async_trait]

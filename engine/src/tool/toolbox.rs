@@ -237,7 +237,9 @@ impl Toolbox {
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.tools.get(&name.to_lowercase())
+        let name = name.to_lowercase();
+        let exact = self.tools.get(&name);
+        exact.or_else(|| self.tools.get(without_namespace(&name)))
     }
 
     async fn bound(&self, entry: &Entry, output: ToolOutput) -> ToolOutput {
@@ -261,6 +263,13 @@ impl std::fmt::Debug for Toolbox {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_set().entries(self.tools.keys()).finish()
     }
+}
+
+/// Leaves out the namespaces that some models, and the servers of tools, put before a name: `functions.read`,
+/// `x.files__read`.
+pub(crate) fn without_namespace(name: &str) -> &str {
+    let name = name.rsplit("__").next().unwrap_or(name);
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 /// Says that the arguments of a call are no object.
@@ -399,6 +408,9 @@ mod tests {
             ("say", r#"{"text":1}"#, true, "`text`"),
             ("say", r"{}", true, "\"text\""),
             ("say", r#"{"text":"#, true, "not a JSON object"),
+            ("functions.say", r#"{"text":"z"}"#, false, "z"),
+            ("x.srv__Say", r#"{"text":"z"}"#, false, "z"),
+            ("say.x", r"{}", true, "the tools are: say"),
             ("shout", r"{}", true, "the tools are: say"),
         ];
         for (name, arguments, is_error, part) in cases {
@@ -409,7 +421,7 @@ mod tests {
             assert_eq!(output.is_error, is_error, "{name} {arguments}");
             assert!(output.text.contains(part), "{}", output.text);
         }
-        assert_eq!(tool.runs.load(Ordering::Relaxed), 2);
+        assert_eq!(tool.runs.load(Ordering::Relaxed), 4);
     }
 
     #[tokio::test]
