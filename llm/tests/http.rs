@@ -297,3 +297,29 @@ async fn a_trickle_hits_the_total_time_out_and_is_not_asked_again() -> Result<()
     assert_eq!(reply, Err(ModelError::Timeout { what }));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_body_that_unpacks_to_a_thousand_times_its_size_is_read_up_to_its_bound() -> Result<()> {
+    let packed = ropewalk_tests::bombs::packed_zeros(256)?;
+    ensure!(packed.len() < 2 * 1024 * 1024, "{}", packed.len());
+    let bomb = |status: u16| {
+        ResponseTemplate::new(status)
+            .insert_header("content-encoding", "gzip")
+            .set_body_raw(packed.clone(), "text/event-stream")
+    };
+    let stub = Stub::start(None, bomb(200)).await?;
+    let reply = stub.ask().await;
+    let limit = ropewalk_llm::Limits::default().reply_bytes;
+    ensure!(
+        matches!(reply, Err(ModelError::TooLong { limit_bytes }) if limit_bytes == limit),
+        "{reply:?}"
+    );
+    // The page of an error is no way around it.
+    let stub = Stub::start(None, bomb(400)).await?;
+    let reply = stub.ask().await;
+    ensure!(
+        matches!(reply, Err(ModelError::Refused { status: 400, .. })),
+        "{reply:?}"
+    );
+    Ok(())
+}

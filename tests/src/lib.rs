@@ -7,6 +7,7 @@
 //! To add one more server, say in [`servers`] where its program lies, which arguments make it
 //! choose its own port, and how the line reads that names this port; have `./check` install it.
 
+pub mod bombs;
 pub mod fuzz;
 pub mod labels;
 pub mod namespaces;

@@ -161,3 +161,25 @@ async fn a_page_is_bounded_and_what_is_no_text_is_not_shown() {
         image.text
     );
 }
+
+#[tokio::test]
+async fn a_page_that_unpacks_to_a_thousand_times_its_size_is_read_up_to_its_bound() {
+    let server = MockServer::start().await;
+    let packed = ropewalk_tests::bombs::packed_zeros(64).unwrap();
+    assert!(packed.len() < 1024 * 1024, "{}", packed.len());
+    for (at, kind) in [("/json", "application/json"), ("/html", "text/html")] {
+        let page = ResponseTemplate::new(200)
+            .insert_header("content-encoding", "gzip")
+            .set_body_raw(packed.clone(), kind);
+        Mock::given(path(at))
+            .respond_with(page)
+            .mount(&server)
+            .await;
+    }
+    let tool = fetcher(&server, true);
+    let json = fetched(&tool, &at(&server, "/json")).await;
+    let told = format!("`application/json`, {MOST_BYTES} bytes");
+    assert!(json.is_error && json.text.contains(&told), "{}", json.text);
+    let html = fetched(&tool, &at(&server, "/html")).await;
+    assert!(html.text.len() <= MOST_BYTES + 500, "{}", html.text.len());
+}
