@@ -11,9 +11,24 @@ use ropewalk_schemas::illegal::{self, IllegalRequest};
 use ropewalk_schemas::payload::{BuildPriority, BuildRequest};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, Payload, Priority, Slug, Subject};
-use ropewalk_store::{ChangeSet, CommitError};
+use ropewalk_store::{ChangeSet, CommitError, ReadError, Store, Versioned};
 
 use crate::people::{PermissionError, Person};
+
+/// Lists the builds that `build` goes on from, the newest first, back to the one whose ground was laid: one that gave way
+/// before it began has nothing to go on from.
+pub async fn forerunners(store: &Store, build: &Build) -> Result<Vec<Versioned<Build>>, ReadError> {
+    let mut found = Vec::new();
+    let mut next = build.continues;
+    while let Some(id) = next {
+        let Some(row) = store.get::<Build>(&id.to_string()).await? else {
+            break;
+        };
+        next = row.continues.filter(|_| row.head.is_none());
+        found.push(row);
+    }
+    Ok(found)
+}
 
 /// A wish about a whole build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

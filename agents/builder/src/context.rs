@@ -102,24 +102,6 @@ pub(crate) async fn build(
     store.get::<Build>(&build.to_string()).await
 }
 
-/// Lists the builds that `build` goes on from, the newest first, back to the one whose ground was laid: one that gave way
-/// before it began has nothing to go on from.
-pub(crate) async fn forerunners(
-    store: &Store,
-    build: &Build,
-) -> Result<Vec<Versioned<Build>>, ReadError> {
-    let mut found = Vec::new();
-    let mut next = build.continues;
-    while let Some(id) = next {
-        let Some(row) = self::build(store, id).await? else {
-            break;
-        };
-        next = row.continues.filter(|_| row.head.is_none());
-        found.push(row);
-    }
-    Ok(found)
-}
-
 /// Loads what a person wants of the branch of a build.
 pub(crate) async fn wish(
     store: &Store,

@@ -240,6 +240,70 @@ fn twin(world: &World, build: &str, commit: &str) -> String {
     twin
 }
 
+/// A model that specifies a second task beside the first, and writes the file of each.
+fn two_tasks() -> String {
+    let first = one_task(CHECK);
+    let (specifies, builds) = first.split_once("- agent: \"build\"").unwrap();
+    let end = "depends_on: [] } ] } }] }";
+    let (specified, _) = specifies.split_once(end).unwrap();
+    let second = r#"depends_on: [] },
+      { id: "T-002", phase: "project", action: "CREATE", file: "b.txt", more_files: [], requirements: [{ id: "FR-1", text: "b" }], gotchas: [], validation: { command: "test -s b.txt", expected: "exit 0" }, depends_on: [] } ] } }] }
+- agent: "build"
+  task: "T-002"
+  turn: 1
+  reply: { tools: [{ name: "write", input: { path: "b.txt", content: "a rest\n" } }] }
+"#;
+    format!("{specified}{second}- agent: \"build\"{builds}")
+}
+
+#[test]
+fn a_build_that_went_on_from_another_is_done_again_to_the_same_commits() {
+    let world = World::scripted();
+    let build = built(&world);
+    let first = world.json(&format!("build show {build}"));
+    let spec = text(&first["spec"]);
+    world.write("../script.yaml", &two_tasks());
+    let up = world.up();
+    world.run(&format!("spec revise {spec} rests too"));
+    let second = until(&world, &format!("spec show {spec}"), |spec| {
+        spec["state"] == "generated" && spec["revision"] == 2
+    });
+    let approve = format!("spec approve {spec} --hash {}", text(&second["hash"]));
+    world.run(&approve);
+    let builds = until(&world, "build list", |builds| builds[1]["id"].is_string());
+    let next = text(&builds[1]["id"]).to_owned();
+    let ended = until(&world, &format!("build show {next}"), |build| {
+        build["completed_at"].is_string()
+    });
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert_eq!(text(&ended["continues"]), build);
+    assert_ne!(ended["spending"]["calls"], 0, "one task was built");
+    drop(up);
+
+    // Nobody would answer.
+    world.write("../script.yaml", "[]");
+    let into = world.root().join("again");
+    let replayed = world.json(&format!("build replay {next} --into {}", into.display()));
+    assert_eq!(replayed["same"], true, "{replayed}");
+    assert_eq!(replayed["strayed"], Value::Null, "{replayed}");
+    let log = |repository: &Path| {
+        let mut git = Process::new("git");
+        git.args([
+            "log",
+            "--format=%s %T",
+            "build/walks",
+            "--",
+            "a.txt",
+            "b.txt",
+        ]);
+        let output = git.current_dir(repository).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (had, has) = (log(&world.repository()), log(&into.join("repo")));
+    assert_eq!(had.lines().count(), 2, "{had}");
+    assert_eq!(had, has);
+}
+
 #[test]
 fn an_amended_specification_is_built_on_what_stands() {
     let world = World::scripted();

@@ -1,7 +1,10 @@
 //! What it takes to do a build again that ran: its plan as it was before anything happened, and what people answered.
 
+use std::collections::BTreeSet;
+
 use ropewalk_orchestrator::Context;
 use ropewalk_orchestrator::questions::{self, AnswerError, AnswerInput};
+use ropewalk_schemas::attempt::{Attempt, Evidence};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::knowledge::KnowledgeItem;
@@ -31,8 +34,8 @@ pub enum AgainError {
     /// It never began.
     #[error("build `{0}` has no base: it ended before it began; there is nothing to replay")]
     Groundless(BuildId),
-    /// It stands on the work of another build, which is on no base commit.
-    #[error("build `{build}` goes on from the work of build `{before}`")]
+    /// It joined the work of another build, which is on no base commit.
+    #[error("build `{build}` joined the work of build `{before}`")]
     Follows {
         /// The build.
         build: BuildId,
@@ -50,6 +53,8 @@ pub enum AgainError {
 /// A build to be done again.
 pub struct Again {
     build: Build,
+    /// What it goes on from, the newest first.
+    forerunners: Vec<Forerunner>,
     tasks: Vec<Task>,
     answered: Vec<Question>,
 }
@@ -66,9 +71,13 @@ impl Again {
         if build.base.is_none() || build.head.is_none() {
             return Err(AgainError::Groundless(id));
         }
-        let followed = build.follows.first().map(|followed| followed.build);
-        if let Some(before) = build.continues.or(followed) {
+        if let Some(followed) = build.follows.first() {
+            let before = followed.build;
             return Err(AgainError::Follows { build: id, before });
+        }
+        let mut forerunners = Vec::new();
+        for before in super::forerunners(store, &build).await? {
+            forerunners.push(Forerunner::of(store, before.into_inner(), &build).await?);
         }
         let of_build = Query::new().equal("build", id.to_string());
         let mut tasks = records(store.list::<Task>(of_build).await?);
@@ -81,9 +90,25 @@ impl Again {
         answered.sort_by_key(|question| question.asked_at);
         Ok(Self {
             build,
+            forerunners,
             tasks,
             answered,
         })
+    }
+
+    /// Returns the build whose branch this one goes on from; none where it began on its base.
+    pub fn ground(&self) -> Option<&Build> {
+        let before = self.forerunners.last().map(|before| &before.build);
+        before.filter(|before| before.head.is_some() && before.branch == self.build.branch)
+    }
+
+    /// Returns the attempts of builds before whose work was kept, so that it can be brought along.
+    pub fn kept(&mut self) -> impl Iterator<Item = &mut Attempt> {
+        let attempts = self
+            .forerunners
+            .iter_mut()
+            .flat_map(|before| &mut before.attempts);
+        attempts.filter(|attempt| attempt.preserve_ref.is_some() || attempt.candidate.is_some())
     }
 
     /// Lists the tasks in the order in which they landed.
@@ -108,9 +133,16 @@ impl Again {
         if let Some(spec) = from.get::<Specification>(&spec).await? {
             changes.insert(&spec.record);
         }
-        let key = revision_key(build.spec, build.revision);
-        if let Some(revision) = from.get::<Revision>(&key).await? {
-            changes.insert(&revision.record);
+        let before = self.forerunners.iter().map(|before| &before.build);
+        let revisions: BTreeSet<u32> = before.chain([build]).map(|one| one.revision).collect();
+        for number in revisions {
+            let key = revision_key(build.spec, number);
+            if let Some(revision) = from.get::<Revision>(&key).await? {
+                changes.insert(&revision.record);
+            }
+        }
+        for before in &self.forerunners {
+            before.lay(&mut changes);
         }
         let lessons = records(from.list::<KnowledgeItem>(Query::new()).await?);
         let known = |lesson: &&KnowledgeItem| lesson.created_at <= build.created_at;
@@ -150,6 +182,50 @@ impl Again {
     }
 }
 
+/// A build that another one goes on from, as it ended.
+struct Forerunner {
+    build: Build,
+    tasks: Vec<Task>,
+    attempts: Vec<Attempt>,
+    evidence: Vec<Evidence>,
+}
+
+impl Forerunner {
+    /// Takes it from its store, as it was when `next` went on from it.
+    async fn of(store: &Store, build: Build, next: &Build) -> Result<Self, ReadError> {
+        let of_build = || Query::new().equal("build", build.id.to_string());
+        let tasks = records(store.list::<Task>(of_build()).await?);
+        let attempts = records(store.list::<Attempt>(of_build()).await?);
+        let evidence = records(store.list::<Evidence>(of_build()).await?);
+        // Who goes on from what was merged goes on where every build begins.
+        let merged = build.merged.clone().filter(|_| build.branch != next.branch);
+        Ok(Self {
+            build: Build {
+                published: build.head.clone(),
+                question: None,
+                merged,
+                ..build
+            },
+            tasks,
+            attempts,
+            evidence,
+        })
+    }
+
+    fn lay(&self, changes: &mut ChangeSet) {
+        changes.insert(&self.build);
+        for task in &self.tasks {
+            changes.insert(task);
+        }
+        for attempt in &self.attempts {
+            changes.insert(attempt);
+        }
+        for seen in &self.evidence {
+            changes.insert(seen);
+        }
+    }
+}
+
 /// Returns the build as its approval made it.
 fn queued(build: &Build) -> Build {
     let approval = SpecApproved {
@@ -162,7 +238,10 @@ fn queued(build: &Build) -> Build {
         priority: build.priority,
         price: build.quote.clone(),
     };
-    Build::queued(build.id, &approval, build.correlation_id, build.created_at)
+    Build {
+        continues: build.continues,
+        ..Build::queued(build.id, &approval, build.correlation_id, build.created_at)
+    }
 }
 
 fn is_about(about: &About, id: BuildId) -> bool {

@@ -22,6 +22,17 @@ impl LocalClone {
             .argument("--")
             .argument(directory);
         self.git().run(init).await?;
+        self.add_to(directory, branch, commit).await?;
+        UserRepository::inspect(self.git(), directory).await
+    }
+
+    /// Adds `branch` at `commit` to the bare repository in `directory`.
+    pub async fn add_to(
+        &self,
+        directory: &Path,
+        branch: &str,
+        commit: &CommitId,
+    ) -> Result<(), GitError> {
         let push = self
             .call(["push", "--quiet", "--no-verify", "--no-signed"])
             .argument(format!("--receive-pack={}", Git::server("receive-pack")))
@@ -31,6 +42,6 @@ impl LocalClone {
             .settings(&LOCAL_TRANSFER)
             .timeout(TRANSFER_TIMEOUT);
         self.git().run(push).await?;
-        UserRepository::inspect(self.git(), directory).await
+        Ok(())
     }
 }

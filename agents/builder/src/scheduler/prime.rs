@@ -3,6 +3,7 @@
 mod carrying;
 mod folder;
 
+use ropewalk_desk::builds::forerunners;
 use ropewalk_gate::GateError;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::{Build, BuildState, Predecessor};
@@ -106,7 +107,7 @@ async fn go_on(
     context: &Context,
     build: &Build,
 ) -> Result<Option<Ground>, BuilderError> {
-    let before = context::forerunners(&context.store, build).await?.pop();
+    let before = forerunners(&context.store, build).await?.pop();
     let Some(before) = before.filter(|before| before.merged.is_none()) else {
         return Ok(None);
     };

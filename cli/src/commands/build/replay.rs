@@ -66,14 +66,14 @@ impl Replay {
         let desk = app.desk().await?;
         let build = self.id.find::<Build>(&desk, "build", "build list").await?;
         let build = build.into_inner();
-        let plan = Plan::of(&desk.store, build.clone())
+        let mut plan = Plan::of(&desk.store, build.clone())
             .await
             .map_err(|error| CliError::advised("failed", error))?;
         let into = ground::fresh(&self.into)?;
         let git = wiring::git(&app.environment).await?;
         let before = wiring::open_clone(&desk.project, git.clone()).await?;
         let project = project(app, &into)?;
-        ground::lay(&before, &build, &project).await?;
+        ground::lay(&before, &build, &mut plan, &project).await?;
         lay_plan(&plan, &desk, &project).await?;
         let again = Again::new(desk.store.clone(), plan.order());
         let host = Box::pin(Host::start_again(project, &app.environment, &again)).await?;

@@ -1,6 +1,7 @@
 //! Takes over what an earlier build landed and an amended specification asks for unchanged, and what it had begun.
 
 use ropewalk_coordination::ownership;
+use ropewalk_desk::builds::forerunners;
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::amendment::{begun, carried, touched};
 use ropewalk_schemas::attempt::{Attempt, Evidence, Verdict};
@@ -13,7 +14,7 @@ use ropewalk_store::{ChangeSet, Query, Record, Versioned, revision_key};
 use tracing::info;
 
 use crate::SharedState;
-use crate::context::{self, Plan};
+use crate::context::Plan;
 use crate::error::BuilderError;
 use crate::machine::task::{Input, apply};
 
@@ -26,7 +27,7 @@ pub(super) async fn waits(
     if build.head.is_some() {
         return Ok(false);
     }
-    for before in context::forerunners(&context.store, build).await? {
+    for before in forerunners(&context.store, build).await? {
         if before.gives_way() {
             return Ok(true);
         }
@@ -46,7 +47,7 @@ pub(super) async fn carry(
     context: &Context,
     build: &Build,
 ) -> Result<(), BuilderError> {
-    let forerunners = context::forerunners(&context.store, build).await?;
+    let forerunners = forerunners(&context.store, build).await?;
     let Some(before) = forerunners.last().map(|before| before.id) else {
         return Ok(());
     };

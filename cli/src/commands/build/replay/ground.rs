@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use ropewalk_desk::builds::again::Again as Plan;
 use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::Build;
 use ropewalk_workspace::{Git, Identity, LocalClone, LocalCloneOptions};
@@ -38,10 +39,12 @@ pub(super) fn fresh(directory: &Path) -> Result<PathBuf, CliError> {
     absolute.canonicalize().map_err(|error| refused(&error))
 }
 
-/// Makes the repository with the base of the build, and the folder of its idea as the build took it along.
+/// Makes the repository with the base of the build, what it goes on from, and the folder of its idea as the build took it
+/// along.
 pub(super) async fn lay(
     before: &LocalClone,
     build: &Build,
+    plan: &mut Plan,
     project: &Project,
 ) -> Result<(), CliError> {
     let (Some(base), Some(head)) = (&build.base, &build.head) else {
@@ -49,8 +52,16 @@ pub(super) async fn lay(
     };
     let repository = &project.locations.repository;
     before.copy_to(repository, &build.target, base).await?;
+    let ground = plan.ground().and_then(|ground| ground.head.clone());
+    if let Some(head) = &ground {
+        before.add_to(repository, &build.branch, head).await?;
+    }
+    bring_kept(before, plan, repository).await?;
     crate::wiring::make_state(project.state())?;
-    let Some(first) = folder_commit(before, base, head).await? else {
+    let since = ground.as_ref().unwrap_or(base);
+    let first = folder_commit(before, since, head).await?;
+    // Who goes on with the folder as it was takes none along.
+    let Some(first) = first.or(ground) else {
         return Ok(());
     };
     let from = format!("ideas/{}", build.idea);
@@ -64,6 +75,27 @@ pub(super) async fn lay(
         written
             .and_then(|()| std::fs::write(&path, content))
             .map_err(|error| CliError::file(&path, &error))?;
+    }
+    Ok(())
+}
+
+/// Brings along what was begun in builds before, which the next attempt at the same task finds: each as a branch of its
+/// own, by which the clone of the replay gets it.
+async fn bring_kept(
+    before: &LocalClone,
+    plan: &mut Plan,
+    repository: &Path,
+) -> Result<(), CliError> {
+    for attempt in plan.kept() {
+        let kept = match attempt.preserve_ref.take() {
+            Some(reference) => before.resolve(&reference).await?,
+            None => None,
+        };
+        attempt.candidate = kept.or(attempt.candidate.take());
+        if let Some(commit) = &attempt.candidate {
+            let branch = format!("kept/{}", attempt.id);
+            before.add_to(repository, &branch, commit).await?;
+        }
     }
     Ok(())
 }
