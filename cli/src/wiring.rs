@@ -5,6 +5,7 @@ mod agents;
 mod backups;
 mod changes;
 mod desk;
+mod follow;
 mod halt;
 mod host;
 mod models;

@@ -27,6 +27,7 @@ use tracing::warn;
 
 use crate::budget::{self, Budgets};
 use crate::compaction::CompactionPolicy;
+use crate::current_models::CurrentModels;
 use crate::error::EngineError;
 use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
@@ -45,7 +46,7 @@ const SAYS: &str = "A person says: ";
 pub struct Engine {
     store: Store,
     past: Option<Store>,
-    models: Models,
+    models: CurrentModels,
     clock: Clock,
     ids: Ids,
     budgets: Budgets,
@@ -59,7 +60,7 @@ impl Engine {
         Self {
             store,
             past: None,
-            models,
+            models: CurrentModels::new(models),
             ids: Ids::system(clock.clone()),
             clock,
             budgets: Budgets::default(),
@@ -97,9 +98,14 @@ impl Engine {
         self
     }
 
-    /// Returns the models it asks.
-    pub fn models(&self) -> &Models {
-        &self.models
+    /// Returns the models it asks now.
+    pub fn models(&self) -> Arc<Models> {
+        self.models.now()
+    }
+
+    /// Asks `models` from the next turn of each job on.
+    pub fn use_models(&self, models: Models) {
+        self.models.replace(models);
     }
 
     /// Looks after providers that are away, until `ending`; without it they are never asked again.

@@ -11,6 +11,7 @@
 pub mod budget;
 mod compaction;
 pub mod context;
+mod current_models;
 pub mod engine;
 pub mod error;
 pub mod event;

@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::current_models::CurrentModels;
 use crate::job::{ModelEntry, ModelRole, Models};
 use decide::{After, class_of, next_probe};
 
@@ -100,7 +101,7 @@ pub(crate) struct Outages<'a> {
     pub(crate) store: &'a Store,
     pub(crate) clock: &'a Clock,
     pub(crate) ids: &'a Ids,
-    pub(crate) models: &'a Models,
+    pub(crate) models: &'a CurrentModels,
     pub(crate) brake: &'a Brake,
 }
 
@@ -152,7 +153,8 @@ impl Outages<'_> {
     }
 
     fn roles(&self, provider: &str) -> Vec<String> {
-        let roles = self.models.roles();
+        let models = self.models.now();
+        let roles = models.roles();
         let used = roles
             .iter()
             .filter(|(_, entry)| entry.model.name() == provider);
@@ -229,7 +231,8 @@ impl Outages<'_> {
         let rows = self.store.list::<Outage>(Query::new().equal("open", 1));
         let mut next: Option<DateTime<Utc>> = None;
         for row in rows.await? {
-            let Some(entry) = self.models.of_provider(&row.provider) else {
+            let models = self.models.now();
+            let Some(entry) = models.of_provider(&row.provider) else {
                 self.end(&row, "is used no more").await?;
                 continue;
             };

@@ -22,7 +22,7 @@ pub(crate) async fn of_builds(
     shared: &SharedState,
     context: &Context,
 ) -> Result<Option<Outage>, ReadError> {
-    outages::of_role(&context.store, shared.engine.models(), ModelRole::Build).await
+    outages::of_role(&context.store, &shared.engine.models(), ModelRole::Build).await
 }
 
 /// Records that an attempt met an outage: its work is kept, and its task waits.

@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::project::Project;
 use crate::wiring::{self, Crew, Host};
 
 /// What differs from the configuration.
@@ -78,6 +79,11 @@ impl Up {
         // The bell tells the same, and remembers what it has told.
         let tells = crew == Crew::Everyone && !project.config().notices.terminal;
         let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
+        let (directory, environment) = (app.directory()?, app.environment.clone());
+        let overrides: Vec<String> = app.global.set.iter().chain(&settings).cloned().collect();
+        host.follow(&app.environment, move || {
+            Project::load(&directory, &overrides, &environment)
+        });
         if tells {
             notices::begin(&host, &app.output);
         }

@@ -17,7 +17,9 @@ use tracing::{error, warn};
 
 use super::again::Again;
 use super::agents::{self, Crew, Parts};
+use super::follow::Follower;
 use super::processes::{self, Place};
+use super::sandbox::Confinement;
 use super::{backups, desk, make_state, models, notices, retention, sandbox, serving, transport};
 use crate::error::CliError;
 use crate::interrupts::{Interrupts, Turn};
@@ -39,6 +41,7 @@ pub struct Host {
     interrupts: Interrupts,
     right: Right,
     git: Git,
+    follower: Follower,
 }
 
 /// What lets this process consume.
@@ -84,13 +87,14 @@ impl Host {
             () = interrupts.requested() => Err(CliError::Cancelled),
         };
         match begun {
-            Ok((services, right, git)) => Ok(Self {
+            Ok((services, right, (git, follower))) => Ok(Self {
                 services,
                 supervisor,
                 project,
                 interrupts,
                 right,
                 git,
+                follower,
             }),
             Err(error) => {
                 supervisor.shutdown().abort();
@@ -104,6 +108,16 @@ impl Host {
     /// Returns a context in which a person begins a chain of events.
     pub fn context(&self, source: ComponentName) -> Context {
         Context::new(&self.services, source)
+    }
+
+    /// Asks other models as soon as what `load` reads names others.
+    pub fn follow(
+        &self,
+        environment: &Environment,
+        load: impl Fn() -> Result<Project, CliError> + Send + Sync + 'static,
+    ) {
+        let follower = self.follower.clone();
+        follower.begin(&self.project, environment, load, &self.supervisor);
     }
 
     /// Serves the API behind `door`; returns what people are told of it.
@@ -154,7 +168,7 @@ async fn begin(
     environment: &Environment,
     (crew, again): (&Crew, Option<&Again>),
     supervisor: &Supervisor,
-) -> Result<(Services, Right, Git), CliError> {
+) -> Result<(Services, Right, (Git, Follower)), CliError> {
     let clock = Clock::system();
     let ids = Ids::system(clock.clone());
     // Whatever can be refused is refused before anything is made.
@@ -164,7 +178,7 @@ async fn begin(
     }
     let models = models_of(project, environment, &clock, again)?;
     let confinement = sandbox::confinement(project, environment).await?;
-    if let Some(warning) = confinement.warning {
+    if let Some(warning) = &confinement.warning {
         warn!("{warning}");
     }
     let git = super::git(environment).await?;
@@ -185,14 +199,10 @@ async fn begin(
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
     let engine = looked_after(project, remembering(engine, again), supervisor)?;
+    let follower = follower(&engine, &confinement, &clock);
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
-    let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
-        .counting(processes::suspects(project.state(), process));
-    let registry = match process {
-        Some(number) => registry.numbered(number),
-        None => registry,
-    };
+    let registry = registry(project, &clock, process);
     let services = Services {
         store,
         bus,
@@ -225,7 +235,25 @@ async fn begin(
         LiveRelay::serve(&services.bus, project.state(), supervisor)?;
     }
     keep_house(project, &services, supervisor);
-    Ok((services, right, git))
+    Ok((services, right, (git, follower)))
+}
+
+/// Makes the registry of the parts of this process.
+fn registry(project: &Project, clock: &Clock, process: Option<u32>) -> Registry {
+    let registry = Registry::new(clock.clone(), &format!("ropewalk-{}", std::process::id()))
+        .counting(processes::suspects(project.state(), process));
+    match process {
+        Some(number) => registry.numbered(number),
+        None => registry,
+    }
+}
+
+fn follower(engine: &Engine, confinement: &Confinement, clock: &Clock) -> Follower {
+    Follower {
+        engine: engine.clone(),
+        is_confined: confinement.sandbox.is_some(),
+        clock: clock.clone(),
+    }
 }
 
 /// Makes those that tell people what happens, and what does again that which the bot could not do.

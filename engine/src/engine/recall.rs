@@ -42,7 +42,7 @@ pub(super) async fn recall<'a>(
     let mut conversation = Conversation::new(job, open_intake(job)?);
     let first = conversation.messages().len();
     let cancel = CancellationToken::new();
-    let sees_images = engine.models.of(job.role).sees_images;
+    let sees_images = engine.models.now().of(job.role).sees_images;
     for turn in 1..=job.limits.turns {
         let Some(known) = journal.replay(turn).await? else {
             return Ok(None);

@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
     }
 
     fn size(&self) -> u64 {
-        self.conversation.size(&self.request(self.asked()))
+        self.conversation.size(&self.request(&self.asked()))
     }
 
     fn tell(&self, how: Compaction, before: u64, warning: Option<String>, observer: &dyn Observer) {
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
         cancel: &CancellationToken,
     ) -> Result<(Compaction, Option<String>), EngineError> {
         let mut reason = String::new();
-        for entry in self.summarisers() {
+        for entry in &self.summarisers() {
             match self.sum_up_by(entry, policy, cancel).await {
                 Ok(summary) => {
                     self.let_go(KEPT, Some(summary), policy)?;
@@ -159,8 +159,9 @@ impl<'a> Session<'a> {
     }
 
     /// Lists who is asked to sum up, in order: the small models, then the one of the job, and from the beginning again.
-    fn summarisers(&self) -> Vec<&'a ModelEntry> {
-        let mut all = self.engine.models.ladder(ModelRole::Small);
+    fn summarisers(&self) -> Vec<ModelEntry> {
+        let small = self.models.ladder(ModelRole::Small);
+        let mut all: Vec<ModelEntry> = small.into_iter().cloned().collect();
         let own = self.asked();
         if all.iter().all(|entry| entry.told() != own.told()) {
             all.push(own);

@@ -19,7 +19,7 @@ use super::images;
 use super::secrets::strike_request;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
-use crate::job::{Job, ModelEntry, ModelRole, Outcome};
+use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
 use crate::journal::{CallDetails, Journal, JournalEntry};
 use crate::steering::{NoSteering, Steering};
 use crate::submission::{Intake, Submission};
@@ -29,6 +29,8 @@ use crate::traced;
 pub struct Session<'a> {
     pub(super) engine: &'a Engine,
     pub(super) job: &'a Job,
+    /// The models of the present turn.
+    pub(super) models: Arc<Models>,
     pub(super) journal: Journal<'a>,
     pub(super) conversation: Conversation<'a>,
     /// Who hears what people say meanwhile.
@@ -52,6 +54,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             engine,
             job,
+            models: engine.models.now(),
             journal: Journal::new((&engine.store, engine.past.as_ref()), &engine.clock, job),
             conversation: Conversation::new(job, intake),
             steering: Arc::new(NoSteering),
@@ -109,6 +112,7 @@ impl<'a> Session<'a> {
             }
             self.conversation.check_tokens()?;
             self.turn += 1;
+            self.take_models();
             let known = self.journal.replay(self.turn).await?;
             observer.see(JobEvent::TurnStarted {
                 turn: self.turn,
@@ -150,7 +154,8 @@ impl<'a> Session<'a> {
             self.make_room_again(how, observer).await?;
         }
         let asked = known.asked.as_ref();
-        let strayed = asked.and_then(|asked| print::difference(asked, &self.request(self.asked())));
+        let strayed =
+            asked.and_then(|asked| print::difference(asked, &self.request(&self.asked())));
         if let Some(what) = &strayed {
             warn!("turn {} was asked otherwise before: {what}", self.turn);
         }
@@ -222,7 +227,7 @@ impl<'a> Session<'a> {
 
     /// Finds who is there: nobody asks a provider that is known to be away.
     async fn reach(&mut self, observer: &dyn Observer) -> Result<(), EngineError> {
-        while let Err(error) = self.engine.check_outage(self.asked()).await {
+        while let Err(error) = self.engine.check_outage(&self.asked()).await {
             self.fall_back(error, observer)?;
         }
         Ok(())
@@ -236,7 +241,8 @@ impl<'a> Session<'a> {
         observer: &dyn Observer,
     ) -> Result<(), EngineError> {
         let from = self.asked();
-        let ladder = self.engine.models.ladder(self.job.role);
+        let models = Arc::clone(&self.models);
+        let ladder = models.ladder(self.job.role);
         let Some(to) = ladder.get(self.rung + 1) else {
             return Err(error);
         };
@@ -264,7 +270,7 @@ impl<'a> Session<'a> {
     where
         'a: 'b,
     {
-        let entry = self.asked();
+        let entry = &self.asked();
         let request = self.request(entry);
         in_hand::aside(self.engine.brake.pass(cancel)).await;
         let began = self.engine.clock.now();
@@ -303,23 +309,35 @@ impl<'a> Session<'a> {
     pub(super) fn request(&self, entry: &ModelEntry) -> ModelRequest {
         let place = (self.tries, self.turn - self.since);
         ModelRequest {
-            effort: self.engine.models.efforts.get(&self.job.role).copied(),
+            effort: self.models.efforts.get(&self.job.role).copied(),
             traceparent: self.job.traceparent(&self.journal.key(self.turn)),
             ..request(self.job, entry, &self.conversation, place)
         }
     }
 
     /// Returns the model that is asked now.
-    pub(super) fn asked(&self) -> &'a ModelEntry {
-        let ladder = self.engine.models.ladder(self.job.role);
+    pub(super) fn asked(&self) -> ModelEntry {
+        let ladder = self.models.ladder(self.job.role);
         let entry = ladder.get(self.rung).copied();
-        entry.unwrap_or_else(|| self.engine.models.of(self.job.role))
+        entry
+            .unwrap_or_else(|| self.models.of(self.job.role))
+            .clone()
+    }
+
+    /// Takes the models as they are now for the turn that begins. Where others were put in their place, the first of
+    /// them is asked again.
+    fn take_models(&mut self) {
+        let now = self.engine.models.now();
+        if !Arc::ptr_eq(&now, &self.models) {
+            self.models = now;
+            self.rung = 0;
+        }
     }
 
     /// Goes on with the model that gave a known answer: it had taken over before a crash. Where the answer bears a name
     /// that nobody was asked by, its provider tells.
     fn goes_on_with(&mut self, provider: Option<&str>, model: &str) {
-        let ladder = self.engine.models.ladder(self.job.role);
+        let ladder = self.models.ladder(self.job.role);
         let is_its = |entry: &&ModelEntry| Some(entry.model.name()) == provider;
         let exact = ladder
             .iter()

@@ -1,0 +1,97 @@
+//! Follows the configuration while the program runs: models that are named anew are asked from the next turn of each job
+//! on, and what they cost and how hard they think holds with them. Whatever else was changed holds from the next start on.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ropewalk_config::Environment;
+use ropewalk_engine::Engine;
+use ropewalk_runtime::{Clock, Supervisor};
+use tracing::{info, warn};
+
+use super::models;
+use crate::error::CliError;
+use crate::project::Project;
+
+/// How often is looked whether a file was changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What follows the configuration. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Follower {
+    /// Asks the models.
+    pub(super) engine: Engine,
+    /// Whether commands are confined.
+    pub(super) is_confined: bool,
+    /// What time it is.
+    pub(super) clock: Clock,
+}
+
+impl Follower {
+    /// Follows what `load` reads, until the program stops. A cassette is of one configuration, which is not followed.
+    pub(super) fn begin(
+        self,
+        project: &Project,
+        environment: &Environment,
+        load: impl Fn() -> Result<Project, CliError> + Send + Sync + 'static,
+        supervisor: &Supervisor,
+    ) {
+        let settings = &project.config().models;
+        if settings.record.is_some() || settings.replay.is_some() {
+            return;
+        }
+        let project_file = project.loaded.project_file.clone();
+        let user_file = ropewalk_config::user_file(environment);
+        let files: Vec<PathBuf> = project_file.into_iter().chain(user_file).collect();
+        let (environment, stop) = (environment.clone(), supervisor.shutdown().soft().clone());
+        supervisor.spawn("configuration", async move {
+            let mut known = texts(&files);
+            let mut refused = None;
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+                let now = texts(&files);
+                if now == known {
+                    continue;
+                }
+                match self.take(&environment, &load) {
+                    Ok(()) => {
+                        info!("the models are those of the changed configuration");
+                        known = now;
+                    }
+                    // It may be trusted or mended later.
+                    Err(error) if refused.as_ref() != Some(&now) => {
+                        warn!("the changed configuration does not hold: {error}");
+                        refused = Some(now);
+                    }
+                    Err(_) => {}
+                }
+            }
+        });
+    }
+
+    fn take(
+        &self,
+        environment: &Environment,
+        load: &impl Fn() -> Result<Project, CliError>,
+    ) -> Result<(), CliError> {
+        let project = load()?;
+        let works = if self.is_confined {
+            Ok(())
+        } else {
+            Err("nothing confined commands when the program was started".into())
+        };
+        project.config().check_model_policy(works)?;
+        let models = models::models(&project, environment, &self.clock)?;
+        self.engine.use_models(models);
+        Ok(())
+    }
+}
+
+/// Reads the files; one that cannot be read is as one that is not there.
+fn texts(files: &[PathBuf]) -> Vec<Option<String>> {
+    let read = |file: &PathBuf| std::fs::read_to_string(file).ok();
+    files.iter().map(read).collect()
+}
