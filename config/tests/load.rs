@@ -111,7 +111,7 @@ fn each_layer_wins_over_the_one_below() -> anyhow::Result<()> {
 
 #[test]
 fn a_refused_file_is_named_with_line_key_and_expectation() -> anyhow::Result<()> {
-    let cases: [(&[u8], &[&str]); 26] = [
+    let cases: [(&[u8], &[&str]); 29] = [
         (b"[build]\nlops = 2\n", &["ropewalk.toml:2", "`build.lops`", "unknown field `lops`, expected one of `loops`"]),
         (b"[build]\npackage_managers = [\"npm\", \"curl\"]\n", &["ropewalk.toml:2", "`build.package_managers", "unknown variant `curl`, expected `npm` or `pip`"]),
         (b"[buld]\n", &["ropewalk.toml:1", "`buld`", "expected one of `sandbox`"]),
