@@ -3,7 +3,6 @@
 pub mod agent;
 pub mod alert;
 pub mod build;
-mod comments;
 pub mod config;
 pub mod dead_letter;
 pub mod doctor;

@@ -11,6 +11,7 @@ pub mod app;
 pub mod archive;
 pub mod arguments;
 pub mod commands;
+mod comments;
 pub mod dispatch;
 pub mod error;
 pub mod ids;

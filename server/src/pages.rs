@@ -12,7 +12,6 @@ mod frame;
 mod graph;
 mod idea;
 mod knowledge;
-mod landing;
 mod letter;
 mod lines;
 mod markdown;
@@ -23,7 +22,6 @@ mod running;
 mod shown;
 mod specification;
 mod task;
-mod timeline;
 mod usage;
 
 use axum::Router;
@@ -72,8 +70,8 @@ pub(crate) fn router(shared: &ServerState, tasks: &Supervisor) -> Router<ServerS
         .route("/builds/{id}/stop", post(build::stop))
         .route("/builds/{id}/tell", post(build::tell))
         .route("/builds/{id}/priority", post(build::rank))
-        .route("/builds/{id}/landing", get(landing::show))
-        .route("/builds/{id}/land", post(landing::land))
+        .route("/builds/{id}/landing", get(build::landing::show))
+        .route("/builds/{id}/land", post(build::landing::land))
         .route("/builds/{id}/difference", get(lines::difference))
         .route("/builds/{id}/comments", post(lines::on_build))
         .route("/builds/{id}/tasks/{task}", get(task::show))

@@ -1,5 +1,7 @@
 //! A person lands the branch of a finished build, on real git (V12, V30.5).
 
+mod commenting;
+
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command as Process;

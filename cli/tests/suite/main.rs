@@ -9,8 +9,6 @@ mod approvals;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
-mod commenting;
-#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod fallbacks;

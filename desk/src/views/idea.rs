@@ -1,5 +1,7 @@
 //! Ideas as people see them.
 
+pub mod board;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

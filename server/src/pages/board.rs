@@ -3,9 +3,9 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use ropewalk_desk::views::board::{self, BoardCard};
 use ropewalk_desk::views::build::BuildRow;
 use ropewalk_desk::views::idea::IdeaRow;
+use ropewalk_desk::views::idea::board::{self, BoardCard};
 use ropewalk_desk::views::why;
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::idea::{IdeaState, Phase};

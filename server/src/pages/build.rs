@@ -1,9 +1,11 @@
 //! Builds: how far each has come, why it stands where it stands, what it has to show, and how it is steered.
 
+pub(super) mod landing;
+mod timeline;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use ropewalk_desk::builds::landing;
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
 use ropewalk_desk::views::build::{self, BuildRow, BuildView};
@@ -21,10 +23,10 @@ use super::frame::{Frame, go, page};
 use super::graph::{Graph, Node};
 use super::pager::{PageQuery, Pager};
 use super::shown;
-use super::timeline::Timeline;
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::{Asker, Parameters};
+use timeline::Timeline;
 
 #[derive(Template)]
 #[template(path = "builds.html")]
@@ -80,7 +82,7 @@ impl BuildPage {
 
     /// Returns whether it can be landed.
     fn can_land(&self) -> bool {
-        landing::admits(&self.view.build).is_ok()
+        builds::landing::admits(&self.view.build).is_ok()
     }
 
     fn why_of(&self, task: &Task) -> String {

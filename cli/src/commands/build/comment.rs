@@ -6,7 +6,7 @@ use ropewalk_schemas::CommitId;
 use ropewalk_schemas::build::Build;
 
 use crate::app::App;
-use crate::commands::comments::{self, CommentReceipt, Comments};
+use crate::comments::{self, CommentReceipt, Comments};
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring;

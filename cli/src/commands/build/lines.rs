@@ -5,7 +5,7 @@ use ropewalk_desk::comments::lines_of_build;
 use ropewalk_schemas::build::Build;
 
 use crate::app::App;
-use crate::commands::comments;
+use crate::comments;
 use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring;

@@ -6,7 +6,7 @@ use ropewalk_schemas::ContentHash;
 use ropewalk_schemas::specification::Specification;
 
 use crate::app::App;
-use crate::commands::comments::{self, CommentReceipt, Comments};
+use crate::comments::{self, CommentReceipt, Comments};
 use crate::error::CliError;
 use crate::ids::IdText;
 

@@ -5,7 +5,7 @@ use ropewalk_desk::comments::lines_of_specification;
 use ropewalk_schemas::specification::Specification;
 
 use crate::app::App;
-use crate::commands::comments;
+use crate::comments;
 use crate::error::CliError;
 use crate::ids::IdText;
 

@@ -83,6 +83,16 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|part| part == wanted)
 }
 
+/// Says with `verb` what would be imported, which makes nothing.
+fn only_looks(world: &World, verb: &str) {
+    let preview = world.json(verb);
+    assert_eq!(
+        (&preview["project"], &preview["new_repository"]),
+        (&"walks".into(), &true.into())
+    );
+    assert!(!world.root().join("elsewhere").exists());
+}
+
 #[test]
 fn a_project_goes_into_a_file_and_arrives_elsewhere_stopped_and_without_what_lets_anybody_in() {
     let world = project();
@@ -106,12 +116,7 @@ fn a_project_goes_into_a_file_and_arrives_elsewhere_stopped_and_without_what_let
         "event list --limit 500",
     ];
     let before = shown.map(|line| world.json(line));
-    let preview = world.json("import ../walks.ropewalk ../elsewhere --dry-run");
-    assert_eq!(
-        (&preview["project"], &preview["new_repository"]),
-        (&"walks".into(), &true.into())
-    );
-    assert!(!world.root().join("elsewhere").exists());
+    only_looks(&world, "import ../walks.ropewalk ../elsewhere --dry-run");
     world.run("import ../walks.ropewalk ../elsewhere");
     let there = "-C ../elsewhere";
     let untrusted = world.refused(&format!("{there} idea list"), 1);

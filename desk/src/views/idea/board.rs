@@ -10,9 +10,9 @@ use ropewalk_schemas::question::{Question, QuestionState};
 use ropewalk_schemas::specification::{SpecState, Specification};
 use ropewalk_store::{Query, ReadError, Record, Store};
 
-use super::build::{self, BuildRow};
-use super::idea::{self, IdeaRow};
-use super::{PAGE, records};
+use super::IdeaRow;
+use crate::views::build::{self, BuildRow};
+use crate::views::{PAGE, records};
 
 /// The states of a build that goes on.
 const GOING_ON: [BuildState; 5] = [
@@ -112,7 +112,7 @@ async fn cards(
         .into_iter()
         .map(|row| (row.build.idea.clone(), row))
         .collect();
-    let rows = idea::rows(store, ideas, &built).await?;
+    let rows = super::rows(store, ideas, &built).await?;
     let cards = rows.into_iter().map(|idea| BoardCard {
         specification: specifications.remove(&idea.slug),
         build: builds.remove(&idea.slug),

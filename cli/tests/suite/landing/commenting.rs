@@ -1,7 +1,7 @@
 //! What people say about lines: of a specification, and of what a build changed.
 
+use super::{built, events};
 use crate::approvals::{text, until};
-use crate::landing::{built, events};
 use crate::world::World;
 
 /// Returns the number of the line of a file that holds `words`, as it is pointed at.

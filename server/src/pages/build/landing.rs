@@ -7,9 +7,10 @@ use ropewalk_desk::builds::landing::{self, Landing, LandingView};
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
 
-use super::form::Fields;
-use super::frame::{Frame, go, page};
-use super::{build, markdown, shown};
+use super::found;
+use crate::pages::form::Fields;
+use crate::pages::frame::{Frame, go, page};
+use crate::pages::{markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Asker;
@@ -26,12 +27,12 @@ struct LandingPage {
 }
 
 /// Shows what it comes to.
-pub(super) async fn show(
+pub(in crate::pages) async fn show(
     State(shared): State<ServerState>,
     Path(id): Path<String>,
     frame: Frame,
 ) -> Result<Response, Problem> {
-    let build = build::found(&shared, &id).await?;
+    let build = found(&shared, &id).await?;
     landing::admits(&build)?;
     let prospect = landing::prospect(&shared.services.store, &build).await?;
     page(&LandingPage {
@@ -44,13 +45,13 @@ pub(super) async fn show(
 }
 
 /// Brings the branch of a build into the one that it began from.
-pub(super) async fn land(
+pub(in crate::pages) async fn land(
     State(shared): State<ServerState>,
     Path(id): Path<String>,
     Asker(person): Asker,
     fields: Fields,
 ) -> Result<Response, Problem> {
-    let build = build::found(&shared, &id).await?;
+    let build = found(&shared, &id).await?;
     let landing = match fields.text("how") {
         "resolve" => Landing::Resolve,
         _ => Landing::Land,

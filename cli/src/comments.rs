@@ -13,10 +13,10 @@ use crate::error::CliError;
 
 /// What is said about which lines.
 #[derive(Debug, Args)]
-pub(super) struct Comments {
+pub(crate) struct Comments {
     /// What the lines were shown of, as the verb that shows them says it.
     #[arg(long, value_name = "HASH")]
-    pub(super) of: String,
+    pub(crate) of: String,
     /// A line and what is said about it: `spec.md:12 "too vague"`; `FILE:-12` is line 12 before the change. May be given
     /// again; all of it goes together.
     #[arg(long, num_args = 2, value_names = ["FILE:LINE", "TEXT"], required = true, allow_hyphen_values = true)]
@@ -25,7 +25,7 @@ pub(super) struct Comments {
 
 impl Comments {
     /// Reads what is said.
-    pub(super) fn said(&self) -> Result<Vec<Comment>, CliError> {
+    pub(crate) fn said(&self) -> Result<Vec<Comment>, CliError> {
         let pairs = self.on.chunks_exact(2);
         pairs.map(|pair| comment(&pair[0], &pair[1])).collect()
     }
@@ -54,13 +54,13 @@ fn comment(place: &str, text: &str) -> Result<Comment, CliError> {
 
 /// Comments that were sent.
 #[derive(Debug, Serialize)]
-pub(super) struct CommentReceipt {
-    pub(super) spec: SpecId,
-    pub(super) comments: usize,
+pub(crate) struct CommentReceipt {
+    pub(crate) spec: SpecId,
+    pub(crate) comments: usize,
 }
 
 /// Says that comments were sent.
-pub(super) fn sent(app: &App, receipt: &CommentReceipt) -> Result<(), CliError> {
+pub(crate) fn sent(app: &App, receipt: &CommentReceipt) -> Result<(), CliError> {
     app.output.show(receipt, |sent| {
         let many = if sent.comments == 1 { "" } else { "s" };
         format!(
@@ -71,7 +71,7 @@ pub(super) fn sent(app: &App, receipt: &CommentReceipt) -> Result<(), CliError> 
 }
 
 /// Prints lines with their numbers and what they are of; `verb` says something about them.
-pub(super) fn shown(app: &App, lines: &LinesView, verb: &str) -> Result<(), CliError> {
+pub(crate) fn shown(app: &App, lines: &LinesView, verb: &str) -> Result<(), CliError> {
     app.output.show(lines, |lines| {
         let mut text = String::new();
         for file in &lines.files {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use ropewalk_desk::views::build::AttemptView;
 
-use super::shown;
+use crate::pages::shown;
 
 /// The size of the picture, and where its bars begin.
 const WIDTH: u64 = 920;
