@@ -87,8 +87,9 @@ impl LeftUpdates {
             person: known.ok_or_else(nobody)?,
             chat: from.chat,
         };
-        let performed = perform(surface, &whom, &update.did, None).await;
-        performed.map_err(AgentError::transient)
+        // What it may come to is large.
+        let performed = Box::pin(perform(surface, &whom, &update.did, None));
+        performed.await.map_err(AgentError::transient)
     }
 }
 
