@@ -1,7 +1,7 @@
 //! Runs the binary where commands can be confined, and where they cannot.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use assert_cmd::Command;
@@ -70,6 +70,23 @@ fn the_doctor_names_the_level_in_force() {
         sandbox_of(&output.get_output().stdout),
         ("ok".to_owned(), "namespaces".to_owned())
     );
+}
+
+#[test]
+fn a_rehearsal_passes_where_nothing_confines() {
+    let world = World::bare_of_project();
+    let place = world.root().join("rehearsal");
+    let arguments = ["rehearse", "--json", "--dir", place.to_str().unwrap()];
+    let mut rehearsal = denied(&world, &arguments);
+    // Its checks compile, with the tools of whoever runs the tests.
+    let home = std::env::var_os("HOME").unwrap();
+    for (name, below) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
+        let set = std::env::var_os(name).map(PathBuf::from);
+        rehearsal.env(name, set.unwrap_or_else(|| Path::new(&home).join(below)));
+    }
+    let output = rehearsal.assert().success();
+    let report: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(report["ok"], true, "{report}");
 }
 
 #[test]
