@@ -1,4 +1,5 @@
 //! `up`: one at a time, stopped by signals, and what verbs record without it is not lost on it.
+mod cassettes;
 mod following;
 
 use std::process::{Command as Process, Stdio};
