@@ -148,7 +148,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
         let kind = bytes.get(at + 4..at + 8)?;
         match kind {
             b"IHDR" if size.is_none() => {
-                size = Some((big(bytes, at + 8, 4)?, big(bytes, at + 12, 4)?))
+                size = Some((big(bytes, at + 8, 4)?, big(bytes, at + 12, 4)?));
             }
             // Behind it comes its checksum.
             b"IEND" => return bytes.get(at + 8..at + 12).and(size),

@@ -78,7 +78,7 @@ fn item(role: Role, block: &Block, provider: &str) -> Option<Value> {
             } else {
                 content.clone()
             };
-            let output = result(told, images);
+            let output = result(&told, images);
             json!({ "type": "function_call_output", "call_id": tool_use_id, "output": output })
         }
         Block::Opaque {
@@ -90,7 +90,7 @@ fn item(role: Role, block: &Block, provider: &str) -> Option<Value> {
 }
 
 /// Writes what a tool told and shows.
-fn result(told: String, images: &[Image]) -> Value {
+fn result(told: &str, images: &[Image]) -> Value {
     if images.is_empty() {
         return json!(told);
     }
