@@ -161,9 +161,12 @@ mod tests {
         assert_eq!(check(&[]), Ok(()));
     }
 
+    /// Tasks by name, each with those that it needs.
+    type Plan = &'static [(&'static str, &'static [&'static str])];
+
     #[test]
     fn what_needs_as_much_before_it_can_be_in_work_at_once() {
-        let plans: [(&[(&str, &[&str])], usize); 5] = [
+        let plans: [(Plan, usize); 5] = [
             (&[], 0),
             (&[("T-1", &[])], 1),
             (&[("T-3", &["T-2"]), ("T-2", &["T-1"]), ("T-1", &[])], 1),
