@@ -42,7 +42,7 @@ const TASK_BYTES: usize = 8_000;
 /// How much of their window is for what they sum up, in characters a token: code has fewer than prose.
 const CHARACTERS_PER_TOKEN: u64 = 2;
 
-impl<'a> Session<'a> {
+impl Session<'_> {
     /// Makes room where the conversation has grown too long, or the provider has `refused` it as too long. Returns what was
     /// done; none where nothing had to be or could be.
     pub(super) async fn make_room(

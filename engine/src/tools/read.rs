@@ -106,7 +106,7 @@ impl Tool for Read {
     async fn execute(
         &self,
         value: Value,
-        context: &ToolContext,
+        call: &ToolContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let path = path(&wanted.path)?;
@@ -116,7 +116,7 @@ impl Tool for Read {
             )));
         };
         if let Some(kind) = ImageKind::of(&content) {
-            return picture(&path, kind, &content, context.sees_images);
+            return picture(&path, kind, &content, call.sees_images);
         }
         if is_binary(path.as_str(), &content) {
             return Ok(ToolOutput::text(format!(
