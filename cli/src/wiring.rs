@@ -143,9 +143,11 @@ pub(crate) fn make_state(state: &Path) -> Result<(), CliError> {
 mod tests {
     use super::*;
 
+    type Variables = &'static [(&'static str, &'static str)];
+
     #[test]
     fn colour_is_for_terminals_or_whoever_forces_it_and_never_for_who_wants_none() {
-        let cases: [(&[(&str, &str)], bool, bool); 9] = [
+        let cases: [(Variables, bool, bool); 9] = [
             (&[], true, true),
             (&[], false, false),
             (&[("TERM", "dumb")], true, false),

@@ -247,7 +247,7 @@ fn two_tasks() -> String {
     let first = one_task(CHECK);
     let (specifies, builds) = first.split_once("- agent: \"build\"").unwrap();
     let end = "depends_on: [] } ] } }] }";
-    let (specified, _) = specifies.split_once(end).unwrap();
+    let (whole, _) = specifies.split_once(end).unwrap();
     let second = r#"depends_on: [] },
       { id: "T-002", phase: "project", action: "CREATE", file: "b.txt", more_files: [], requirements: [{ id: "FR-1", text: "b" }], gotchas: [], validation: { command: "test -s b.txt", expected: "exit 0" }, depends_on: [] } ] } }] }
 - agent: "build"
@@ -255,7 +255,7 @@ fn two_tasks() -> String {
   turn: 1
   reply: { tools: [{ name: "write", input: { path: "b.txt", content: "a rest\n" } }] }
 "#;
-    format!("{specified}{second}- agent: \"build\"{builds}")
+    format!("{whole}{second}- agent: \"build\"{builds}")
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use nix::sys::signal::Signal;
+use ropewalk_runtime::{Clock, Ids};
 use ropewalk_schemas::build::Build;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::approvals::{documented, specified, text, until};
 use crate::world::World;
@@ -70,10 +70,12 @@ fn a_blocking_question_is_named_where_its_work_waits_until_it_is_answered() {
 #[test]
 fn whoever_waits_for_the_end_of_a_build_is_told_that_nothing_runs_and_that_the_time_is_over() {
     let world = World::scripted();
+    let clock = Clock::system();
+    let ids = Ids::system(clock.clone());
     let build: Build = serde_json::from_value(json!({
-        "id": Uuid::now_v7(), "spec": Uuid::now_v7(), "revision": 1, "hash": "0".repeat(64), "idea": "walks",
+        "id": ids.next(), "spec": ids.next(), "revision": 1, "hash": "0".repeat(64), "idea": "walks",
         "user": "ada", "state": "running", "pause_requested": false, "branch": "build/walks", "target": "main",
-        "priority": 5, "working_ms": 0, "correlation_id": Uuid::now_v7(), "created_at": Utc::now(),
+        "priority": 5, "working_ms": 0, "correlation_id": ids.next(), "created_at": clock.now(),
     }))
     .unwrap();
     world.json("build list");

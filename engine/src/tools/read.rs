@@ -103,11 +103,7 @@ impl Tool for Read {
         self.workbench.forget_files(files);
     }
 
-    async fn execute(
-        &self,
-        value: Value,
-        call: &ToolContext,
-    ) -> Result<ToolOutput, ToolFailure> {
+    async fn execute(&self, value: Value, call: &ToolContext) -> Result<ToolOutput, ToolFailure> {
         let wanted: Arguments = arguments(value)?;
         let path = path(&wanted.path)?;
         let Some(content) = self.workbench.read(&path)? else {

@@ -19,7 +19,10 @@ use crate::support::{House, counting, entry, job, workbench};
 
 /// Notes who took over from whom, and what was asked otherwise before.
 #[derive(Default)]
-struct Changes(Mutex<(Vec<(String, String)>, Vec<String>)>);
+struct Changes(Mutex<(Successions, Vec<String>)>);
+
+/// Who, and who took over.
+type Successions = Vec<(String, String)>;
 
 impl Observer for Changes {
     fn see(&self, event: JobEvent) {

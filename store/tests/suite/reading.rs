@@ -55,13 +55,13 @@ async fn a_list_is_filtered_ordered_and_limited(bench: Bench) {
     assert_eq!(found, [timers[3].clone(), timers[2].clone()]);
     let pages = [0, 1, 2, u32::MAX].map(|page| Query::new().order_by("due").page(page, 3));
     let mut lengths = Vec::new();
-    let mut paged = Vec::new();
+    let mut together = Vec::new();
     for page in pages {
         let found = store.list::<Timer>(page).await.unwrap();
         lengths.push(found.len());
-        paged.extend(found.into_iter().map(|timer| timer.record));
+        together.extend(found.into_iter().map(|timer| timer.record));
     }
-    assert_eq!((lengths, paged), (vec![3, 2, 0, 0], timers.clone()));
+    assert_eq!((lengths, together), (vec![3, 2, 0, 0], timers.clone()));
     let all = Query::new().at_most("due", timers[3].due);
     let mut counted = store.count_by::<Timer>(all, ["name", "due"]).await.unwrap();
     counted.sort();

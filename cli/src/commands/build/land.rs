@@ -14,6 +14,17 @@ use crate::error::CliError;
 use crate::ids::IdText;
 use crate::wiring;
 
+/// What is made of the work.
+#[derive(Debug, Clone, Copy, Args)]
+struct ShapeArguments {
+    /// Makes one commit of the work; `build.squash` makes it always so.
+    #[arg(long)]
+    squash: bool,
+    /// Leaves the folder of the idea out; `build.without_ideas` leaves it out always.
+    #[arg(long)]
+    without_ideas: bool,
+}
+
 /// The build, and where it shall go.
 #[derive(Debug, Args)]
 pub struct Land {
@@ -25,12 +36,8 @@ pub struct Land {
     /// Sends what was landed on as that branch: to a remote of the repository on this machine, or to a directory.
     #[arg(long, value_name = "REMOTE")]
     push: Option<String>,
-    /// Makes one commit of the work; `build.squash` makes it always so.
-    #[arg(long)]
-    squash: bool,
-    /// Leaves the folder of the idea out; `build.without_ideas` leaves it out always.
-    #[arg(long)]
-    without_ideas: bool,
+    #[command(flatten)]
+    shape: ShapeArguments,
     /// Lands nothing yet: a task of the build resolves the conflicts with the branch that it began from, and you are
     /// asked again.
     #[arg(long, conflicts_with_all = ["into", "push", "squash", "without_ideas"])]
@@ -82,8 +89,8 @@ impl Land {
             into: self.into,
             push: self.push.clone(),
             shape: Shape {
-                squash: self.squash,
-                without_ideas: self.without_ideas,
+                squash: self.shape.squash,
+                without_ideas: self.shape.without_ideas,
             },
             by: person.name.to_string(),
         };
