@@ -25,6 +25,7 @@ mod sample;
 mod settings;
 mod suite;
 mod tasks;
+mod turns;
 mod words;
 
 use std::io::Write;

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use crate::figure::{self, Figure};
 use crate::settings::Settings;
-use crate::{broker, builds, chain, lone, pages, pipeline, process, reading, tasks};
+use crate::{broker, builds, chain, lone, pages, pipeline, process, reading, tasks, turns};
 
 /// Every benchmark and what it measures.
 pub(crate) const NAMES: &[(&str, &str)] = &[
@@ -56,6 +56,10 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     (
         "listeners",
         "1,000 who listen beside 200 requests a second, for a minute: times and memory",
+    ),
+    (
+        "turns",
+        "what the engine adds to a turn, a call of a tool and a reply that is streamed",
     ),
     ("confined", "what confinement costs a command"),
     ("builds", "200 builds at once in one process: memory"),
@@ -104,6 +108,7 @@ async fn measure(name: &str, settings: &Settings) -> Result<Vec<Figure>> {
         "reading" => reading::run().await,
         "pages" => pages::run().await,
         "listeners" => pages::listeners::run().await,
+        "turns" => turns::run().await,
         "confined" => process::confined::run().await,
         "builds" => builds::run(),
         _ => crowd::run().await,
