@@ -85,6 +85,16 @@ pub(super) fn due(now: DateTime<Utc>, urgency: Urgency, rules: &Rules) -> DateTi
     })
 }
 
+/// Returns the matter that an event tells the newest state of: each sort of alert is one, with its end; of all else, a
+/// family of events is.
+pub(super) fn matter(event_type: &str) -> &str {
+    match event_type.split_once('.') {
+        Some(("alert", _)) => event_type.strip_suffix(".cleared").unwrap_or(event_type),
+        Some((family, _)) => family,
+        None => event_type,
+    }
+}
+
 /// Decides how long to wait after so many failures, unless somebody asked for more.
 pub(super) fn pause(failures: u32, asked: Option<Duration>) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16));
@@ -106,6 +116,20 @@ mod tests {
         Listener {
             name: UserSlug::parse(name).unwrap(),
             roles: roles.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn a_matter_is_a_family_of_events_or_a_sort_of_alert() {
+        let cases = [
+            ("build.started", "build.completed", true),
+            ("build.completed", "review.completed", false),
+            ("task.completed", "work.assigned", false),
+            ("alert.stuck_task", "alert.stuck_task.cleared", true),
+            ("alert.stuck_task", "alert.deadlock", false),
+        ];
+        for (before, after, same) in cases {
+            assert_eq!(matter(before) == matter(after), same, "{before} {after}");
         }
     }
 

@@ -10,15 +10,17 @@ use ropewalk_orchestrator::questions;
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::alert::{Alert, Severity};
 use ropewalk_schemas::attempt::FailureClass;
-use ropewalk_schemas::build::TaskCounts;
+use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeState;
 use ropewalk_schemas::payload::{
-    BuildStarted, ComponentDown, DeadlockDetected, TaskCompleted, TaskFailed, WorkAssigned,
+    BuildCompleted, BuildStarted, ComponentDown, DeadlockDetected, ReviewCompleted, TaskCompleted,
+    TaskFailed, WorkAssigned,
 };
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionKind;
+use ropewalk_schemas::review::ReviewKind;
 use ropewalk_schemas::{
-    BuildId, ComponentName, Payload, QuestionId, Slug, SpecId, Subject, TaskId,
+    BuildId, ComponentName, Payload, QuestionId, ReviewId, Slug, SpecId, Subject, TaskId,
 };
 use ropewalk_store::ChangeSet;
 
@@ -424,11 +426,24 @@ async fn the_newest_state_of_a_matter_is_told_and_what_was_so_before_is_not() ->
     let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
     let build = build(&house);
     begun(&house, build, "walks").await?;
-    let payload = Payload::BuildCompleted(ropewalk_schemas::payload::BuildCompleted {
+    let payload = completed(&house, build)?;
+    tell(&house, Subject::build(build), payload).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "The build of `walks` is stopped");
+    let counts = "3 completed, 1 failed, 1 blocked of 5 tasks.";
+    assert!(said[0].body.contains(counts), "{}", said[0].body);
+    house.pass(Duration::from_mins(10)).await;
+    house.settle().await?;
+    assert_eq!(paper.count(), 1);
+    house.close().await
+}
+
+fn completed(house: &House, build: BuildId) -> anyhow::Result<Payload> {
+    Ok(Payload::BuildCompleted(BuildCompleted {
         build_id: build,
         spec_id: SpecId(house.services.ids.next()),
         idea_slug: Slug::parse("walks")?,
-        status: ropewalk_schemas::build::BuildState::Stopped,
+        status: BuildState::Stopped,
         reason: None,
         counts: TaskCounts {
             total: 5,
@@ -442,15 +457,36 @@ async fn the_newest_state_of_a_matter_is_told_and_what_was_so_before_is_not() ->
         spent: None,
         branch: "build/walks".to_owned(),
         commits: Vec::new(),
+    }))
+}
+
+#[tokio::test]
+async fn that_a_build_was_reviewed_does_not_stand_for_how_it_ended() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    // Both are known before anybody is told of either.
+    let clock = Clock::manual(noon() + chrono::TimeDelta::hours(11));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let build = build(&house);
+    begun(&house, build, "walks").await?;
+    let ended = completed(&house, build)?;
+    tell(&house, Subject::build(build), ended).await?;
+    let reviewed = Payload::ReviewCompleted(ReviewCompleted {
+        review_id: ReviewId(house.services.ids.next()),
+        kind: ReviewKind::Build,
+        idea_slug: Slug::parse("walks")?,
+        patterns_found: 1,
+        gotchas_found: 0,
+        improvements_made: 1,
     });
-    tell(&house, Subject::build(build), payload).await?;
-    let said = paper.said(&house, 1).await?;
-    assert_eq!(said[0].title, "The build of `walks` is stopped");
-    let counts = "3 completed, 1 failed, 1 blocked of 5 tasks.";
-    assert!(said[0].body.contains(counts), "{}", said[0].body);
-    house.pass(Duration::from_mins(10)).await;
+    tell(&house, Subject::build(build), reviewed).await?;
     house.settle().await?;
-    assert_eq!(paper.count(), 1);
+    house.pass(Duration::from_hours(9)).await;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "2 things happened");
+    for part in ["The build of `walks` is stopped", "`walks` was reviewed"] {
+        assert!(said[0].body.contains(part), "{part} in {}", said[0].body);
+    }
     house.close().await
 }
 
