@@ -285,7 +285,7 @@ mod tests {
             Prompt::BuildTask => build_task(&failures),
             Prompt::Improvement => json!({"submit_tool": "submit_review"}),
             Prompt::ImprovementBuild => json!({
-                "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line",
+                "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true,
                 "tasks": [{
                     "id": "T-1", "state": "complete", "asked": [{"question": "Tabs?", "answer": "spaces"}], "summary": "Made it.", "failures": failures, "advice": ["use tabs"],
                 }],

@@ -213,7 +213,9 @@ async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
     built(&house, "dogs", "failed").await?;
     let first = house.ask("missing_context", "Which way?").await?;
     house.ask_what_binds("build_finished", "Merge?").await?;
+    // Both are told before anything else is asked for.
     phones.message(ADA, "Merge?").await?;
+    phones.message(ADA, "Which way?").await?;
     let status = told(&phones, ADA, "/status").await?.text;
     assert_eq!(
         status,

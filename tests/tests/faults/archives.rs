@@ -193,7 +193,13 @@ async fn an_import_that_dies_before_its_last_step_is_made_again_to_the_same_plac
         "{}",
         String::from_utf8_lossy(&again.stderr)
     );
-    let listed = runner.run(&["-C", &paths[1], "build", "list", "--json"], PATIENCE)?;
+    let there = |arguments: &[&str]| {
+        let arguments = [&["-C", &*paths[1]], arguments].concat();
+        runner.run(&arguments, PATIENCE)
+    };
+    let asked: Value = serde_json::from_slice(&there(&["trust", "--json"])?.stdout)?;
+    there(&["trust", "--hash", asked["hash"].as_str().context("a hash")?])?;
+    let listed = there(&["build", "list", "--json"])?;
     let listed: Value = serde_json::from_slice(&listed.stdout)?;
     assert_eq!(listed, project.verb(&["build", "list"], "")?);
     Ok(())
