@@ -183,10 +183,11 @@ async fn a_command_leaves_no_group_and_nobody_in_it() -> anyhow::Result<()> {
             let spec = spec.with_timeout(Duration::from_secs(2));
             let cancel = CancellationToken::new();
             let mut running = std::pin::pin!(runner.run(&spec, &cancel));
-            let early = tokio::time::timeout(Duration::from_millis(150), &mut running).await;
-            assert!(early.is_err(), "{way:?}: {early:?}");
-            let groups = groups_of(std::process::id())?;
-            assert_eq!(groups.len(), 2, "{way:?}: {groups:?}");
+            // However long it takes to begin on a busy machine.
+            while groups_of(std::process::id())?.len() < 2 {
+                let moment = tokio::time::timeout(Duration::from_millis(5), &mut running).await;
+                assert!(moment.is_err(), "{way:?}: {moment:?}");
+            }
             let output = running.await?;
             assert_eq!(output.status, status, "{way:?}: {output:?}");
             assert_eq!(groups_of(std::process::id())?, Vec::<PathBuf>::new());
