@@ -89,21 +89,21 @@ pub async fn all(store: &Store) -> Result<Waits, ReadError> {
 pub async fn held(store: &Store) -> Result<(Waits, Vec<PlanWaits>), ReadError> {
     let builds = going_on(store).await?;
     let collection = written(store, &builds).await?;
-    let mut planned = Vec::new();
-    for build in &builds {
-        let waiting = Query::new()
-            .equal("build", build.id.to_string())
-            .one_of("state", WAITS_FOR_OTHERS.map(TaskState::as_str));
-        let tasks = store.count::<Task>(waiting).await?;
-        if tasks > 0 {
-            planned.push(PlanWaits {
-                build: build.id,
-                idea: build.idea.clone(),
-                tasks,
-            });
-        }
+    let waiting = Query::new()
+        .one_of("build", builds.iter().map(|build| build.id))
+        .one_of("state", WAITS_FOR_OTHERS.map(TaskState::as_str));
+    let mut waiting_of: BTreeMap<String, u64> = BTreeMap::new();
+    for ([build, _], tasks) in store.count_by::<Task>(waiting, ["build", "state"]).await? {
+        *waiting_of.entry(build.unwrap_or_default()).or_default() += tasks;
     }
-    Ok((collection.sorted(), planned))
+    let planned = builds.iter().filter_map(|build| {
+        Some(PlanWaits {
+            build: build.id,
+            idea: build.idea.clone(),
+            tasks: waiting_of.get(&build.id.to_string()).copied()?,
+        })
+    });
+    Ok((collection.sorted(), planned.collect()))
 }
 
 /// Waits, each of them once.
@@ -160,7 +160,7 @@ impl Collection {
 
 /// Returns the builds that go on.
 async fn going_on(store: &Store) -> Result<Vec<Build>, ReadError> {
-    let states = BuildState::ALL.iter().filter(|state| goes_on(**state));
+    let states = BuildState::ALL.iter().filter(|state| !state.has_ended());
     let states = states.map(|state| state.as_str());
     let rows = store
         .list::<Build>(Query::new().one_of("state", states))
@@ -215,13 +215,6 @@ pub async fn blocking_questions(store: &Store) -> Result<Vec<Question>, ReadErro
         .equal("kind", QuestionKind::Blocking.as_str());
     let rows = store.list::<Question>(open).await?;
     Ok(rows.into_iter().map(|row| row.record).collect())
-}
-
-const fn goes_on(state: BuildState) -> bool {
-    !matches!(
-        state,
-        BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
-    )
 }
 
 /// Returns the waits of the tasks of one build for each other.

@@ -28,6 +28,11 @@ const PAGE: u32 = 60;
 /// The most keys that one query names: databases bound how many values a statement has.
 const AT_ONCE: usize = 500;
 
+/// Returns whether older ones come after a page, of `all` that there are; pages are numbered from 0.
+fn has_older(number: u32, all: u64) -> bool {
+    all > u64::from(number.saturating_add(1)) * u64::from(PAGE)
+}
+
 pub(crate) fn records<R>(rows: Vec<Versioned<R>>) -> Vec<R> {
     rows.into_iter().map(|row| row.record).collect()
 }

@@ -36,6 +36,13 @@ states! {
     }
 }
 
+impl BuildState {
+    /// Returns whether nothing more comes of a build unless somebody goes on with it.
+    pub const fn has_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Stopped)
+    }
+}
+
 /// Says why a build stands still.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

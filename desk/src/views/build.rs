@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trace::{RequirementView, Trace};
-use super::{AT_ONCE, PAGE, records};
+use super::{AT_ONCE, PAGE, has_older, records};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -109,9 +109,8 @@ pub async fn page(
     let newest = Query::new().order_by("created_at").descending();
     let builds = store.list(newest.page(number, PAGE)).await?;
     let all = store.count::<Build>(Query::new()).await?;
-    let before = u64::from(number.saturating_add(1)) * u64::from(PAGE);
     let rows = rows(store, records(builds), providers).await?;
-    Ok((rows, all > before))
+    Ok((rows, has_older(number, all)))
 }
 
 /// Reads the builds of `ideas` by idea, the oldest first.

@@ -2,7 +2,7 @@
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::CommitId;
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::Build;
 use ropewalk_workspace::{CommitMessage, Merge};
 
 use crate::SharedState;
@@ -43,16 +43,9 @@ pub(crate) async fn adopted(
         Merge::Contained => branch.clone(),
         Merge::FastForward => head.clone(),
         // Only a build that goes on checks the whole once more.
-        Merge::Merged(_) if has_ended(build) => return Ok(None),
+        Merge::Merged(_) if build.state.has_ended() => return Ok(None),
         Merge::Merged(commit) => commit,
         Merge::Conflict(_) => return Ok(None),
     };
     Ok(Some(Adoption { head, branch }))
-}
-
-fn has_ended(build: &Build) -> bool {
-    matches!(
-        build.state,
-        BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
-    )
 }

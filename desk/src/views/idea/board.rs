@@ -12,16 +12,7 @@ use ropewalk_store::{Query, ReadError, Record, Store};
 
 use super::IdeaRow;
 use crate::views::build::{self, BuildRow};
-use crate::views::{PAGE, records};
-
-/// The states of a build that goes on.
-const GOING_ON: [BuildState; 5] = [
-    BuildState::Queued,
-    BuildState::Priming,
-    BuildState::Running,
-    BuildState::Verifying,
-    BuildState::Paused,
-];
+use crate::views::{PAGE, has_older, records};
 
 /// A page of the board.
 #[derive(Debug)]
@@ -64,11 +55,10 @@ pub async fn show(
         ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
     }
     let all = store.count::<Idea>(Query::new()).await?;
-    let before = u64::from(number.saturating_add(1)) * u64::from(PAGE);
     Ok(BoardView {
         cards: cards(store, ideas, providers).await?,
         ideas: all,
-        has_older: all > before,
+        has_older: has_older(number, all),
     })
 }
 
@@ -78,7 +68,8 @@ async fn busy(store: &Store) -> Result<BTreeSet<Slug>, ReadError> {
     let asked = newest::<Question>(store, &asked, "asked_at").await?;
     let written = [SpecState::Draft, SpecState::Generated].map(SpecState::as_str);
     let written = newest::<Specification>(store, &written, "created_at").await?;
-    let built = GOING_ON.map(BuildState::as_str);
+    let built = BuildState::ALL.iter().filter(|state| !state.has_ended());
+    let built: Vec<&str> = built.map(|state| state.as_str()).collect();
     let built = newest::<Build>(store, &built, "created_at").await?;
     let asked = asked.into_iter().filter_map(|question| question.idea);
     let written = written.into_iter().map(|specification| specification.idea);

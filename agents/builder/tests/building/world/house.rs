@@ -15,7 +15,7 @@ use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, Context, Frame, Services};
 use ropewalk_runtime::{Brake, Clock, Supervisor};
 use ropewalk_schemas::attempt::{Attempt, Evidence};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_schemas::payload::BuildRequest;
 use ropewalk_schemas::task::Task;
@@ -371,10 +371,7 @@ impl OpenHouse {
     /// Waits until the build has ended.
     pub(crate) async fn ended(&self, spec: SpecId) -> (Build, Vec<Task>) {
         self.until(spec, |build, _| {
-            matches!(
-                build.state,
-                BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
-            ) && build.completed_at.is_some()
+            build.state.has_ended() && build.completed_at.is_some()
         })
         .await
     }
