@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::idea::Idea;
+use ropewalk_schemas::specification::Specification;
 use ropewalk_schemas::{InvalidId, Slug};
 use ropewalk_store::{Query, ReadError, Record, Versioned};
 use uuid::Uuid;
@@ -75,6 +77,16 @@ impl IdText {
             1 => rows.pop().ok_or_else(unknown),
             _ => Err(fits_several(self, &rows, list)),
         }
+    }
+
+    /// Finds the build that is meant.
+    pub async fn build(&self, desk: &Desk) -> Result<Versioned<Build>, CliError> {
+        self.find(desk, "build", "build list").await
+    }
+
+    /// Finds the specification that is meant.
+    pub async fn specification(&self, desk: &Desk) -> Result<Versioned<Specification>, CliError> {
+        self.find(desk, "specification", "spec list").await
     }
 
     /// Finds the newest row of the idea that is called so, where rows of this sort belong to ideas.

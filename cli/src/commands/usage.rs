@@ -5,7 +5,6 @@ pub mod metrics;
 use clap::{Args, ValueEnum};
 use ropewalk_desk::views::usage::{self, Scope, UsageRow};
 use ropewalk_schemas::Slug;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::model_call::UsageBy;
 
 use crate::app::App;
@@ -40,7 +39,7 @@ impl Usage {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let build = match &self.build {
-            Some(id) => Some(id.find::<Build>(&desk, "build", "build list").await?.id),
+            Some(id) => Some(id.build(&desk).await?.id),
             None => None,
         };
         let (by, title) = match self.by {

@@ -3,7 +3,6 @@
 use clap::Args;
 use ropewalk_desk::comments::on_build;
 use ropewalk_schemas::CommitId;
-use ropewalk_schemas::build::Build;
 
 use crate::app::App;
 use crate::comments::{self, CommentReceipt, Comments};
@@ -26,7 +25,7 @@ impl Comment {
         let said = self.comments.said()?;
         let head = CommitId::parse(&self.comments.of)?;
         let desk = app.desk().await?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         let files = wiring::changed_lines(&desk.project, &app.environment, &build).await?;
         let (context, person) = (desk.context(), desk.person()?);
         let spec = on_build(&context, &build, &head, &files, person, &said).await?;

@@ -4,7 +4,6 @@ use clap::Args;
 use ropewalk_builder::Shape;
 use ropewalk_builder::land::{self, LandError, LandRequest, LandedBuild, LandingPreview, Way};
 use ropewalk_desk::builds::landing::{self, Landing};
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::{BuildId, CommitId, Priority};
 use serde::Serialize;
@@ -68,7 +67,7 @@ impl Land {
         let desk = app.desk().await?;
         let person = desk.person()?;
         person.demand(Right::Land)?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         let context = desk
             .context()
             .for_claim(build.correlation_id, Priority::URGENT);

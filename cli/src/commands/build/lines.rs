@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ropewalk_desk::comments::lines_of_build;
-use ropewalk_schemas::build::Build;
 
 use crate::app::App;
 use crate::comments;
@@ -21,7 +20,7 @@ impl Lines {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         let files = wiring::changed_lines(&desk.project, &app.environment, &build).await?;
         let lines = lines_of_build(&build, files);
         comments::shown(app, &lines, &format!("build comment {}", build.id))

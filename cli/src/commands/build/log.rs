@@ -7,7 +7,7 @@ use clap::Args;
 use ropewalk_desk::views::event::TimelineEvent;
 use ropewalk_desk::views::transcript::Transcripts;
 use ropewalk_schemas::BuildId;
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::Build;
 use ropewalk_schemas::job_event::Passage;
 use ropewalk_store::{EventFilter, StoredEvent};
 use serde::Serialize;
@@ -32,11 +32,7 @@ impl Log {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self
-            .id
-            .find::<Build>(&desk, "build", "build list")
-            .await?
-            .record;
+        let build = self.id.build(&desk).await?.record;
         let mut shown = 0;
         let mut transcripts = Transcripts::of(build.clone(), desk.project.state());
         if !self.follow {
@@ -52,7 +48,7 @@ impl Log {
             for entry in entries(&desk, &build, &mut shown, &mut transcripts).await? {
                 print(app, &entry)?;
             }
-            if now.is_none_or(|build| has_ended(build.state)) {
+            if now.is_none_or(|build| build.state.has_ended()) {
                 return Ok(());
             }
             desk.pause().await;
@@ -110,13 +106,6 @@ async fn entries(
     );
     entries.sort_by_key(Entry::at);
     Ok(entries)
-}
-
-const fn has_ended(state: BuildState) -> bool {
-    matches!(
-        state,
-        BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
-    )
 }
 
 /// Returns the events of the build's chain that name it.

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ropewalk_desk::builds;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{BuildId, Priority};
 use serde::Serialize;
 
@@ -30,7 +29,7 @@ impl SetPriority {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         builds::rank(&desk.context(), &build, self.priority, desk.person()?).await?;
         desk.poke_or_say(&app.output)?;
         let done = Receipt {

@@ -64,7 +64,7 @@ impl Replay {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         let build = build.into_inner();
         let mut plan = Plan::of(&desk.store, build.clone())
             .await
@@ -137,10 +137,7 @@ async fn follow(
             return Ok(Some(format!("nobody was asked this then: {request}")));
         }
         let build = found(store, id).await?;
-        if matches!(
-            build.state,
-            BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
-        ) {
+        if build.state.has_ended() {
             return Ok(None);
         }
         let context = host.context(source.clone());

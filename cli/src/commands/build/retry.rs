@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ropewalk_desk::builds::tasks;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::{BuildId, TaskId};
 use serde::Serialize;
 
@@ -33,7 +32,7 @@ impl Retry {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         let (context, person) = (desk.context(), desk.person()?);
         tasks::retry(&context, &build, &self.task, person, self.guidance).await?;
         desk.poke_or_say(&app.output)?;

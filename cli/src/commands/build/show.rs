@@ -32,11 +32,7 @@ impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self
-            .id
-            .find::<Build>(&desk, "build", "build list")
-            .await?
-            .record;
+        let build = self.id.build(&desk).await?.record;
         if self.requirement.is_none() && self.commit.is_none() {
             let providers = desk.project.config().models.builders();
             let shown = build::show(&desk.store, build, &providers).await?;

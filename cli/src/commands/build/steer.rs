@@ -6,7 +6,7 @@ use ropewalk_desk::builds::{self, Wish};
 use ropewalk_schemas::BuildId;
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::person::Right;
-use ropewalk_schemas::specification::{SpecState, Specification};
+use ropewalk_schemas::specification::SpecState;
 use ropewalk_store::Query;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub(super) async fn steer(
     let person = desk.person()?;
     // Before anything is looked up for somebody who may not.
     person.demand(Right::Stop)?;
-    let build = match id.find::<Build>(&desk, "build", "build list").await {
+    let build = match id.build(&desk).await {
         Ok(build) => build,
         Err(unknown) => return Err(specification(id, &desk).await?.unwrap_or(unknown)),
     };
@@ -67,9 +67,7 @@ pub(super) async fn steer(
 
 /// Says that `id` names a specification and no build, if so.
 async fn specification(id: &IdText, desk: &Desk) -> Result<Option<CliError>, CliError> {
-    let found = id
-        .find::<Specification>(desk, "specification", "spec list")
-        .await;
+    let found = id.specification(desk).await;
     let Ok(spec) = found else {
         return Ok(None);
     };

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ropewalk_desk::builds::tasks;
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::Versioned;
@@ -33,7 +32,7 @@ impl Tell {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let build = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let build = self.id.build(&desk).await?;
         let known = tasks::of_build(&desk.store, build.id).await?;
         let (named, text) = parted(&self.words, &known);
         let (context, person) = (desk.context(), desk.person()?);

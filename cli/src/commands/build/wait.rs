@@ -28,9 +28,9 @@ impl Wait {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let found = self.id.find::<Build>(&desk, "build", "build list").await?;
+        let found = self.id.build(&desk).await?;
         let id = found.id;
-        if !has_ended(&found) && !desk.poke()? {
+        if !found.state.has_ended() && !desk.poke()? {
             app.output
                 .note("nothing runs; the build goes on when `ropewalk up` is started")?;
         }
@@ -59,14 +59,6 @@ impl Wait {
     }
 }
 
-/// Returns whether nothing more comes of a build unless somebody goes on with it.
-const fn has_ended(build: &Build) -> bool {
-    matches!(
-        build.state,
-        BuildState::Succeeded | BuildState::Failed | BuildState::Stopped
-    )
-}
-
 /// Waits until a build has ended; what it asks meanwhile is told once.
 async fn end_of(
     desk: &Desk,
@@ -81,7 +73,7 @@ async fn end_of(
         let build = found
             .ok_or_else(|| CliError::unknown("build", id, "build list"))?
             .record;
-        if has_ended(&build) {
+        if build.state.has_ended() {
             return Ok(Some(build));
         }
         if let Some(question) = build.question.filter(|question| asked != Some(*question)) {

@@ -38,7 +38,7 @@ impl List {
                         .as_ref()
                         .map(ToString::to_string)
                         .unwrap_or_default(),
-                    clip::line(&question.text, 70),
+                    clip::line(question.text.lines().next().unwrap_or_default(), 70),
                     time(question.asked_at),
                     state(question),
                 ]

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::review::{self, ReviewView};
-use ropewalk_schemas::build::Build;
 use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
 
 use crate::app::App;
@@ -37,7 +36,7 @@ impl Show {
             Err(error) if error.is_unknown() => error,
             Err(error) => return Err(error),
         };
-        let build = match self.id.find::<Build>(desk, "build", "build list").await {
+        let build = match self.id.build(desk).await {
             Ok(build) => build,
             Err(error) if error.is_unknown() => return Err(unknown),
             Err(error) => return Err(error),

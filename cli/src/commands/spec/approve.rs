@@ -85,11 +85,7 @@ impl Approve {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?
-            .record;
+        let spec = self.id.specification(&desk).await?.record;
         let hash = match self.hash {
             Some(hash) => hash.of(&spec)?,
             None => ask(app, &spec)?,

@@ -3,7 +3,6 @@
 use clap::Args;
 use ropewalk_desk::comments::on_specification;
 use ropewalk_schemas::ContentHash;
-use ropewalk_schemas::specification::Specification;
 
 use crate::app::App;
 use crate::comments::{self, CommentReceipt, Comments};
@@ -25,11 +24,7 @@ impl Comment {
         let said = self.comments.said()?;
         let hash = ContentHash::parse(&self.comments.of)?;
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?
-            .id;
+        let spec = self.id.specification(&desk).await?.id;
         let (context, person) = (desk.context(), desk.person()?);
         on_specification(&context, spec, &hash, person, &said).await?;
         desk.poke_or_say(&app.output)?;

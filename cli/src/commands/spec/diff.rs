@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ropewalk_desk::views::specification;
-use ropewalk_schemas::specification::Specification;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -23,10 +22,7 @@ impl Diff {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?;
+        let spec = self.id.specification(&desk).await?;
         let compared = specification::compare(&desk.store, &spec, self.from, self.to)
             .await
             .map_err(|error| CliError::advised("revision", error))?;

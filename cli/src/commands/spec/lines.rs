@@ -2,7 +2,6 @@
 
 use clap::Args;
 use ropewalk_desk::comments::lines_of_specification;
-use ropewalk_schemas::specification::Specification;
 
 use crate::app::App;
 use crate::comments;
@@ -20,10 +19,7 @@ impl Lines {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?;
+        let spec = self.id.specification(&desk).await?;
         let lines = lines_of_specification(&desk.store, &spec).await;
         let lines = lines.map_err(|error| CliError::advised("revision", error))?;
         comments::shown(app, &lines, &format!("spec comment {}", spec.id))

@@ -3,7 +3,7 @@
 use clap::Args;
 use ropewalk_desk::specifications;
 use ropewalk_schemas::SpecId;
-use ropewalk_schemas::specification::{SpecState, Specification};
+use ropewalk_schemas::specification::SpecState;
 use serde::Serialize;
 
 use crate::app::App;
@@ -30,11 +30,7 @@ impl Reject {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?
-            .id;
+        let spec = self.id.specification(&desk).await?.id;
         specifications::reject(&desk.context(), spec, desk.person()?, &self.reason).await?;
         desk.poke()?;
         let done = Receipt {

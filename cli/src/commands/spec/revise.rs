@@ -3,7 +3,6 @@
 use clap::Args;
 use ropewalk_desk::specifications;
 use ropewalk_schemas::SpecId;
-use ropewalk_schemas::specification::Specification;
 use serde::Serialize;
 
 use crate::app::App;
@@ -30,11 +29,7 @@ impl Revise {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?
-            .id;
+        let spec = self.id.specification(&desk).await?.id;
         let feedback = self.feedback.join(" ");
         specifications::revise(&desk.context(), spec, &desk.person()?.name, &feedback).await?;
         desk.poke_or_say(&app.output)?;

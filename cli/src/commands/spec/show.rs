@@ -24,10 +24,7 @@ impl Show {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?;
+        let spec = self.id.specification(&desk).await?;
         show(&desk.store, spec.record, &app.output).await
     }
 }

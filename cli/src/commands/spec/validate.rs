@@ -30,10 +30,7 @@ impl Validate {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let spec = self
-            .id
-            .find::<Specification>(&desk, "specification", "spec list")
-            .await?;
+        let spec = self.id.specification(&desk).await?;
         let key = revision_key(spec.id, spec.revision);
         let Some(revision) = desk.store.get::<Revision>(&key).await? else {
             let text = format!(
