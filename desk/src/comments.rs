@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ropewalk_orchestrator::Context;
 use ropewalk_schemas::build::Build;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::specification::Specification;
 use ropewalk_schemas::{BuildId, CommitId, ContentHash, SpecId};
 use ropewalk_store::Store;
@@ -162,7 +163,7 @@ fn told(head: &str, files: &[FileLines], comments: &[Comment]) -> Result<String,
             file: comment.file.clone(),
             line: comment.line,
         })?;
-        let quoted: String = line.text.trim().chars().take(QUOTED).collect();
+        let quoted = clip::letters(line.text.trim(), QUOTED);
         let gone = match comment.side {
             Side::Old => "removed line",
             Side::New => "line",

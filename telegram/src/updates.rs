@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_desk::phones::{self, LinkError};
 use ropewalk_runtime::{failpoint, secrets};
+use ropewalk_schemas::clip;
 use ropewalk_schemas::phone::{ChatUser, UpdateRecord};
 use tracing::{debug, info};
 
@@ -90,7 +91,8 @@ async fn act(surface: &Surface, whom: &Whom, did: &Interaction) -> Result<bool, 
             data,
         } => {
             let line = press::pressed(surface, whom, *message, data).await?;
-            let line: String = secrets::strike(&line).chars().take(LINE).collect();
+            let line = secrets::strike(&line);
+            let line = clip::letters(&line, LINE);
             if let Err(error) = surface.api.show(id, &line).await {
                 debug!("nobody saw what a press came to: {error}");
             }
