@@ -232,4 +232,4 @@ fn little(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

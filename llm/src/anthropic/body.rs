@@ -142,6 +142,7 @@ fn mark(block: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::tests::picture;
     use crate::message::ToolUse;
     use crate::request::Effort;
 
@@ -240,20 +241,6 @@ mod tests {
         let body = of(&ModelRequest::new("m", "", vec![Message::user("x")]), "p");
         for field in ["system", "tools", "tool_choice", "output_config"] {
             assert!(body.get(field).is_none(), "{field}");
-        }
-    }
-
-    fn picture() -> Block {
-        Block::ToolResult {
-            tool_use_id: "t1".to_owned(),
-            content: "a.png".to_owned(),
-            is_error: false,
-            images: vec![crate::image::Image {
-                kind: crate::image::ImageKind::Png,
-                width: 3,
-                height: 2,
-                data: "iVBOR".to_owned(),
-            }],
         }
     }
 

@@ -163,6 +163,7 @@ fn choice(choice: &ToolChoice) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::tests::picture;
     use crate::message::ToolUse;
 
     fn opaque(provider: &str, data: Value) -> Block {
@@ -236,20 +237,6 @@ mod tests {
                 ],
             })
         );
-    }
-
-    fn picture() -> Block {
-        Block::ToolResult {
-            tool_use_id: "t1".to_owned(),
-            content: "a.png".to_owned(),
-            is_error: false,
-            images: vec![crate::image::Image {
-                kind: crate::image::ImageKind::Png,
-                width: 3,
-                height: 2,
-                data: "iVBOR".to_owned(),
-            }],
-        }
     }
 
     #[test]

@@ -1,6 +1,22 @@
 use std::path::Path;
 
 use super::*;
+use crate::message::Block;
+
+/// What a tool told of a picture, for whoever writes it to a provider.
+pub(crate) fn picture() -> Block {
+    Block::ToolResult {
+        tool_use_id: "t1".to_owned(),
+        content: "a.png".to_owned(),
+        is_error: false,
+        images: vec![Image {
+            kind: ImageKind::Png,
+            width: 3,
+            height: 2,
+            data: "iVBOR".to_owned(),
+        }],
+    }
+}
 
 /// Reads a sample; none where it is no picture.
 fn sample(name: &str) -> Option<Result<Image, ImageError>> {

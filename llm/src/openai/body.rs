@@ -173,6 +173,7 @@ fn is_strict(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::tests::picture;
 
     #[test]
     fn a_whole_request_is_written() {
@@ -248,20 +249,6 @@ mod tests {
         let cases = [(closed, true), (open_inside, false), (optional, false)];
         for (schema, strict) in cases {
             assert_eq!(is_strict(&schema), strict, "{schema}");
-        }
-    }
-
-    fn picture() -> Block {
-        Block::ToolResult {
-            tool_use_id: "t1".to_owned(),
-            content: "a.png".to_owned(),
-            is_error: false,
-            images: vec![crate::image::Image {
-                kind: crate::image::ImageKind::Png,
-                width: 3,
-                height: 2,
-                data: "iVBOR".to_owned(),
-            }],
         }
     }
 

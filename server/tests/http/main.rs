@@ -15,11 +15,11 @@ mod keys;
 #[cfg(test)]
 mod lines;
 #[cfg(test)]
-mod long;
-#[cfg(test)]
 mod models;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod paging;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
