@@ -1,9 +1,11 @@
 //! Watches what a command uses up, from among its processes, and says when it is too much.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::statvfs::statvfs;
@@ -12,6 +14,10 @@ use super::plan::Plan;
 
 /// How often it is looked.
 const PERIOD: Duration = Duration::from_millis(40);
+/// How often what is on the disk is counted where the free space says nothing.
+const COUNT_PERIOD: Duration = Duration::from_secs(1);
+/// The time between two such counts, in times of how long the last one took.
+const COUNT_SHARE: u32 = 20;
 
 /// Sets what the kernel holds by itself: no core, no file longer than all may be together, so many processes.
 pub(super) fn set(plan: &Plan) -> io::Result<()> {
@@ -31,10 +37,10 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
     Ok(setrlimit(resource, limit, limit)?)
 }
 
-/// Waits until the command used up more than it may; says what.
-pub(super) fn exceeded(plan: &Plan) -> String {
+/// Waits until the command used up more than it may; says what. `free` is what was free before it began.
+pub(super) fn exceeded(plan: &Plan, free: &[u64]) -> String {
     let limits = plan.limits;
-    let free = free_bytes(plan);
+    let mut disk = DiskWatch::new();
     loop {
         // A group counts both by itself.
         if plan.groups.is_empty() {
@@ -46,14 +52,55 @@ pub(super) fn exceeded(plan: &Plan) -> String {
                 return limits.too_much_memory();
             }
         }
-        // Others write to the same disk: what only looks like too much is counted.
-        if wrote_at_most(&free, &free_bytes(plan)) > limits.disk_bytes
-            && held_bytes(plan) > limits.disk_bytes
-        {
+        let seems_too_much = wrote_at_most(free, &free_bytes(plan)) > limits.disk_bytes;
+        if disk.is_due(seems_too_much) && disk.is_too_much(plan, seems_too_much) {
             let most = limits.disk_bytes / (1024 * 1024);
             return format!("it wrote more than {most} MiB to the disk");
         }
         std::thread::sleep(PERIOD);
+    }
+}
+
+/// Counts what a command holds on the disk, which takes as long as there are files.
+///
+/// Others write to the same disk, and remove from it: what only looks like too much is counted soon, and now and then
+/// what looks like nothing.
+struct DiskWatch {
+    counted: Instant,
+    took: Duration,
+    /// What was held the first time that it looked like nothing.
+    first: Option<u64>,
+}
+
+impl DiskWatch {
+    fn new() -> Self {
+        Self {
+            counted: Instant::now(),
+            took: Duration::ZERO,
+            first: None,
+        }
+    }
+
+    fn is_due(&self, seems_too_much: bool) -> bool {
+        let pause = if seems_too_much {
+            self.took
+        } else {
+            COUNT_PERIOD.max(self.took * COUNT_SHARE)
+        };
+        self.counted.elapsed() >= pause
+    }
+
+    fn is_too_much(&mut self, plan: &Plan, seems_too_much: bool) -> bool {
+        let begun = Instant::now();
+        let held = held_bytes(plan).saturating_add(removed_bytes());
+        self.counted = Instant::now();
+        self.took = begun.elapsed();
+        let before = if seems_too_much {
+            0
+        } else {
+            *self.first.get_or_insert(held)
+        };
+        held.saturating_sub(before) > plan.limits.disk_bytes
     }
 }
 
@@ -108,7 +155,8 @@ fn shared_out_bytes() -> u64 {
     counted.map_or(u64::MAX, |counted| counted.iter().sum())
 }
 
-fn free_bytes(plan: &Plan) -> Vec<u64> {
+/// Returns the bytes that are free where the command may write.
+pub(super) fn free_bytes(plan: &Plan) -> Vec<u64> {
     plan.writable()
         .map(|place| statvfs(place).map_or(0, |disk| disk.blocks_free() * disk.fragment_size()))
         .collect()
@@ -127,7 +175,6 @@ fn held_bytes(plan: &Plan) -> u64 {
 }
 
 fn held_below(directory: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
     let mut bytes = 0;
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
@@ -142,6 +189,23 @@ fn held_below(directory: &Path) -> u64 {
         }
     }
     bytes
+}
+
+/// Counts files that have no name any more and that a process holds open.
+fn removed_bytes() -> u64 {
+    let mut files = BTreeMap::new();
+    for process in processes() {
+        let open = fs::read_dir(format!("/proc/{process}/fd"));
+        for file in open.into_iter().flatten().flatten() {
+            let Ok(metadata) = fs::metadata(file.path()) else {
+                continue;
+            };
+            if metadata.is_file() && metadata.nlink() == 0 {
+                files.insert((metadata.dev(), metadata.ino()), metadata.blocks() * 512);
+            }
+        }
+    }
+    files.values().sum()
 }
 
 #[cfg(test)]

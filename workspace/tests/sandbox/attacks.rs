@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use ropewalk_workspace::sandbox::Denial;
 
@@ -43,6 +44,10 @@ fn reads_canary(_: &Ground, said: &str) -> bool {
 
 fn reaches(_: &Ground, said: &str) -> bool {
     said.contains("reached")
+}
+
+fn reaches_end(said: &[u8]) -> bool {
+    String::from_utf8_lossy(said).contains("reached")
 }
 
 #[tokio::test]
@@ -174,27 +179,33 @@ async fn no_daemon_lives_on() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn what_uses_up_too_much_is_stopped() -> anyhow::Result<()> {
+    // Whoever is stopped is so before it has slept; with nothing in the way there is nothing to wait for.
     for (line, told) in [
         (
-            "for i in $(seq 300); do sleep 3 & done; sleep 1; echo reached",
+            "for i in $(seq 300); do sleep 60 & all=\"$all $!\"; done; sleep HOLD; echo reached; kill $all",
             "processes",
         ),
         (
-            "head -c 1G /dev/zero | tail | wc -c; sleep 1; echo reached",
+            "head -c 1G /dev/zero | tail | wc -c; sleep HOLD; echo reached",
             "memory",
         ),
         (
-            "for i in $(seq 40); do head -c 20M /dev/zero > file$i; done; sleep 1; echo reached",
+            "for i in $(seq 40); do head -c 20M /dev/zero > file$i; done; sleep HOLD; echo reached",
+            "disk",
+        ),
+        // Nobody sees those files any more.
+        (
+            "for i in $(seq 3 9); do eval \"exec $i>file\"; rm file; head -c 20M /dev/zero >&$i; done; \
+             sleep HOLD; echo reached",
             "disk",
         ),
     ] {
-        only_unconfined(Attack {
-            line,
-            got: &reaches,
-        })
-        .await?;
+        let free = Ground::new()?.unconfined(&line.replace("HOLD", "0"))?;
+        assert!(reaches_end(&free.stdout), "unconfined: {free:?}");
+        let line = line.replace("HOLD", "60");
         for way in ways() {
-            let output = Ground::new()?.confined(way, line).await?;
+            let output = Ground::new()?.confined(way, &line).await?;
+            assert!(!output.stdout.contains("reached"), "{way:?}: {output:?}");
             // A user meets the bound of the kernel, whose words are those of the shell.
             let by_kernel = told == "processes" && way.as_nobody && output.stderr.contains("fork");
             let said = format!("more than {told}");
@@ -208,6 +219,32 @@ async fn what_uses_up_too_much_is_stopped() -> anyhow::Result<()> {
         got: &reaches,
     })
     .await
+}
+
+/// Removes what is large beside a command that writes to the same disk, so that more is free than before.
+#[tokio::test]
+async fn what_others_remove_from_the_disk_hides_nothing() -> anyhow::Result<()> {
+    let line = "touch begun; until test -e go; do sleep 0.1; done; sleep 2; \
+                for i in $(seq 10); do head -c 20M /dev/zero > file$i; done; sleep 60; echo reached";
+    for way in ways() {
+        let ground = Ground::new()?;
+        let large = ground.place("outside/large");
+        fs::write(&large, vec![1; 300 * 1024 * 1024])?;
+        let remove = async {
+            while !ground.tree().join("begun").exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            fs::remove_file(&large)?;
+            anyhow::Ok(fs::write(ground.tree().join("go"), "")?)
+        };
+        let (output, removed) = tokio::join!(ground.confined(way, line), remove);
+        removed?;
+        let output = output?;
+        assert!(!output.stdout.contains("reached"), "{way:?}: {output:?}");
+        let told = "the command was stopped: it wrote more than";
+        assert!(output.stderr.contains(told), "{way:?}: {output:?}");
+    }
+    Ok(())
 }
 
 #[tokio::test]
