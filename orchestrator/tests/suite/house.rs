@@ -97,6 +97,12 @@ impl House {
         }
     }
 
+    /// As [`House::pass`], up to a moment: on a busy machine more may have passed before than a test meant.
+    pub(crate) async fn pass_until(&self, moment: DateTime<Utc>) {
+        let left = moment - self.clock.now();
+        self.pass(left.to_std().unwrap_or_default()).await;
+    }
+
     /// Waits until every timer that is due has fired and everything that follows is handled; seconds pass meanwhile.
     pub(crate) async fn settle(&self) -> anyhow::Result<()> {
         let store = &self.services.store;

@@ -103,7 +103,7 @@ async fn a_question_of_code_reaches_the_technical_person_and_everybody_when_time
     let id = ask(&house).await?;
     let said = paper.said(&house, 1).await?;
     assert_eq!((said[0].to.as_str(), said[0].question), ("bob", Some(id)));
-    house.pass(Duration::from_mins(59)).await;
+    house.pass_until(noon() + Duration::from_mins(59)).await;
     assert_eq!(paper.to("ada"), 0, "it is not her turn yet");
     house.pass(Duration::from_mins(2)).await;
     paper.until(&house, || paper.to("ada") == 1).await?;
