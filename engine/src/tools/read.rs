@@ -67,7 +67,7 @@ impl Tool for Read {
 
     fn description(&self) -> &'static str {
         "Shows a text file with line numbers; of one that is too long its beginning and its end, and where to go on. \
-         A PNG, JPEG, GIF or WebP file is shown as a picture. Read a file before you write or edit it."
+         A PNG, JPEG, GIF or WebP file is shown as a picture."
     }
 
     fn parameters(&self) -> Value {

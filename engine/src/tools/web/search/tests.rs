@@ -157,4 +157,10 @@ async fn models_are_offered_a_search_where_somebody_is_configured_for_it() {
     };
     let some = build_tools(&Workbench::open(options).unwrap()).unwrap();
     assert!(some.contains("web_search"));
+    // No page can be read here, so that nothing speaks of it.
+    assert!(!some.contains("web_fetch"));
+    for tool in some.specs() {
+        let (name, told) = (&tool.name, &tool.description);
+        assert!(!told.contains("web_fetch"), "{name}: {told}");
+    }
 }
