@@ -28,6 +28,7 @@ use ropewalk_schemas::advice::Words;
 
 pub(crate) use changes::Change;
 use hold::Hold;
+pub(crate) use index::copy_with_its_time;
 use stamps::Stamps;
 use survey::Pace;
 pub(crate) use survey::Survey;

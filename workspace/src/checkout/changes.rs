@@ -5,10 +5,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::index::copy_with_its_time;
 use super::survey::Survey;
 use super::{Checkout, ancestors};
 use crate::commit::{ChangeKind, ChangedFile};
@@ -205,7 +207,8 @@ impl Checkout {
     ) -> Result<String, GitError> {
         let scratch = tempfile::tempdir_in(&self.home).map_err(GitError::files(&self.home))?;
         let index = scratch.path().join("index");
-        fs::copy(&self.index, &index).map_err(GitError::files(&self.index))?;
+        self.copy_index(&index, changes)
+            .map_err(GitError::files(&self.index))?;
         let mut names = Vec::new();
         for change in changes
             .iter()
@@ -230,6 +233,22 @@ impl Checkout {
             clone.git().run(call).await?;
         }
         clone.write_tree(&index).await
+    }
+
+    /// Copies the index so that git sees each of the changes, though it compares whole seconds.
+    ///
+    /// It reads again what is as young as the index, of all files: so the copy has the age of the index only where a
+    /// change may have happened in the same second.
+    fn copy_index(&self, to: &Path, changes: &[Change]) -> io::Result<()> {
+        let second = fs::metadata(&self.index)?.mtime();
+        let is_young = |change: &Change| {
+            let fingerprint = change.fingerprint;
+            fingerprint.is_some_and(|(_, _, changed, _)| changed <= second)
+        };
+        if changes.iter().any(is_young) {
+            return copy_with_its_time(&self.index, to);
+        }
+        fs::copy(&self.index, to).map(drop)
     }
 
     fn change(&self, path: Vec<u8>, kind: ChangeKind) -> Change {

@@ -1,7 +1,9 @@
 //! Reads a private index: the names, blobs and file status that git wrote down when it made the tree.
 
-use std::fs::Metadata;
+use std::fs::{self, File, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use gix_index::decode;
@@ -163,4 +165,11 @@ fn status_of(found: &Metadata) -> Stat {
 fn low(number: impl TryInto<i128>) -> u32 {
     let number = number.try_into().unwrap_or_default();
     u32::try_from(number & 0xffff_ffff).unwrap_or_default()
+}
+
+/// Copies an index so that git doubts the same files as by the original: those that are as young as it is.
+pub(crate) fn copy_with_its_time(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    let written = fs::metadata(from)?.modified()?;
+    File::options().write(true).open(to)?.set_modified(written)
 }

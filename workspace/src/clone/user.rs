@@ -1,5 +1,8 @@
 //! Looks at the repository of the user: its settings, its remotes, and whether its checkout is clean.
 
+use std::io;
+
+use crate::checkout::copy_with_its_time;
 use crate::git::Call;
 use crate::{GitError, LocalClone};
 
@@ -41,9 +44,9 @@ impl LocalClone {
         }
         let scratch = tempfile::tempdir_in(self.state()).map_err(GitError::files(self.state()))?;
         let index = scratch.path().join("index");
-        match std::fs::copy(user.git_directory.join("index"), &index) {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        match copy_with_its_time(&user.git_directory.join("index"), &index) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(GitError::files(&index)(error)),
         }
         let unstaged = self

@@ -6,6 +6,7 @@ mod merging;
 mod paths;
 mod publishing;
 mod quarantine;
+mod same_second;
 mod secrets;
 mod showing;
 mod slots;
