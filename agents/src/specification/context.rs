@@ -276,6 +276,7 @@ fn no_stack() -> StackProfile {
         title: "A project of its own kind".to_owned(),
         detect: Vec::new(),
         any: Vec::new(),
+        bare: Vec::new(),
         holds: Vec::new(),
         tools: Vec::new(),
         checks: Vec::new(),

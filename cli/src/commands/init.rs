@@ -144,9 +144,17 @@ impl Init {
 /// Tells what was seen, a line each.
 fn seen(survey: &Survey) -> String {
     let mut lines = Vec::new();
-    if !survey.stacks.is_empty() {
-        lines.push(format!("stack       {}\n", survey.stacks.join(", ")));
-    }
+    let told = match (survey.stacks.join(", "), survey.checks.is_empty()) {
+        (stacks, _) if stacks.is_empty() => {
+            "stack       none that is known; `[gate]` in the file takes the command of your tests\n"
+                .to_owned()
+        }
+        (stacks, true) => format!(
+            "stack       {stacks}\nno gate     no tests were found; `[gate]` in the file takes their command\n"
+        ),
+        (stacks, false) => format!("stack       {stacks}\n"),
+    };
+    lines.push(told);
     for check in &survey.checks {
         let verdict = if check.passed { "gate " } else { "no gate" };
         lines.push(format!(

@@ -122,7 +122,24 @@ impl StackProfiles {
                 }
             }
         }
+        if found.is_empty() {
+            found.extend(self.bare(paths, texts));
+        }
         found
+    }
+
+    /// Finds a stack that only its sources in the root tell, as of a few scripts beside each other.
+    fn bare(&self, paths: &[&str], texts: &BTreeMap<String, String>) -> Option<FoundStack<'_>> {
+        let in_root = |path: &&&str| !path.contains('/');
+        let root: Vec<&str> = paths.iter().filter(in_root).copied().collect();
+        let profile = self
+            .iter()
+            .find(|profile| holds_one(&profile.bare, &root))?;
+        Some(FoundStack {
+            profile,
+            directory: String::new(),
+            check: check(profile, "", paths, texts),
+        })
     }
 }
 

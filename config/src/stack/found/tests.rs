@@ -28,6 +28,21 @@ const LAYOUTS: &[Layout] = &[
         &["python: python3 -m unittest discover"],
     ),
     (
+        "scripts beside each other",
+        &[("main.py", ""), ("test_main.py", "")],
+        &["python: python3 -m unittest discover"],
+    ),
+    (
+        "a script without a test",
+        &[("main.py", ""), ("notes/plan.md", "")],
+        &["python: -"],
+    ),
+    (
+        "a script in a Rust crate",
+        &[("Cargo.toml", "[package]"), ("bench.py", "")],
+        &["rust: cargo test --workspace"],
+    ),
+    (
         "uv",
         &[
             ("pyproject.toml", "pytest"),
