@@ -3,6 +3,7 @@
 pub mod completions;
 mod examples;
 pub mod man;
+pub mod span;
 
 use std::ffi::OsString;
 

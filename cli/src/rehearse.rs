@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use report::IdeaReport;
 
+use crate::commands::doctor;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -120,7 +121,10 @@ async fn start(
     let door = crate::wiring::door(&project).await?;
     let host = Host::start(project, environment).await?;
     if let Some(door) = door {
-        output.note(&host.serve(door, environment)?)?;
+        let (directory, own) = (directory.to_owned(), environment.clone());
+        let load = move || Project::load(&directory, &address, &own);
+        let checkup = doctor::checkup(environment.clone(), load);
+        output.note(&host.serve(door, environment, checkup)?)?;
     }
     Ok(host)
 }

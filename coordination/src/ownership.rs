@@ -22,14 +22,16 @@ pub struct Owner {
     pub build: Option<Versioned<Build>>,
 }
 
+/// Returns whether a build owns what it was given: it is neither merged nor abandoned. One that failed or was stopped
+/// may come back, and finds its files as it left them.
+fn owns(build: &Build) -> bool {
+    build.merged.is_none() && build.stop != Some(StopCause::Abandoned)
+}
+
 impl Owner {
-    /// Returns whether the build still owns the file: it is neither merged nor abandoned. One that failed or was
-    /// stopped may come back, and finds its files as it left them.
+    /// Returns whether the build still owns the file.
     pub fn is_live(&self) -> bool {
-        let owns = |build: &Versioned<Build>| {
-            build.merged.is_none() && build.stop != Some(StopCause::Abandoned)
-        };
-        !self.row.ended && self.build.as_ref().is_some_and(owns)
+        !self.row.ended && self.build.as_ref().is_some_and(|build| owns(build))
     }
 
     /// Returns whether the file is kept from `build`.
@@ -184,6 +186,18 @@ pub async fn owner_of(store: &Store, file: &RepoPath) -> Result<Option<Owner>, R
     };
     let build = store.get::<Build>(&row.build.to_string()).await?;
     Ok(Some(Owner { row, build }))
+}
+
+/// Lists the files that a build keeps from others, by path.
+pub async fn kept_by(store: &Store, build: &Build) -> Result<Vec<RepoPath>, ReadError> {
+    if !owns(build) {
+        return Ok(Vec::new());
+    }
+    let owned = owned_by(store, build.id).await?.into_iter();
+    let kept = owned.filter(|row| !row.ended).map(|row| row.record.path);
+    let mut kept: Vec<RepoPath> = kept.collect();
+    kept.sort();
+    Ok(kept)
 }
 
 /// Reads what a build owns, or owned last.

@@ -16,6 +16,7 @@ pub mod builds;
 pub mod comments;
 pub mod dead_letters;
 pub mod halt;
+pub mod health;
 pub mod ideas;
 pub mod knowledge;
 pub mod people;

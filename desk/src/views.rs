@@ -21,12 +21,35 @@ pub mod usage;
 pub mod wait;
 pub mod why;
 
-use ropewalk_store::Versioned;
+use chrono::{DateTime, Utc};
+use ropewalk_store::{Query, Versioned};
 
 /// How many ideas or builds a page of them shows.
 const PAGE: u32 = 60;
 /// The most keys that one query names: databases bound how many values a statement has.
 const AT_ONCE: usize = 500;
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    /// At this moment or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Before this moment.
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Span {
+    /// Leaves only what `column`, a time, says lies within.
+    fn within(self, column: &str, mut query: Query) -> Query {
+        if let Some(since) = self.since {
+            query = query.at_least(column, since.timestamp_millis());
+        }
+        if let Some(until) = self.until {
+            query = query.at_most(column, until.timestamp_millis().saturating_sub(1));
+        }
+        query
+    }
+}
 
 /// Returns whether older ones come after a page, of `all` that there are; pages are numbered from 0.
 fn has_older(number: u32, all: u64) -> bool {

@@ -57,4 +57,4 @@ pub use ids::{
 };
 pub use payload::Payload;
 pub use repo_path::{RepoPath, RepoPathError};
-pub use state::IllegalTransition;
+pub use state::{IllegalTransition, UnknownState};

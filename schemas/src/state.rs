@@ -12,6 +12,18 @@ pub struct IllegalTransition {
     pub to: &'static str,
 }
 
+/// Says that no record of a kind is ever in a state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no {what} is ever `{text}`; write one of {known}")]
+pub struct UnknownState {
+    /// The kind of record, for example `build`.
+    pub what: &'static str,
+    /// What was written.
+    pub text: String,
+    /// The states that there are, with commas between them.
+    pub known: String,
+}
+
 /// Declares a state enum: each state with its written form and the states that may follow it.
 macro_rules! states {
     (
@@ -63,6 +75,18 @@ macro_rules! states {
             }
         }
 
+        impl std::str::FromStr for $name {
+            type Err = $crate::UnknownState;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::parse(text).ok_or_else(|| $crate::UnknownState {
+                    what: $what,
+                    text: $crate::clip::line(text, 40),
+                    known: [$( $text ),+].join(", "),
+                })
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str(self.as_str())
@@ -77,6 +101,16 @@ pub(crate) use states;
 mod tests {
     use crate::IllegalTransition;
     use crate::build::BuildState;
+
+    #[test]
+    fn what_is_no_state_is_told_beside_those_that_are() {
+        assert_eq!("running".parse(), Ok(BuildState::Running));
+        let unknown = "Running".parse::<BuildState>().unwrap_err().to_string();
+        assert!(
+            unknown.starts_with("no build is ever `Running`; write one of queued, "),
+            "{unknown}"
+        );
+    }
 
     #[test]
     fn a_state_goes_only_where_its_row_says() {

@@ -24,9 +24,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use ropewalk_runtime::Supervisor;
-use ropewalk_schemas::InvalidId;
 use ropewalk_store::{Record, Store, Versioned};
 use serde_json::Value;
+use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -113,6 +114,7 @@ fn resources() -> OpenApiRouter<ServerState> {
         .routes(routes!(running::waits))
         .routes(routes!(running::locks))
         .routes(routes!(running::agents))
+        .routes(routes!(running::doctor))
         .routes(routes!(running::alerts))
         .routes(routes!(running::acknowledge))
         .routes(routes!(halt::show, halt::stop, halt::lift))
@@ -160,8 +162,14 @@ async fn find<R: Record>(
 }
 
 /// Says which field holds a name that is none.
-fn unreadable(field: &str) -> impl FnOnce(InvalidId) -> Problem + '_ {
+fn unreadable<E: Display>(field: &str) -> impl FnOnce(E) -> Problem + '_ {
     move |error| Problem::usage(format!("`{field}` cannot be understood: {error}"))
+}
+
+/// Reads a value of a query, where one is wanted.
+fn wanted<T: FromStr<Err: Display>>(field: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+    let read = text.map(str::parse).transpose();
+    read.map_err(unreadable(field))
 }
 
 /// What every handler takes.

@@ -106,7 +106,7 @@ fn schemas() -> Value {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let adds: [fn(&mut SchemaGenerator); 52] = [
+    let adds: [fn(&mut SchemaGenerator); 53] = [
         add::<problem::Body>,
         add::<Person>,
         add::<profile::Profile>,
@@ -154,6 +154,7 @@ fn schemas() -> Value {
         add::<Page<Component>>,
         add::<Page<Alert>>,
         add::<running::SeenAlert>,
+        add::<running::Examination>,
         add::<Page<DeadLetterRow>>,
         add::<DeadLetterView>,
         add::<Page<KnowledgeItem>>,

@@ -28,4 +28,4 @@ mod traced;
 
 pub use hook::{Hook, HookError};
 pub use listen::{Address, Door, ListenError, Server};
-pub use shared::{Changes, Folder, Landings, Options};
+pub use shared::{Changes, Checkup, Folder, Landings, Options};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ropewalk_bus::Tail;
 use ropewalk_config::settings::BudgetSettings;
 use ropewalk_desk::builds::landing::LandingView;
+use ropewalk_desk::health::Finding;
 use ropewalk_desk::people::People;
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::{Context, Services};
@@ -49,6 +50,10 @@ pub type Landings = Arc<
         + Sync,
 >;
 
+/// Tells how everything is that a run needs.
+pub type Checkup =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Finding>> + Send>> + Send + Sync>;
+
 /// What a server serves, and to whom.
 pub struct Options {
     /// Everybody who works on the project.
@@ -61,6 +66,8 @@ pub struct Options {
     pub changes: Changes,
     /// What tells what landing a build would come to.
     pub landings: Landings,
+    /// What looks at everything that a run needs.
+    pub checkup: Checkup,
     /// What models may use.
     pub budget: BudgetSettings,
     /// The state directory, where transcripts lie.
@@ -83,6 +90,8 @@ pub(crate) struct Inner {
     pub(crate) folder: Folder,
     changes: Changes,
     landings: Landings,
+    /// What looks at everything that a run needs, for one at a time.
+    checkup: tokio::sync::Mutex<Checkup>,
     pub(crate) budget: BudgetSettings,
     pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
@@ -112,6 +121,12 @@ impl ServerState {
         landing.map_err(|error| Problem::failed(&error))
     }
 
+    /// Looks at everything that a run needs; others who ask wait meanwhile, since it takes a while.
+    pub(crate) async fn examined(&self) -> Vec<Finding> {
+        let checkup = self.checkup.lock().await;
+        (checkup)().await
+    }
+
     /// Returns the lines that a build changed.
     pub(crate) async fn changed(&self, build: &Build) -> Result<Vec<FileLines>, Problem> {
         let changes = (self.changes)(build.clone()).await;
@@ -137,6 +152,7 @@ impl ServerState {
             folder: options.folder,
             changes: options.changes,
             landings: options.landings,
+            checkup: tokio::sync::Mutex::new(options.checkup),
             budget: options.budget,
             state: options.state,
             builds_with: options.builds_with,

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use ropewalk_desk::builds::landing::{self, Landing};
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::phones;
-use ropewalk_desk::views::build::{self, BuildRow};
+use ropewalk_desk::views::build::{self, BuildFilter, BuildRow};
 use ropewalk_runtime::token;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
@@ -227,7 +227,12 @@ fn recorded(landing: Landing, build: &Build, whom: &Whom) -> (String, String) {
 }
 
 async fn rows(surface: &Surface) -> Result<Vec<BuildRow>, SurfaceError> {
-    Ok(build::list(&surface.services.store, None, &surface.builds_with).await?)
+    Ok(build::list(
+        &surface.services.store,
+        &BuildFilter::default(),
+        &surface.builds_with,
+    )
+    .await?)
 }
 
 /// Returns the build that a text begins by naming the idea of, else the one that runs, with what is said of it.

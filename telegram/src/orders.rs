@@ -1,7 +1,8 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
 use ropewalk_desk::builds::Wish;
-use ropewalk_desk::views::{build, idea};
+use ropewalk_desk::views::build::{self, BuildFilter};
+use ropewalk_desk::views::idea::{self, IdeaFilter};
 use ropewalk_desk::{halt, ideas, phones, specifications};
 use ropewalk_orchestrator::questions::rank;
 use ropewalk_schemas::Slug;
@@ -33,7 +34,7 @@ pub(crate) async fn carry_out(
         Command::Spec => return specification(surface, whom, rest).await,
         Command::Help => Ok(help()),
         Command::Status => {
-            let rows = build::list(store, None, &surface.builds_with).await?;
+            let rows = build::list(store, &BuildFilter::default(), &surface.builds_with).await?;
             let standing = words::standing(&rows, open(surface).await?.len());
             Ok(match halt::standing(store).await? {
                 Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
@@ -42,7 +43,7 @@ pub(crate) async fn carry_out(
         }
         Command::Questions => questions(surface, whom).await,
         Command::Ideas => {
-            let rows = idea::list(store).await?;
+            let rows = idea::list(store, &IdeaFilter::default()).await?;
             let lines = rows.iter().rev().take(LINES);
             let lines: Vec<String> = lines
                 .map(|row| format!("`{}`: {} ({})", row.slug, row.title, row.state))

@@ -118,6 +118,7 @@ fn options(directory: &Path) -> Result<Options> {
         hook: None,
         changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference("")) })),
         landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
+        checkup: Arc::new(|| Box::pin(async { Vec::new() })),
         budget: BudgetSettings::default(),
         folder: Arc::new(|idea: &Idea| PathBuf::from("/ideas").join(idea.slug.as_str())),
     })

@@ -47,6 +47,7 @@ spec lines 3f9a1c2b
 spec comment 3f9a1c2b --of 5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9 --on spec.md:12 "too vague"
 spec reject 3f9a1c2b --reason "too large"
 build list --idea habits
+build list --state failed --since 2026-11-21T08:00:00Z
 build show 7c01d2e4
 build show 7c01d2e4 --requirement FR-2
 build log 7c01d2e4 --follow

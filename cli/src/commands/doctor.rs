@@ -1,15 +1,18 @@
 //! Verb `doctor`: checks everything that a run needs, and says how to mend what is missing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_config::LoadedConfig;
+use ropewalk_config::{Environment, LoadedConfig};
+use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::views::{agent, alert};
 use ropewalk_runtime::Clock;
+use ropewalk_server::Checkup;
 use ropewalk_store::{Health, Store};
 use ropewalk_telegram::TelegramClient;
 use ropewalk_workspace::UserRepository;
-use serde::Serialize;
+use tokio::runtime::Handle;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -20,85 +23,29 @@ use crate::wiring;
 #[derive(Debug, Args)]
 pub struct Doctor {}
 
-/// How one thing is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Verdict {
-    Ok,
-    Warn,
-    Fail,
-}
-
-/// One line of the report.
-#[derive(Debug, Serialize)]
-struct Finding {
-    check: String,
-    verdict: Verdict,
-    detail: String,
-}
-
-impl Finding {
-    fn new(check: &str, verdict: Verdict, detail: impl std::fmt::Display) -> Self {
-        Self {
-            check: check.to_owned(),
-            verdict,
-            detail: detail.to_string(),
-        }
-    }
-
-    fn of(check: &str, outcome: Result<String, CliError>) -> Self {
-        match outcome {
-            Ok(detail) => Self::new(check, Verdict::Ok, detail),
-            Err(error) => Self::new(check, Verdict::Fail, error),
-        }
+/// Says how something is of which an error tells that it is not as it has to be.
+fn finding(check: &str, outcome: Result<String, CliError>) -> Finding {
+    match outcome {
+        Ok(detail) => Finding::new(check, Fitness::Ok, detail),
+        Err(error) => Finding::new(check, Fitness::Fail, error),
     }
 }
 
 impl Doctor {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
-        let mut findings = Vec::new();
-        let git = wiring::git(&app.environment).await.map_err(CliError::from);
-        findings.push(Finding::of(
-            "git",
-            git.as_ref()
-                .map(|_| "found, new enough".to_owned())
-                .map_err(Clone::clone),
-        ));
-        match app.project() {
-            Ok(project) => {
-                findings.push(Finding::new("config", Verdict::Ok, source(&project.loaded)));
-                if let Ok(git) = &git {
-                    findings.push(Finding::of("repository", repository(&project, git).await));
-                }
-                findings.extend(state_and_store(&project).await);
-                let bus =
-                    wiring::check_bus(&project.config().bus.transport, &app.environment).await;
-                findings.push(Finding::of("bus", bus));
-                let login = wiring::check_login(&project, &app.environment).transpose();
-                findings.extend(login.map(|login| Finding::of("bus login", login)));
-                findings.extend(telegram(&project, app).await);
-                findings.extend(models(&project, app));
-                findings.extend(sandbox(&project, app).await);
-            }
-            Err(error) => findings.push(Finding::new("config", Verdict::Fail, error)),
-        }
+        let findings = examine(app.project(), &app.environment).await;
         app.output
             .list(&findings, ["check", "verdict", "detail"], |finding| {
-                let verdict = match finding.verdict {
-                    Verdict::Ok => "ok",
-                    Verdict::Warn => "warn",
-                    Verdict::Fail => "fail",
-                };
                 [
                     finding.check.clone(),
-                    verdict.to_owned(),
+                    finding.verdict.as_str().to_owned(),
                     finding.detail.clone(),
                 ]
             })?;
         let failed = findings
             .iter()
-            .filter(|finding| finding.verdict == Verdict::Fail)
+            .filter(|finding| finding.verdict == Fitness::Fail)
             .count();
         if failed == 0 {
             return Ok(());
@@ -109,6 +56,57 @@ impl Doctor {
         );
         Err(CliError::refused("doctor", text))
     }
+}
+
+/// Returns what looks at everything that a run of the project needs that `load` reads.
+pub(crate) fn checkup(
+    environment: Environment,
+    load: impl Fn() -> Result<Project, CliError> + Send + Sync + 'static,
+) -> Checkup {
+    Arc::new(move || {
+        let (project, environment) = (load(), environment.clone());
+        Box::pin(async move {
+            // It reads files and starts programs, so that a thread of its own keeps nobody from being answered.
+            let look = move || Handle::current().block_on(examine(project, &environment));
+            let looked = tokio::task::spawn_blocking(look).await;
+            looked.unwrap_or_else(|error| vec![Finding::new("doctor", Fitness::Fail, error)])
+        })
+    })
+}
+
+/// Looks at everything that a run of `project` needs.
+pub(crate) async fn examine(
+    project: Result<Project, CliError>,
+    environment: &Environment,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let git = wiring::git(environment).await.map_err(CliError::from);
+    findings.push(finding(
+        "git",
+        git.as_ref()
+            .map(|_| "found, new enough".to_owned())
+            .map_err(Clone::clone),
+    ));
+    let project = match project {
+        Ok(project) => project,
+        Err(error) => {
+            findings.push(Finding::new("config", Fitness::Fail, error));
+            return findings;
+        }
+    };
+    findings.push(Finding::new("config", Fitness::Ok, source(&project.loaded)));
+    if let Ok(git) = &git {
+        findings.push(finding("repository", repository(&project, git).await));
+    }
+    findings.extend(state_and_store(&project).await);
+    let bus = wiring::check_bus(&project.config().bus.transport, environment).await;
+    findings.push(finding("bus", bus));
+    let login = wiring::check_login(&project, environment).transpose();
+    findings.extend(login.map(|login| finding("bus login", login)));
+    findings.extend(telegram(&project, environment).await);
+    findings.extend(models(&project, environment));
+    findings.extend(sandbox(&project, environment).await);
+    findings
 }
 
 fn source(loaded: &LoadedConfig) -> String {
@@ -136,21 +134,21 @@ async fn state_and_store(project: &Project) -> Vec<Finding> {
     if !state.exists() {
         let detail = format!("{} is made at the first start", state.display());
         findings.push(Finding::new("state", writable_above(project), detail));
-        findings.push(Finding::of(
+        findings.push(finding(
             "store",
             wiring::location(project).map(|_| "made at the first start".to_owned()),
         ));
         return findings;
     }
-    findings.push(Finding::of("state", writable(project)));
+    findings.push(finding("state", writable(project)));
     match store(project, &clock).await {
         Ok((store, detail)) => {
             findings.push(parts(project, &store, &clock).await);
             findings.push(alerts(&store).await);
             let closed = store.close().await.map_err(CliError::from);
-            findings.push(Finding::of("store", closed.map(|()| detail)));
+            findings.push(finding("store", closed.map(|()| detail)));
         }
-        Err(error) => findings.push(Finding::new("store", Verdict::Fail, error)),
+        Err(error) => findings.push(Finding::new("store", Fitness::Fail, error)),
     }
     findings
 }
@@ -179,7 +177,7 @@ async fn store(project: &Project, clock: &Clock) -> Result<(Store, String), CliE
 async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
     let parts = match agent::list(store, true).await {
         Ok(parts) => parts,
-        Err(problem) => return Finding::new("agents", Verdict::Fail, problem),
+        Err(problem) => return Finding::new("agents", Fitness::Fail, problem),
     };
     let limit = project.config().monitor.component_down_seconds;
     let limit = Duration::from_secs(limit.into());
@@ -190,24 +188,24 @@ async fn parts(project: &Project, store: &Store, clock: &Clock) -> Finding {
         .collect();
     if silent.is_empty() {
         let running = parts.iter().filter(|part| !part.stopped).count();
-        return Finding::new("agents", Verdict::Ok, format!("{running} parts run"));
+        return Finding::new("agents", Fitness::Ok, format!("{running} parts run"));
     }
     let detail = format!(
         "no sign of life of {}; start what is missing, `ropewalk agent list` shows all",
         silent.join(", ")
     );
-    Finding::new("agents", Verdict::Warn, detail)
+    Finding::new("agents", Fitness::Warn, detail)
 }
 
 /// Shows the alerts that stand.
 async fn alerts(store: &Store) -> Finding {
     match alert::list(store, false).await {
-        Ok(alerts) if alerts.is_empty() => Finding::new("alerts", Verdict::Ok, "none stands"),
+        Ok(alerts) if alerts.is_empty() => Finding::new("alerts", Fitness::Ok, "none stands"),
         Ok(alerts) => {
             let lines: Vec<&str> = alerts.iter().map(|alert| alert.message.as_str()).collect();
-            Finding::new("alerts", Verdict::Warn, lines.join("; "))
+            Finding::new("alerts", Fitness::Warn, lines.join("; "))
         }
-        Err(problem) => Finding::new("alerts", Verdict::Fail, problem),
+        Err(problem) => Finding::new("alerts", Fitness::Fail, problem),
     }
 }
 
@@ -219,20 +217,20 @@ fn writable(project: &Project) -> Result<String, CliError> {
     }
 }
 
-fn writable_above(project: &Project) -> Verdict {
+fn writable_above(project: &Project) -> Fitness {
     let nearest = project.state().ancestors().find(|path| path.exists());
     match nearest.map(tempfile::NamedTempFile::new_in) {
-        Some(Ok(_)) => Verdict::Ok,
-        _ => Verdict::Fail,
+        Some(Ok(_)) => Fitness::Ok,
+        _ => Fitness::Fail,
     }
 }
 
 /// Asks Telegram whether it knows the bot, where one is set up, and how it brings updates, where it does.
-async fn telegram(project: &Project, app: &App) -> Vec<Finding> {
-    let client = match wiring::telegram(project, &app.environment) {
+async fn telegram(project: &Project, environment: &Environment) -> Vec<Finding> {
+    let client = match wiring::telegram(project, environment) {
         Ok(Some(client)) => client,
         Ok(None) => return Vec::new(),
-        Err(error) => return vec![Finding::new("telegram", Verdict::Fail, error)],
+        Err(error) => return vec![Finding::new("telegram", Fitness::Fail, error)],
     };
     let named = client.name().await;
     let named = named
@@ -245,7 +243,7 @@ async fn telegram(project: &Project, app: &App) -> Vec<Finding> {
             )
         });
     let is_known = named.is_ok();
-    let mut findings = vec![Finding::of("telegram", named)];
+    let mut findings = vec![finding("telegram", named)];
     if is_known {
         findings.extend(webhook(project, &client).await);
     }
@@ -254,14 +252,11 @@ async fn telegram(project: &Project, app: &App) -> Vec<Finding> {
 
 /// Looks at how Telegram brings updates: it tells what became of the last one.
 async fn webhook(project: &Project, client: &TelegramClient) -> Option<Finding> {
-    let finding = |verdict, detail: String| Finding::new("telegram webhook", verdict, detail);
+    let told = |verdict, detail: String| Finding::new("telegram webhook", verdict, detail);
     let hooked = match client.hooked().await {
         Ok(hooked) => hooked,
         Err(error) => {
-            return Some(finding(
-                Verdict::Warn,
-                format!("cannot be looked at: {error}"),
-            ));
+            return Some(told(Fitness::Warn, format!("cannot be looked at: {error}")));
         }
     };
     let wanted = project.config().telegram.webhook.as_ref();
@@ -272,7 +267,7 @@ async fn webhook(project: &Project, client: &TelegramClient) -> Option<Finding> 
                 "Telegram brings updates to {}, until `ropewalk up` asks for them",
                 hooked.address
             );
-            finding(Verdict::Warn, detail)
+            told(Fitness::Warn, detail)
         }
         (Some(wanted), Some(hooked)) if hooked.address == *wanted => match hooked.error {
             Some(error) if hooked.waiting > 0 => {
@@ -280,21 +275,21 @@ async fn webhook(project: &Project, client: &TelegramClient) -> Option<Finding> 
                     "{} updates wait, and the last was not taken: {error}; look at what leads {wanted} to `server.address`, and at `server.hosts`",
                     hooked.waiting
                 );
-                finding(Verdict::Fail, detail)
+                told(Fitness::Fail, detail)
             }
-            _ => finding(Verdict::Ok, format!("Telegram brings updates to {wanted}")),
+            _ => told(Fitness::Ok, format!("Telegram brings updates to {wanted}")),
         },
         (Some(wanted), _) => {
             let detail = format!(
                 "Telegram brings nothing to {wanted} yet; `ropewalk up` tells it to at its start"
             );
-            finding(Verdict::Warn, detail)
+            told(Fitness::Warn, detail)
         }
     })
 }
 
-fn models(project: &Project, app: &App) -> Vec<Finding> {
-    wiring::check_models(project, &app.environment, &Clock::system())
+fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
+    wiring::check_models(project, environment, &Clock::system())
         .into_iter()
         .flat_map(|check| {
             let name = format!("model {}", check.provider);
@@ -306,7 +301,7 @@ fn models(project: &Project, app: &App) -> Vec<Finding> {
             let prices: Vec<Finding> = prices
                 .map(|(model, told)| price(&format!("{provider}/{model}"), told))
                 .collect();
-            std::iter::once(Finding::of(&name, outcome)).chain(prices)
+            std::iter::once(finding(&name, outcome)).chain(prices)
         })
         .collect()
 }
@@ -315,30 +310,30 @@ fn models(project: &Project, app: &App) -> Vec<Finding> {
 fn price(model: &str, told: Option<String>) -> Finding {
     let name = format!("price {model}");
     match told {
-        Some(told) => Finding::new(&name, Verdict::Ok, told),
+        Some(told) => Finding::new(&name, Fitness::Ok, told),
         None => Finding::new(
             &name,
-            Verdict::Warn,
+            Fitness::Warn,
             "unknown: budgets in dollars cannot count it, so bound it by tokens",
         ),
     }
 }
 
 /// Names what confines commands, and what bounds their memory and processes.
-async fn sandbox(project: &Project, app: &App) -> Vec<Finding> {
-    let found = wiring::confinement(project, &app.environment).await;
+async fn sandbox(project: &Project, environment: &Environment) -> Vec<Finding> {
+    let found = wiring::confinement(project, environment).await;
     let level = match found {
         Ok(found) => match (found.sandbox, found.warning) {
             (Some(sandbox), _) => {
-                let level = Finding::new("sandbox", Verdict::Ok, sandbox.level());
-                return vec![level, Finding::new("limits", Verdict::Ok, sandbox.hold())];
+                let level = Finding::new("sandbox", Fitness::Ok, sandbox.level());
+                return vec![level, Finding::new("limits", Fitness::Ok, sandbox.hold())];
             }
             (None, Some(warning)) => {
-                return vec![Finding::new("sandbox", Verdict::Warn, warning)];
+                return vec![Finding::new("sandbox", Fitness::Warn, warning)];
             }
             (None, None) => Ok("off; every model is scripted".to_owned()),
         },
         Err(error) => Err(error),
     };
-    vec![Finding::of("sandbox", level)]
+    vec![finding("sandbox", level)]
 }

@@ -6,9 +6,11 @@ pub mod stop;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
+use super::doctor;
 use crate::app::App;
 use crate::error::CliError;
 use crate::project::Project;
@@ -81,14 +83,16 @@ impl Up {
         let host = Box::pin(Host::start_crew(project, &app.environment, crew)).await?;
         let (directory, environment) = (app.directory()?, app.environment.clone());
         let overrides: Vec<String> = app.global.set.iter().chain(&settings).cloned().collect();
-        host.follow(&app.environment, move || {
-            Project::load(&directory, &overrides, &environment)
-        });
+        let load = Arc::new(move || Project::load(&directory, &overrides, &environment));
+        let again = Arc::clone(&load);
+        host.follow(&app.environment, move || again());
         if tells {
             notices::begin(&host, &app.output);
         }
         if let Some(door) = door {
-            app.output.note(&host.serve(door, &app.environment)?)?;
+            let checkup = doctor::checkup(app.environment.clone(), move || load());
+            app.output
+                .note(&host.serve(door, &app.environment, checkup)?)?;
         }
         app.output.note(&summary)?;
         host.stopped().await;

@@ -10,7 +10,7 @@ use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
 use ropewalk_schemas::advice::Words;
-use ropewalk_server::Door;
+use ropewalk_server::{Checkup, Door};
 use ropewalk_store::{Instance, InstanceLock, Location, StartAt, Store, Subscription};
 use ropewalk_workspace::Git;
 use tracing::{error, warn};
@@ -120,14 +120,20 @@ impl Host {
         follower.begin(&self.project, environment, load, &self.supervisor);
     }
 
-    /// Serves the API behind `door`; returns what people are told of it.
-    pub fn serve(&self, door: Door, environment: &Environment) -> Result<String, CliError> {
+    /// Serves the API behind `door`, where `checkup` looks at everything that a run needs; returns what people are told of
+    /// it.
+    pub fn serve(
+        &self,
+        door: Door,
+        environment: &Environment,
+        checkup: Checkup,
+    ) -> Result<String, CliError> {
         let (services, supervisor) = (&self.services, &self.supervisor);
         let hook = notices::hook(&self.project, environment, services, supervisor)?;
         serving::serve(
             door,
             &self.project,
-            (&self.git, hook),
+            (&self.git, hook, checkup),
             (services, supervisor),
         )
     }

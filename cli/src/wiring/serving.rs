@@ -8,7 +8,7 @@ use ropewalk_orchestrator::Services;
 use ropewalk_runtime::Supervisor;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::Idea;
-use ropewalk_server::{Address, Door, Hook, ListenError, Options, Server};
+use ropewalk_server::{Address, Checkup, Door, Hook, ListenError, Options, Server};
 use ropewalk_workspace::Git;
 use tracing::warn;
 
@@ -45,7 +45,7 @@ pub(crate) async fn door(project: &Project) -> Result<Option<Door>, CliError> {
 pub(super) fn serve(
     door: Door,
     project: &Project,
-    (git, hook): (&Git, Option<Arc<dyn Hook>>),
+    (git, hook, checkup): (&Git, Option<Arc<dyn Hook>>, Checkup),
     (services, supervisor): (&Services, &Supervisor),
 ) -> Result<String, CliError> {
     let places = project.places();
@@ -56,6 +56,7 @@ pub(super) fn serve(
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         state: project.state().to_owned(),
         hook,
+        checkup,
         landings: changes::landings(clone.clone(), project, services),
         changes: changes::changes(clone),
         budget: project.config().budget.clone(),

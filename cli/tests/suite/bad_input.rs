@@ -45,6 +45,12 @@ fn mistakes_in_the_arguments_exit_with_3_and_write_nothing() {
         ("build retry 01a2008 T/1", &["T/1"]),
         ("event list --type no.such", &["alert.*"]),
         ("event list --limit -3", &["-3"]),
+        (
+            "build list --state Running",
+            &["`Running`", "queued", "running"],
+        ),
+        ("idea list --state done", &["`done`", "captured"]),
+        ("idea list --since yesterday", &["2026-11-21T08:00:00Z"]),
         ("event show first", &["position"]),
         ("dead-letter replay 12", &["12/build"]),
         ("knowledge add something --confidence 7", &["0 to 1"]),
@@ -96,6 +102,8 @@ fn unknown_things_exit_with_1_and_name_the_list() {
         "idea list",
         "spec list",
         "build list",
+        "build list --state running --until 2026-11-21T08:00:00Z",
+        "idea list --state captured --since 2026-11-21T08:00:00Z",
         "question list",
         "event list",
     ];

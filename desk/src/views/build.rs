@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use ropewalk_coordination::ownership;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::model_call::Spending;
 use ropewalk_schemas::outage::Outage;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{ComponentName, Slug, TaskId};
+use ropewalk_schemas::{ComponentName, RepoPath, Slug, TaskId};
 use ropewalk_store::{Query, ReadError, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trace::{RequirementView, Trace};
-use super::{AT_ONCE, PAGE, has_older, records};
+use super::{AT_ONCE, PAGE, Span, has_older, records};
 
 /// A build in the list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -46,6 +47,8 @@ pub struct BuildView {
     pub spending: Spending,
     /// What it has to show for each requirement.
     pub requirements: Vec<RequirementView>,
+    /// The files that it owns: no other build changes them until it is merged or abandoned.
+    pub owns: Vec<RepoPath>,
     /// The outage that it stands still for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
@@ -87,28 +90,50 @@ pub struct AttemptView {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-/// Lists the builds, of one idea or of all, the oldest first; `providers` are those who build.
-pub async fn list(
-    store: &Store,
-    idea: Option<&Slug>,
-    providers: &[String],
-) -> Result<Vec<BuildRow>, ReadError> {
-    let mut query = Query::new().order_by("created_at");
-    if let Some(idea) = idea {
-        query = query.equal("idea", idea.as_str());
-    }
-    rows(store, records(store.list(query).await?), providers).await
+/// Which builds are wanted; all of them where nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct BuildFilter {
+    /// Only those of this idea.
+    pub idea: Option<Slug>,
+    /// Only those in this state.
+    pub state: Option<BuildState>,
+    /// Only those that were approved then.
+    pub approved: Span,
 }
 
-/// Lists a page of the builds, the newest first, and whether older ones come after it; pages are numbered from 0.
+impl BuildFilter {
+    fn query(&self) -> Query {
+        let mut query = Query::new();
+        if let Some(idea) = &self.idea {
+            query = query.equal("idea", idea.as_str());
+        }
+        if let Some(state) = self.state {
+            query = query.equal("state", state.as_str());
+        }
+        self.approved.within("created_at", query)
+    }
+}
+
+/// Lists builds, the oldest first; `providers` are those who build.
+pub async fn list(
+    store: &Store,
+    filter: &BuildFilter,
+    providers: &[String],
+) -> Result<Vec<BuildRow>, ReadError> {
+    let oldest = filter.query().order_by("created_at");
+    rows(store, records(store.list(oldest).await?), providers).await
+}
+
+/// Lists a page of builds, the newest first, and whether older ones come after it; pages are numbered from 0.
 pub async fn page(
     store: &Store,
+    filter: &BuildFilter,
     number: u32,
     providers: &[String],
 ) -> Result<(Vec<BuildRow>, bool), ReadError> {
-    let newest = Query::new().order_by("created_at").descending();
+    let newest = filter.query().order_by("created_at").descending();
     let builds = store.list(newest.page(number, PAGE)).await?;
-    let all = store.count::<Build>(Query::new()).await?;
+    let all = store.count::<Build>(filter.query()).await?;
     let rows = rows(store, records(builds), providers).await?;
     Ok((rows, has_older(number, all)))
 }
@@ -185,6 +210,7 @@ pub async fn show(
         timeline: timeline(store, &build).await?,
         spending: store.spending(calls).await?,
         requirements: trace.all(),
+        owns: ownership::kept_by(store, &build).await?,
         outage: holding(&build, outage.as_ref()).cloned(),
         build,
         tasks: trace.into_tasks(),

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::build;
-use super::{AT_ONCE, records};
+use super::{AT_ONCE, Span, records};
 use crate::ideas::standing;
 
 /// An idea in the list.
@@ -73,12 +73,24 @@ async fn said(store: &Store, of_session: Query) -> Result<Vec<Message>, ReadErro
     Ok(messages.map(bare).collect())
 }
 
-/// Lists the ideas, the oldest first.
-pub async fn list(store: &Store) -> Result<Vec<IdeaRow>, ReadError> {
-    let oldest = Query::new().order_by("created_at");
-    let ideas: Vec<Idea> = records(store.list(oldest).await?);
+/// Which ideas are wanted; all of them where nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct IdeaFilter {
+    /// Only those that have come so far.
+    pub state: Option<IdeaState>,
+    /// Only those that began then.
+    pub begun: Span,
+}
+
+/// Lists ideas, the oldest first.
+pub async fn list(store: &Store, filter: &IdeaFilter) -> Result<Vec<IdeaRow>, ReadError> {
+    let oldest = filter.begun.within("created_at", Query::new());
+    let ideas: Vec<Idea> = records(store.list(oldest.order_by("created_at")).await?);
     let builds = build::of_ideas(store, &ideas).await?;
-    rows(store, ideas, &builds).await
+    let mut rows = rows(store, ideas, &builds).await?;
+    // How far it has come is told by its builds too, so that no column holds it.
+    rows.retain(|row| filter.state.is_none_or(|state| row.state == state));
+    Ok(rows)
 }
 
 /// Adds to each of `ideas`, of which were `builds`, where its conversation stands.

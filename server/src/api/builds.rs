@@ -5,14 +5,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use ropewalk_desk::builds::{self, Wish};
 use ropewalk_desk::people::Person;
-use ropewalk_desk::views::build::{self, BuildRow, BuildView};
+use ropewalk_desk::views::Span;
+use ropewalk_desk::views::build::{self, BuildFilter, BuildRow, BuildView};
+use ropewalk_schemas::BuildId;
 use ropewalk_schemas::build::{Build, BuildState};
-use ropewalk_schemas::{BuildId, Slug};
 use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, find, unreadable};
+use super::{Here, find, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -54,6 +55,12 @@ impl WishReceipt {
 pub(crate) struct Which {
     /// Only those of this idea.
     idea: Option<String>,
+    /// Only those in this state.
+    state: Option<String>,
+    /// Only those that were approved at this time or later, as in RFC 3339.
+    since: Option<String>,
+    /// Only those that were approved before this time.
+    until: Option<String>,
     /// At most so many entries: 1 to 500, 100 where nothing is said.
     limit: Option<u32>,
     /// Where to go on: `next` of the page before.
@@ -68,10 +75,16 @@ pub(crate) async fn list(
     State(shared): Here,
     Parameters(which): Parameters<Which>,
 ) -> Result<Json<Page<BuildRow>>, Problem> {
-    let idea = which.idea.as_deref().map(Slug::parse);
-    let idea = idea.transpose().map_err(unreadable("idea"))?;
+    let filter = BuildFilter {
+        idea: wanted("idea", which.idea.as_deref())?,
+        state: wanted("state", which.state.as_deref())?,
+        approved: Span {
+            since: wanted("since", which.since.as_deref())?,
+            until: wanted("until", which.until.as_deref())?,
+        },
+    };
     let store = &shared.services.store;
-    let rows = build::list(store, idea.as_ref(), &shared.builds_with).await?;
+    let rows = build::list(store, &filter, &shared.builds_with).await?;
     let part = Part {
         limit: which.limit,
         cursor: which.cursor,

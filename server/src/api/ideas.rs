@@ -4,19 +4,37 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use ropewalk_desk::ideas::{self, AcceptedMessage, Opening, StartedIdea};
-use ropewalk_desk::views::idea::{self, IdeaRow, IdeaView};
+use ropewalk_desk::views::Span;
+use ropewalk_desk::views::idea::{self, IdeaFilter, IdeaRow, IdeaView};
 use ropewalk_schemas::idea::IdeaKind;
 use ropewalk_schemas::{MessageId, SessionId, Slug};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, unreadable};
+use super::{Here, unreadable, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::take::{Asker, Json as JsonBody, Parameters};
 
 /// Where ideas are listed.
 const LIST: &str = "/api/ideation/sessions";
+
+/// Which ideas are wanted.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Only those that have come so far.
+    state: Option<String>,
+    /// Only those that began at this time or later, as in RFC 3339.
+    since: Option<String>,
+    /// Only those that began before this time.
+    until: Option<String>,
+    /// At most so many entries: 1 to 500, 100 where nothing is said.
+    limit: Option<u32>,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
 
 /// An idea to begin.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -76,14 +94,25 @@ impl From<AcceptedMessage> for MessageReceipt {
 }
 
 /// Lists the ideas, the oldest first.
-#[utoipa::path(get, path = "/api/ideation/sessions", operation_id = "list_ideas", params(Part), responses(
+#[utoipa::path(get, path = "/api/ideation/sessions", operation_id = "list_ideas", params(Which), responses(
     (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfIdeaRow"))
 ))]
 pub(crate) async fn list(
     State(shared): Here,
-    Parameters(part): Parameters<Part>,
+    Parameters(which): Parameters<Which>,
 ) -> Result<Json<Page<IdeaRow>>, Problem> {
-    let rows = idea::list(&shared.services.store).await?;
+    let filter = IdeaFilter {
+        state: wanted("state", which.state.as_deref())?,
+        begun: Span {
+            since: wanted("since", which.since.as_deref())?,
+            until: wanted("until", which.until.as_deref())?,
+        },
+    };
+    let rows = idea::list(&shared.services.store, &filter).await?;
+    let part = Part {
+        limit: which.limit,
+        cursor: which.cursor,
+    };
     part.of(rows, |row| row.slug.to_string()).map(Json)
 }
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ropewalk_desk::alerts;
+use ropewalk_desk::health::Finding;
 use ropewalk_desk::views::wait::{self, WaitRow};
 use ropewalk_desk::views::{agent, alert, lock};
 use ropewalk_schemas::agent::Component;
@@ -10,7 +11,7 @@ use ropewalk_schemas::alert::Alert;
 use ropewalk_schemas::lease::Lease;
 use ropewalk_store::Record;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Here;
 use crate::page::{Page, Part};
@@ -53,6 +54,15 @@ pub(crate) async fn agents(
     part.of(parts, Record::key).map(Json)
 }
 
+/// Looks at everything that a run needs.
+#[utoipa::path(get, path = "/api/doctor", operation_id = "examine", responses(
+    (status = 200, description = "How each thing is.", body = ref("#/components/schemas/Examination"))
+))]
+pub(crate) async fn doctor(State(shared): Here) -> Json<Examination> {
+    let findings = shared.examined().await;
+    Json(Examination { findings })
+}
+
 /// Lists what is wrong now.
 #[utoipa::path(get, path = "/api/alerts", operation_id = "list_alerts", params(Part), responses(
     (status = 200, description = "A part of them.", body = ref("#/components/schemas/PageOfAlert"))
@@ -63,6 +73,13 @@ pub(crate) async fn alerts(
 ) -> Result<Json<Page<Alert>>, Problem> {
     let open = alert::list(&shared.services.store, false).await?;
     part.of(open, Record::key).map(Json)
+}
+
+/// How everything is that a run needs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Examination {
+    /// How each thing is.
+    findings: Vec<Finding>,
 }
 
 /// Which alert was seen.

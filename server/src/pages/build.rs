@@ -8,19 +8,20 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use ropewalk_desk::builds::{self, Wish, tasks};
 use ropewalk_desk::people::Person;
-use ropewalk_desk::views::build::{self, BuildRow, BuildView};
+use ropewalk_desk::views::build::{self, BuildFilter, BuildRow, BuildView};
 use ropewalk_desk::views::trace::EvidenceView;
 use ropewalk_desk::views::why;
 use ropewalk_schemas::attempt::Verdict;
-use ropewalk_schemas::build::{Build, StopCause};
+use ropewalk_schemas::build::{Build, BuildState, StopCause};
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::specification::Price;
 use ropewalk_schemas::task::{Task, TaskState};
-use ropewalk_schemas::{Priority, illegal};
+use ropewalk_schemas::{Priority, UnknownState, illegal};
+use serde::Deserialize;
 
 use super::form::Fields;
 use super::frame::{Frame, go, page};
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Node, TASKS};
 use super::pager::{PageQuery, Pager};
 use super::shown;
 use crate::problem::Problem;
@@ -28,12 +29,26 @@ use crate::shared::ServerState;
 use crate::take::{Asker, Parameters};
 use timeline::Timeline;
 
+/// The most tasks that stand below each other on one page; the graph shows all.
+const ROWS: usize = 100;
+
 #[derive(Template)]
 #[template(path = "builds.html")]
 struct List {
     frame: Frame,
     rows: Vec<BuildRow>,
+    /// The state that all of them are in.
+    state: Option<BuildState>,
     pager: Pager,
+}
+
+/// Which builds are wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    /// Only those in this state; all where it is empty.
+    state: String,
+    page: Option<u32>,
 }
 
 #[derive(Template)]
@@ -49,9 +64,18 @@ struct BuildPage {
     /// What it came to, beside what was quoted.
     against: Option<String>,
     may_stop: Option<String>,
+    /// How many tasks stand on the pages before this one.
+    before: usize,
+    pager: Pager,
 }
 
 impl BuildPage {
+    /// Lists the tasks of this page.
+    fn listed(&self) -> &[Task] {
+        let rest = self.view.tasks.get(self.before..).unwrap_or_default();
+        &rest[..rest.len().min(ROWS)]
+    }
+
     /// Returns what can be wished now, with how the button is called.
     fn wishes(&self) -> Vec<(&'static str, &'static str)> {
         let build = &self.view.build;
@@ -112,15 +136,30 @@ fn passed(evidence: &[EvidenceView]) -> String {
 /// Shows every build, the newest first.
 pub(super) async fn list(
     State(shared): State<ServerState>,
-    Parameters(wanted): Parameters<PageQuery>,
+    Parameters(which): Parameters<Which>,
     frame: Frame,
 ) -> Result<Response, Problem> {
-    let store = &shared.services.store;
-    let (rows, has_older) = build::page(store, wanted.number(), &shared.builds_with).await?;
+    let wanted = PageQuery::at(which.page);
+    let state = Some(which.state.as_str()).filter(|text| !text.is_empty());
+    let state: Option<BuildState> = state
+        .map(str::parse)
+        .transpose()
+        .map_err(|error: UnknownState| Problem::usage(error.to_string()))?;
+    let filter = BuildFilter {
+        state,
+        ..BuildFilter::default()
+    };
+    let (store, providers) = (&shared.services.store, &shared.builds_with);
+    let (rows, has_older) = build::page(store, &filter, wanted.number(), providers).await?;
+    let path = state.map_or_else(
+        || "/builds".to_owned(),
+        |state| format!("/builds?state={state}"),
+    );
     page(&List {
         frame,
         rows,
-        pager: wanted.pager("/builds", has_older),
+        state,
+        pager: wanted.pager(&path, has_older),
     })
 }
 
@@ -128,9 +167,11 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(shared): State<ServerState>,
     Path(id): Path<String>,
+    Parameters(wanted): Parameters<PageQuery>,
     frame: Frame,
 ) -> Result<Response, Problem> {
     let found = found(&shared, &id).await?;
+    let before = (wanted.number() as usize).saturating_mul(ROWS);
     let view = build::show(&shared.services.store, found, &shared.builds_with).await?;
     let nodes = view.tasks.iter().map(|task| Node {
         id: task.id.to_string(),
@@ -146,7 +187,7 @@ pub(super) async fn show(
     });
     let complete = view.tasks.iter();
     page(&BuildPage {
-        graph: Graph::of(nodes.collect()),
+        graph: Graph::of(TASKS, nodes.collect()),
         complete: complete
             .filter(|task| task.state == TaskState::Complete)
             .count(),
@@ -155,6 +196,12 @@ pub(super) async fn show(
         against: view.against_quote(),
         timeline: Timeline::of(&view.timeline, shared.services.clock.now()),
         may_stop: frame.refusal(Right::Stop),
+        before,
+        pager: wanted.pager_of(
+            &format!("/builds/{id}"),
+            view.tasks.len() > before.saturating_add(ROWS),
+            ["tasks before", "further tasks"],
+        ),
         frame,
         view,
     })

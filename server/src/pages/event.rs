@@ -1,5 +1,7 @@
 //! The timeline: what happened, by position, the newest first.
 
+mod download;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -16,6 +18,8 @@ use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;
 
+pub(super) use download::download;
+
 /// How many events a page has.
 const LENGTH: u32 = 100;
 
@@ -30,6 +34,30 @@ pub(super) struct Which {
     subject: String,
     /// Before this position.
     before: Option<i64>,
+}
+
+impl Which {
+    /// Returns the filter for this.
+    fn filter(&self) -> Result<EventFilter, Problem> {
+        let pattern = match self.event_type.trim() {
+            "" => None,
+            text => Some(EventPattern::known(text).ok_or_else(|| {
+                let text =
+                    "no event type is called so; write for example `task.failed` or `alert.*`";
+                Problem::usage(text)
+            })?),
+        };
+        let subject = match self.subject.trim() {
+            "" => None,
+            text => Some(Subject::parse(text).map_err(|error| Problem::usage(error.to_string()))?),
+        };
+        Ok(EventFilter {
+            pattern,
+            subject,
+            before_sequence: self.before,
+            ..EventFilter::default()
+        })
+    }
 }
 
 #[derive(Template)]
@@ -56,24 +84,10 @@ pub(super) async fn list(
     frame: Frame,
     Parameters(which): Parameters<Which>,
 ) -> Result<Response, Problem> {
-    let pattern = match which.event_type.trim() {
-        "" => None,
-        text => Some(EventPattern::known(text).ok_or_else(|| {
-            let text = "no event type is called so; write for example `task.failed` or `alert.*`";
-            Problem::usage(text)
-        })?),
-    };
-    let subject = match which.subject.trim() {
-        "" => None,
-        text => Some(Subject::parse(text).map_err(|error| Problem::usage(error.to_string()))?),
-    };
     let filter = EventFilter {
-        pattern,
-        subject,
-        before_sequence: which.before,
         limit: Some(LENGTH),
         newest_first: true,
-        ..EventFilter::default()
+        ..which.filter()?
     };
     let events = event::list(&shared.services.store, &filter).await?;
     let is_full = events.len() >= LENGTH as usize;

@@ -44,6 +44,8 @@ const FEW: usize = 60;
 /// The most tasks that stand below each other.
 const LONGEST: usize = 24;
 const EDGE: usize = 6;
+/// What the order of tasks shows.
+pub(super) const TASKS: &str = "What each task needs";
 
 /// A task to draw.
 pub(super) struct Node {
@@ -65,8 +67,10 @@ pub(super) struct PlacedNode {
     pub(super) y: usize,
 }
 
-/// A picture of tasks.
+/// A picture of tasks, or of whatever else needs one another.
 pub(super) struct Graph {
+    /// What the order from left to right shows.
+    pub(super) label: &'static str,
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) size: Size,
@@ -76,8 +80,8 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Draws tasks; nothing where one alone would stand there.
-    pub(super) fn of(nodes: Vec<Node>) -> Option<Self> {
+    /// Draws tasks; nothing where one alone would stand there. `label` says what their order shows.
+    pub(super) fn of(label: &'static str, nodes: Vec<Node>) -> Option<Self> {
         if nodes.len() < 2 {
             return None;
         }
@@ -99,6 +103,7 @@ impl Graph {
         });
         let lines = lines.collect();
         Some(Self {
+            label,
             width: 2 * EDGE + most_across * (size.width + size.across) + size.width,
             height: 2 * EDGE + most_down * (size.height + size.down) + size.height,
             size,
@@ -216,7 +221,7 @@ mod tests {
         let columns = columns(&needs);
         assert_eq!(columns, [2, 0, 1, 1]);
         assert_eq!(rows(&needs, &columns), [(2, 0), (0, 0), (1, 0), (1, 1)]);
-        let graph = Graph::of(nodes).unwrap();
+        let graph = Graph::of(TASKS, nodes).unwrap();
         assert_eq!(graph.lines.len(), 4);
         let Size {
             width,
@@ -241,7 +246,7 @@ mod tests {
             let needs: Vec<&str> = needs.iter().map(String::as_str).collect();
             node(&id(number), &needs)
         });
-        let graph = Graph::of(nodes.collect()).unwrap();
+        let graph = Graph::of(TASKS, nodes.collect()).unwrap();
         assert_eq!((graph.size, graph.placed.len()), (NAMES, 500));
         let places: std::collections::BTreeSet<_> = graph
             .placed
@@ -262,7 +267,7 @@ mod tests {
     #[test]
     fn a_ring_and_what_is_not_there_end_no_drawing() {
         let ring = vec![node("a", &["b"]), node("b", &["a", "nobody"])];
-        assert!(Graph::of(ring).is_some());
-        assert!(Graph::of(vec![node("a", &[])]).is_none());
+        assert!(Graph::of(TASKS, ring).is_some());
+        assert!(Graph::of(TASKS, vec![node("a", &[])]).is_none());
     }
 }

@@ -10,27 +10,41 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
+    /// Wants the page with this number.
+    pub(super) const fn at(page: Option<u32>) -> Self {
+        Self { page }
+    }
+
     /// Returns its number as lists count them, from 0.
     pub(super) fn number(&self) -> u32 {
         self.page.unwrap_or(1).saturating_sub(1)
     }
 
-    /// Returns what leads from it to the pages beside it; `has_older` says whether one comes after it.
-    pub(super) fn pager(&self, path: &'static str, has_older: bool) -> Pager {
+    /// Returns what leads from it to the pages beside it, newest first; `has_older` says whether one comes after it.
+    pub(super) fn pager(&self, path: &str, has_older: bool) -> Pager {
+        self.pager_of(path, has_older, ["newer ones", "older ones"])
+    }
+
+    /// As [`PageQuery::pager`], of a list in an order that `words` name: what comes before, and what comes after.
+    pub(super) fn pager_of(&self, path: &str, has_next: bool, words: [&'static str; 2]) -> Pager {
         let shown = self.number().saturating_add(1);
+        let [before, after] = words;
         Pager {
-            path,
-            newer: (shown > 1).then(|| shown - 1),
-            older: has_older.then(|| shown.saturating_add(1)),
+            link: format!("{path}{}page=", if path.contains('?') { '&' } else { '?' }),
+            before: (shown > 1).then(|| (shown - 1, before)),
+            after: has_next.then(|| (shown.saturating_add(1), after)),
         }
     }
 }
 
 /// The pages beside the one that is shown.
 pub(super) struct Pager {
-    pub(super) path: &'static str,
-    pub(super) newer: Option<u32>,
-    pub(super) older: Option<u32>,
+    /// The address of a page but for its number.
+    pub(super) link: String,
+    /// The number of the page before, and how it is called.
+    pub(super) before: Option<(u32, &'static str)>,
+    /// The same of the page after.
+    pub(super) after: Option<(u32, &'static str)>,
 }
 
 #[cfg(test)]
@@ -48,7 +62,8 @@ mod tests {
         ];
         for (page, has_older, expected) in cases {
             let pager = PageQuery { page }.pager("/", has_older);
-            assert_eq!((pager.newer, pager.older), expected, "{page:?}");
+            let [before, after] = [pager.before, pager.after].map(|beside| beside.map(|at| at.0));
+            assert_eq!((before, after), expected, "{page:?}");
         }
     }
 }

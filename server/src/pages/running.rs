@@ -1,5 +1,8 @@
 //! What runs, waits, is held and is wrong; what could not be handled.
 
+pub(super) mod health;
+mod picture;
+
 use std::collections::BTreeMap;
 
 use askama::Template;
@@ -19,6 +22,7 @@ use ropewalk_schemas::{BuildId, Slug};
 
 use super::form::Fields;
 use super::frame::{Frame, go, page};
+use super::graph::Graph;
 use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -33,6 +37,7 @@ struct RunningPage {
     frame: Frame,
     alerts: Vec<Alert>,
     waits: Vec<WaitView>,
+    graph: Option<Graph>,
     /// How many tasks of which builds wait for others of their plan.
     planned: Vec<PlanWaits>,
     locks: Vec<Lease>,
@@ -50,6 +55,18 @@ struct WaitView {
     resource: String,
     resource_href: Option<String>,
     holder: String,
+    holder_href: Option<String>,
+}
+
+impl WaitView {
+    /// Names what is waited for, with its page: whoever holds it, else itself.
+    fn awaited(&self) -> (&str, Option<&str>) {
+        if self.holder.is_empty() {
+            (&self.resource, self.resource_href.as_deref())
+        } else {
+            (&self.holder, self.holder_href.as_deref())
+        }
+    }
 }
 
 /// Shows all of it.
@@ -66,9 +83,11 @@ pub(super) async fn show(
     };
     let (waits, planned) = wait::held(store).await?;
     let ideas = wait::ideas_of(store, &waits).await?;
+    let waits: Vec<WaitView> = waits.into_iter().map(|row| waiting(row, &ideas)).collect();
     page(&RunningPage {
         alerts: alert::list(store, false).await?,
-        waits: waits.into_iter().map(|row| waiting(row, &ideas)).collect(),
+        graph: picture::of(&waits),
+        waits,
         planned,
         locks: lock::list(store, false).await?,
         parts: parts.into_iter().map(told).collect(),
@@ -106,8 +125,8 @@ fn waiting(row: WaitRow, ideas: &BTreeMap<BuildId, Slug>) -> WaitView {
             ..
         }) => {
             let told = |party| wait::party_in_words(party, ideas);
-            let holder = holder.as_ref().map(told);
-            (told(waiter), Some(of_party(waiter)), resource, holder)
+            let waiter_href = Some(of_party(waiter));
+            (told(waiter), waiter_href, resource, holder.as_ref())
         }
         WaitRow::Other(asking) => (
             about(asking),
@@ -122,7 +141,8 @@ fn waiting(row: WaitRow, ideas: &BTreeMap<BuildId, Slug>) -> WaitView {
             Resource::Person { question } => Some(format!("/questions/{question}")),
             _ => None,
         },
-        holder: holder.unwrap_or_default(),
+        holder: holder.map_or_else(String::new, |party| wait::party_in_words(party, ideas)),
+        holder_href: holder.map(of_party),
         waiter,
         waiter_href,
         row,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::form::Fields;
 use super::frame::{Frame, go, page};
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Node, TASKS};
 use super::{idea, markdown, shown};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -92,7 +92,7 @@ pub(super) async fn show(
         objective: objective.map_or_else(String::new, |content| {
             markdown::html(&content.document.objective)
         }),
-        graph: Graph::of(nodes),
+        graph: Graph::of(TASKS, nodes),
         price: Price::told(view.specification.price.as_ref()),
         may_approve: frame.refusal(Right::Approve),
         frame,

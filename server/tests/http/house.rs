@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ropewalk_config::settings::{BudgetSettings, PersonRecord};
 use ropewalk_desk::builds::landing::LandingView;
+use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::people::{People, Person};
 use ropewalk_desk::views::lines::FileLines;
 use ropewalk_orchestrator::Services;
@@ -102,6 +103,7 @@ impl House {
             hook: None,
             changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(DIFFERENCE)) })),
             landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
+            checkup: Arc::new(|| Box::pin(async { findings() })),
             budget: BudgetSettings {
                 day_tokens: Some(50_000),
                 ..BudgetSettings::default()
@@ -231,11 +233,12 @@ impl House {
     pub(crate) async fn task(&self, build: BuildId, id: &str, state: TaskState) {
         let file = RepoPath::parse("src/walks.rs").unwrap();
         let check = Validation::passes("true");
+        let number = id.trim_start_matches("T-").parse().unwrap_or(1);
         let id = TaskId::parse(id).unwrap();
         let block = TaskBlock::new(id, "api", Action::Create, file, check);
         let task = Task {
             state,
-            ..Task::planned(build, 1, block)
+            ..Task::planned(build, number, block)
         };
         let mut changes = ChangeSet::new();
         changes.put(&task);
@@ -342,6 +345,14 @@ pub(crate) async fn answered(request: reqwest::RequestBuilder) -> Answer {
         body: serde_json::from_str(&text).unwrap_or_default(),
         text,
     }
+}
+
+/// What a look at everything finds.
+fn findings() -> Vec<Finding> {
+    vec![
+        Finding::new("git", Fitness::Ok, "found"),
+        Finding::new("bus", Fitness::Fail, "start `nats-server`"),
+    ]
 }
 
 /// What landing a build would come to, without any repository.

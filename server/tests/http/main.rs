@@ -9,6 +9,8 @@ mod doors;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod filters;
+#[cfg(test)]
 mod house;
 #[cfg(test)]
 mod keys;
@@ -24,6 +26,8 @@ mod paging;
 mod refusals;
 #[cfg(test)]
 mod resources;
+#[cfg(test)]
+mod standing;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]

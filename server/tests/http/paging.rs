@@ -100,3 +100,44 @@ async fn what_runs_counts_the_tasks_that_wait_for_others_of_their_plan() {
     assert!(page.contains("Nobody waits."), "{page}");
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_build_lists_its_tasks_page_by_page_and_draws_all_of_them() {
+    const TASKS: usize = 230;
+    let house = House::new().await;
+    let build = house.built().await;
+    for number in 1..=TASKS {
+        let id = format!("T-{number:03}");
+        house.task(build, &id, TaskState::Pending).await;
+    }
+    let browser = Browser::new(&house).await;
+    let mut listed = Vec::new();
+    for (number, beside) in [
+        (1, vec!["further tasks"]),
+        (2, vec!["tasks before", "further tasks"]),
+        (3, vec!["tasks before"]),
+    ] {
+        let page = browser
+            .read(&format!("/builds/{build}?page={number}"))
+            .await
+            .text;
+        let rows = page.split("<th scope=\"row\"><a href=\"/builds/").skip(1);
+        let ids = rows.map(|row| row.split_once("/tasks/").unwrap().1);
+        listed.extend(ids.map(|row| row.split('"').next().unwrap().to_owned()));
+        assert_eq!(page.matches("<text class=\"id\"").count(), TASKS);
+        assert!(page.contains(&format!("0/{TASKS} tasks")), "{page}");
+        let ways = ["tasks before", "further tasks"];
+        let found: Vec<&str> = ways
+            .into_iter()
+            .filter(|words| page.contains(&format!(">{words}</a>")))
+            .collect();
+        assert_eq!(found, beside, "page {number}");
+    }
+    let expected: Vec<String> = (1..=TASKS).map(|number| format!("T-{number:03}")).collect();
+    assert_eq!(listed, expected);
+    let beyond = browser
+        .read(&format!("/builds/{build}?page=4294967295"))
+        .await;
+    assert_eq!(beyond.status, 200);
+    house.stop().await;
+}

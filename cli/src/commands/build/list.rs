@@ -1,10 +1,13 @@
 //! Verb `build list`: the builds, the oldest first.
 
 use clap::Args;
-use ropewalk_desk::views::{build, why};
+use ropewalk_desk::views::build::{self, BuildFilter};
+use ropewalk_desk::views::why;
 use ropewalk_schemas::Slug;
+use ropewalk_schemas::build::BuildState;
 
 use crate::app::App;
+use crate::arguments::span::SpanArguments;
 use crate::error::CliError;
 use crate::output::time;
 
@@ -14,6 +17,11 @@ pub struct List {
     /// Only those of this idea.
     #[arg(long)]
     idea: Option<Slug>,
+    /// Only those in this state, for example `running`.
+    #[arg(long)]
+    state: Option<BuildState>,
+    #[command(flatten)]
+    approved: SpanArguments,
 }
 
 impl List {
@@ -21,7 +29,12 @@ impl List {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let providers = desk.project.config().models.builders();
-        let rows = build::list(&desk.store, self.idea.as_ref(), &providers).await?;
+        let filter = BuildFilter {
+            idea: self.idea,
+            state: self.state,
+            approved: self.approved.span(),
+        };
+        let rows = build::list(&desk.store, &filter, &providers).await?;
         app.output.list(
             &rows,
             ["id", "idea", "state", "tasks", "branch", "approved", "why"],

@@ -6,6 +6,7 @@ use clap::Args;
 use ropewalk_desk::views::build::{self, BuildView};
 use ropewalk_desk::views::trace::{FindError, Trace};
 use ropewalk_desk::views::why;
+use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::specification::Price;
 
@@ -65,6 +66,17 @@ fn standing(build: &Build) -> String {
     }
 }
 
+/// Names the first of some files, and says how many others there are.
+fn files(paths: &[RepoPath]) -> String {
+    const FIRST: usize = 5;
+    let named: Vec<&str> = paths.iter().take(FIRST).map(RepoPath::as_str).collect();
+    let named = named.join(", ");
+    match paths.len().saturating_sub(FIRST) {
+        0 => named,
+        others => format!("{named} and {others} more"),
+    }
+}
+
 fn came_to(build: &Build) -> &'static str {
     match build.completed_at {
         Some(_) => "came to",
@@ -114,6 +126,9 @@ fn human(shown: &BuildView) -> String {
     }
     if let Some(scope) = &build.exhausted {
         writeln!(text, "budget     {scope} is used up").ok();
+    }
+    if !shown.owns.is_empty() {
+        writeln!(text, "owns       {}", files(&shown.owns)).ok();
     }
     let header = ["task", "state", "tries", "file", "commit", "why"];
     let rows = shown.tasks.iter().map(|task| {

@@ -1,12 +1,12 @@
 //! Verb `event list`: events in commit order, the newest last.
 
-use chrono::{DateTime, Utc};
 use clap::Args;
 use ropewalk_desk::views::event;
 
 use super::filter::Filter;
 use super::line::human;
 use crate::app::App;
+use crate::arguments::span::SpanArguments;
 use crate::error::CliError;
 
 /// Which ones.
@@ -14,12 +14,8 @@ use crate::error::CliError;
 pub struct List {
     #[command(flatten)]
     filter: Filter,
-    /// Only those at or after this time, for example `2026-11-21T08:00:00Z`.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    since: Option<DateTime<Utc>>,
-    /// Only those before this time.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    until: Option<DateTime<Utc>>,
+    #[command(flatten)]
+    within: SpanArguments,
     /// The most events, the newest ones.
     #[arg(long, default_value_t = 50)]
     limit: u32,
@@ -30,7 +26,8 @@ impl List {
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
         let mut filter = self.filter.build();
-        (filter.from, filter.until) = (self.since, self.until);
+        let within = self.within.span();
+        (filter.from, filter.until) = (within.since, within.until);
         filter.newest_first = true;
         filter.limit = Some(self.limit);
         let mut lines = event::list(&desk.store, &filter).await?;
@@ -42,9 +39,4 @@ impl List {
             .iter()
             .try_for_each(|line| app.output.stream(line, human))
     }
-}
-
-fn time(text: &str) -> Result<DateTime<Utc>, String> {
-    text.parse()
-        .map_err(|_| "write a time with its zone, for example `2026-11-21T08:00:00Z`".to_owned())
 }

@@ -1,22 +1,34 @@
 //! Verb `idea list`: the ideas, the oldest first.
 
 use clap::Args;
-use ropewalk_desk::views;
+use ropewalk_desk::views::idea::{self, IdeaFilter};
 use ropewalk_schemas::clip;
+use ropewalk_schemas::idea::IdeaState;
 
 use crate::app::App;
+use crate::arguments::span::SpanArguments;
 use crate::error::CliError;
 use crate::output::time;
 
-/// Takes no arguments of its own.
+/// Which ones.
 #[derive(Debug, Args)]
-pub struct List {}
+pub struct List {
+    /// Only those that have come so far, for example `captured`.
+    #[arg(long)]
+    state: Option<IdeaState>,
+    #[command(flatten)]
+    begun: SpanArguments,
+}
 
 impl List {
     /// Runs the verb.
     pub async fn run(self, app: &App) -> Result<(), CliError> {
         let desk = app.desk().await?;
-        let rows = views::idea::list(&desk.store).await?;
+        let filter = IdeaFilter {
+            state: self.state,
+            begun: self.begun.span(),
+        };
+        let rows = idea::list(&desk.store, &filter).await?;
         app.output.list(
             &rows,
             ["idea", "title", "state", "phase", "confidence", "begun"],

@@ -61,6 +61,12 @@ pub(super) fn with_token(world: &World) {
     std::fs::write(directory.join("config.toml"), people).unwrap();
 }
 
+/// Returns what was looked at, and how each is.
+fn checks(found: &Value) -> Vec<[String; 2]> {
+    let told = |finding: &Value| ["check", "verdict"].map(|name| text(&finding[name]).to_owned());
+    found.as_array().unwrap().iter().map(told).collect()
+}
+
 #[test]
 fn what_is_approved_over_the_api_is_built() {
     let world = World::scripted();
@@ -82,6 +88,13 @@ fn what_is_approved_over_the_api_is_built() {
     );
     let builds = until(&world, "build list", |builds| builds[0]["tasks_total"] == 3);
     assert_eq!(builds[0]["hash"], hash);
+    // What the terminal finds, beside the program and within it.
+    let (status, looked) = ask(&address, "GET /api/doctor", None);
+    let beside = world.json("doctor");
+    assert_eq!(
+        (status, checks(&looked["findings"])),
+        (200, checks(&beside))
+    );
     let build = text(&builds[0]["id"]);
     let (status, shown) = ask(&address, &format!("GET /api/builds/{build}"), None);
     assert_eq!(

@@ -1,0 +1,125 @@
+//! Lists that keep to a state or a time, and the timeline as a file.
+
+use chrono::TimeDelta;
+use ropewalk_schemas::BuildId;
+use ropewalk_schemas::build::BuildState;
+use serde_json::Value;
+
+use crate::browser::Browser;
+use crate::house::{ADA, House, answered};
+
+/// Returns the ids that a list of the API holds.
+async fn listed(house: &House, path: &str) -> Vec<String> {
+    let answer = house.read(path).await;
+    let items = answer["items"].as_array().unwrap();
+    let ids = items.iter().map(|item| item["id"].as_str().unwrap());
+    ids.map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn builds_are_listed_by_state_and_time_and_by_an_address_that_can_be_kept() {
+    let house = House::new().await;
+    let (running, ended) = (house.built().await, house.built().await);
+    house.end(ended).await;
+    let early = house.services.clock.now() - TimeDelta::days(3);
+    house.change(ended, |build| build.created_at = early).await;
+    let day_before = (early + TimeDelta::days(2)).format("%Y-%m-%dT%H:%M:%SZ");
+    let names = |ids: &[BuildId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    for (query, expected) in [
+        (String::new(), names(&[ended, running])),
+        ("?state=running".to_owned(), names(&[running])),
+        ("?state=stopped&idea=walks".to_owned(), names(&[ended])),
+        ("?state=failed".to_owned(), Vec::new()),
+        (format!("?since={day_before}"), names(&[running])),
+        (format!("?until={day_before}"), names(&[ended])),
+        (format!("?since={day_before}&state=stopped"), Vec::new()),
+    ] {
+        let found = listed(&house, &format!("/api/builds{query}")).await;
+        assert_eq!(found, expected, "{query}");
+    }
+    let browser = Browser::new(&house).await;
+    let page = browser.read("/builds?state=running").await.text;
+    assert!(page.contains(&format!("/builds/{running}")), "{page}");
+    assert!(!page.contains(&format!("/builds/{ended}")), "{page}");
+    assert!(page.contains("<option selected>running</option>"), "{page}");
+    let none = browser.read("/builds?state=failed").await.text;
+    assert!(none.contains("No build is failed."), "{none}");
+    for path in [
+        "/api/builds?state=Running",
+        "/api/builds?since=yesterday",
+        "/api/ideation/sessions?state=done",
+        "/api/ideation/sessions?until=1",
+    ] {
+        let answer = answered(house.ask("GET", path, ADA)).await;
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text);
+    }
+    let told = browser.read("/builds?state=Running").await;
+    assert_eq!(told.status, 400);
+    let states = BuildState::ALL.iter().map(|state| state.as_str());
+    let states = states.collect::<Vec<_>>().join(", ");
+    assert!(told.text.contains(&states), "{}", told.text);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ideas_are_listed_by_how_far_they_have_come() {
+    let house = House::new().await;
+    house.specified().await;
+    let all = house.read("/api/ideation/sessions").await;
+    let state = all["items"][0]["state"].as_str().unwrap().to_owned();
+    for known in ["draft", "candidate", "captured", "landed", "abandoned"] {
+        let path = format!("/api/ideation/sessions?state={known}");
+        let found = house.read(&path).await;
+        let count = found["items"].as_array().unwrap().len();
+        assert_eq!(count, usize::from(known == state), "{known}");
+    }
+    let none = house
+        .read("/api/ideation/sessions?until=2020-01-01T00:00:00Z")
+        .await;
+    assert_eq!(none["items"].as_array().unwrap().len(), 0);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_timeline_is_taken_along_whole_or_as_it_is_filtered() {
+    let house = House::new().await;
+    house.specified().await;
+    house.elsewhere("runs").await;
+    let last = house.many(1_500, "00").await;
+    let browser = Browser::new(&house).await;
+    let file = browser.read("/events/download").await;
+    let kept = file.headers["content-disposition"].to_str().unwrap();
+    assert_eq!(kept, "attachment; filename=\"events.jsonl\"");
+    let lines: Vec<Value> = file
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let positions: Vec<i64> = lines
+        .iter()
+        .map(|line| line["sequence"].as_i64().unwrap())
+        .collect();
+    assert_eq!(positions, (1..=last).collect::<Vec<i64>>());
+    let first = house.read("/api/events?limit=1").await;
+    assert_eq!(lines[0], first["items"][0]);
+    let about_runs = browser
+        .read("/events/download?type=ideation.*&subject=idea%2Fruns")
+        .await;
+    let about_runs: Vec<Value> = about_runs
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let expected = lines.iter().filter(|line| line["subject"] == "idea/runs");
+    assert_eq!(about_runs, expected.cloned().collect::<Vec<_>>());
+    assert_eq!(about_runs.len(), 1);
+    let page = browser.read("/events?type=task.*").await.text;
+    assert!(
+        !page.contains("/events/download"),
+        "there is nothing to take: {page}"
+    );
+    assert_eq!(browser.read("/events/download?type=x").await.status, 400);
+    let stranger = house.bare("GET", "/events/download").send().await.unwrap();
+    assert_eq!(stranger.status().as_u16(), 401);
+    house.stop().await;
+}

@@ -1,0 +1,136 @@
+//! How everything stands: what a look finds, what a build owns, and who waits for whom, in a picture.
+
+use ropewalk_schemas::lease::Ownership;
+use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::wait::{Party, Resource, Wait};
+use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
+use ropewalk_store::ChangeSet;
+
+use crate::browser::Browser;
+use crate::house::House;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_look_finds_stands_on_a_page_in_the_words_of_the_terminal() {
+    let house = House::new().await;
+    let looked = house.read("/api/doctor").await;
+    let checks: Vec<(&str, &str)> = looked["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            let text = |name: &str| finding[name].as_str().unwrap();
+            (text("check"), text("verdict"))
+        })
+        .collect();
+    assert_eq!(checks, [("git", "ok"), ("bus", "fail")]);
+    let page = Browser::new(&house).await.read("/health").await.text;
+    assert!(
+        page.contains("<span class=\"state bad\">fail</span>"),
+        "{page}"
+    );
+    assert!(page.contains("start <code>nats-server</code>"), "{page}");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_build_owns_is_listed_until_it_is_merged() {
+    let house = House::new().await;
+    let build = house.built().await;
+    let mut changes = ChangeSet::new();
+    for (path, ended) in [("src/walks.rs", false), ("a.txt", false), ("old.txt", true)] {
+        changes.insert(&Ownership {
+            path: RepoPath::parse(path).unwrap(),
+            build,
+            since: house.services.clock.now(),
+            ended,
+            after: None,
+        });
+    }
+    house.services.store.commit(changes).await.unwrap();
+    let browser = Browser::new(&house).await;
+    let path = format!("/builds/{build}");
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(shown["owns"], serde_json::json!(["a.txt", "src/walks.rs"]));
+    let page = browser.read(&path).await.text;
+    assert!(page.contains("It owns 2 files"), "{page}");
+    assert!(
+        page.contains("<li><code>src/walks.rs</code></li>"),
+        "{page}"
+    );
+    let commit = CommitId::parse(&"a".repeat(40)).unwrap();
+    house
+        .change(build, |build| build.merged = Some(commit))
+        .await;
+    let shown = house.read(&format!("/api{path}")).await;
+    assert_eq!(shown["owns"], serde_json::json!([]));
+    let page = browser.read(&path).await.text;
+    assert!(!page.contains("It owns"), "{page}");
+    house.stop().await;
+}
+
+fn task(build: BuildId, id: &str) -> Party {
+    let task = TaskId::parse(id).unwrap();
+    Party::Task { build, task }
+}
+
+/// Returns how far right the box of a name stands in a picture.
+fn place(page: &str, name: &str) -> usize {
+    let mut boxes = page.split("<text class=\"id\" x=\"").skip(1);
+    let named = format!(">{name}</text>");
+    let found = boxes.find(|text| {
+        text.split_once('>')
+            .is_some_and(|(_, rest)| format!(">{rest}").starts_with(&named))
+    });
+    found.unwrap().split('"').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_stands_right_of_what_it_waits_for() {
+    let house = House::new().await;
+    let build = house.built().await;
+    for id in ["T-001", "T-002", "T-003"] {
+        house.task(build, id, TaskState::Waiting).await;
+    }
+    let path = RepoPath::parse("src/walks.rs").unwrap();
+    let provider = "scripted".to_owned();
+    let mut changes = ChangeSet::new();
+    for (waiter, resource, holder) in [
+        ("T-001", Resource::Quota { provider }, None),
+        (
+            "T-002",
+            Resource::Lease { path: path.clone() },
+            Some("T-001"),
+        ),
+        ("T-003", Resource::Ownership { path }, Some("T-002")),
+    ] {
+        changes.insert(&Wait {
+            waiter: task(build, waiter),
+            resource,
+            holder: holder.map(|id| task(build, id)),
+            since: house.services.clock.now(),
+        });
+    }
+    let browser = Browser::new(&house).await;
+    let page = browser.read("/running").await.text;
+    assert!(!page.contains("<svg viewBox"), "nobody waits yet: {page}");
+    house.services.store.commit(changes).await.unwrap();
+    let page = browser.read("/running").await.text;
+    assert!(page.contains("aria-label=\"Who waits for whom\""), "{page}");
+    let names = [
+        "the quota of scripted",
+        "T-001 of walks",
+        "T-002 of walks",
+        "T-003 of walks",
+    ];
+    let places = names.map(|name| place(&page, name));
+    assert!(
+        places.is_sorted_by(|left, right| left < right),
+        "{places:?}"
+    );
+    let link = format!(
+        "<a href=\"/builds/{build}/tasks/T-003\"><title>{}",
+        names[3]
+    );
+    assert!(page.contains(&link), "{page}");
+    house.stop().await;
+}
