@@ -25,7 +25,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_store::{Query, Versioned};
 
 /// How many ideas or builds a page of them shows.
-const PAGE: u32 = 60;
+const PAGE: u32 = 50;
 /// The most keys that one query names: databases bound how many values a statement has.
 const AT_ONCE: usize = 500;
 

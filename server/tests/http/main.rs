@@ -7,6 +7,8 @@ mod crowds;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod figures;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod filters;
