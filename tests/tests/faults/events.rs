@@ -98,6 +98,8 @@ async fn an_event_of_a_newer_version_is_parked_and_shown() -> anyhow::Result<()>
         "{shown}"
     );
     until_events(project.path(), &mut up, "build.completed", 1).await?;
+    // Whoever is told of the end of the build is done with it, too.
+    until_rows(&project, &[DeliveryState::Open], 0).await?;
     stop(&mut up).await?;
     project.verb(&["dead-letter", "discard", &parked[0]], "")?;
     let open = rows(&project, &[DeliveryState::Open, DeliveryState::Dead]).await?;
