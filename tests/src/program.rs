@@ -1,6 +1,6 @@
 //! Runs the `ropewalk` program itself, built from this workspace.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -103,6 +103,7 @@ pub struct Runner {
     variables: Vec<(String, String)>,
     fails: bool,
     open_files: Option<u32>,
+    user: Option<u32>,
     /// The configuration that was trusted last.
     trusted: Arc<Mutex<Option<Vec<u8>>>>,
 }
@@ -115,6 +116,7 @@ impl Runner {
             variables: Vec::new(),
             fails: false,
             open_files: None,
+            user: None,
             trusted: Arc::default(),
         }
     }
@@ -132,6 +134,12 @@ impl Runner {
     /// Lets every run have at most so many files open.
     pub fn with_open_files(mut self, limit: u32) -> Self {
         self.open_files = Some(limit);
+        self
+    }
+
+    /// Lets every run be one of the user with this number, which only root can; the directory has to be that user's.
+    pub fn as_user(mut self, user: u32) -> Self {
+        self.user = Some(user);
         self
     }
 
@@ -180,15 +188,7 @@ impl Runner {
         } else {
             ropewalk()?
         };
-        let mut command = match self.open_files {
-            None => Command::new(program),
-            Some(limit) => {
-                let mut shell = Command::new("sh");
-                let script = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
-                shell.args(["-c", &script]).arg(program);
-                shell
-            }
-        };
+        let mut command = self.begin(program);
         let home = self.directory.join("home");
         let rust_home = std::env::home_dir().unwrap_or_default();
         command
@@ -208,6 +208,25 @@ impl Runner {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         Ok(command)
+    }
+
+    /// Begins a command that runs `program` as the user and with the files that were set.
+    fn begin(&self, program: &Path) -> Command {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(limit) = self.open_files {
+            let script = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
+            words.extend(["sh".into(), "-c".into(), script.into()]);
+        }
+        if let Some(user) = self.user {
+            let options = [format!("--reuid={user}"), format!("--regid={user}")];
+            words.push("setpriv".into());
+            words.extend(options.map(OsString::from));
+            words.push("--clear-groups".into());
+        }
+        words.push(program.into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
     }
 
     /// Runs the program to its end, at most `limit`.
@@ -259,7 +278,7 @@ impl Runner {
     }
 }
 
-fn kept(name: &str) -> Option<std::ffi::OsString> {
+fn kept(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 

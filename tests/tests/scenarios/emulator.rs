@@ -32,8 +32,8 @@ That is all.
 ";
 
 /// A wire format with the path below the emulator's address.
-type Format = (&'static str, &'static str);
-const FORMATS: [Format; 4] = [
+pub(crate) type Format = (&'static str, &'static str);
+pub(crate) const FORMATS: [Format; 4] = [
     ("anthropic", ""),
     ("openai", "/v1"),
     ("responses", "/v1"),

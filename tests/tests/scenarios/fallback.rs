@@ -49,14 +49,19 @@ impl Project {
         let runner = Runner::new(directory.path())
             .with_variable("ANTHROPIC_API_KEY", "any")
             .with_variable("OPENAI_API_KEY", "any");
-        Ok(Self { directory, runner })
+        Ok(Self::at(directory, runner))
+    }
+
+    /// Takes a directory with a repository and its configuration.
+    pub(crate) fn at(directory: tempfile::TempDir, runner: Runner) -> Self {
+        Self { directory, runner }
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    fn run(&self, line: &str) -> anyhow::Result<Output> {
+    pub(crate) fn run(&self, line: &str) -> anyhow::Result<Output> {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         let output = self.runner.run(&arguments, PATIENCE)?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -69,20 +74,29 @@ impl Project {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Approves a specification of one task.
-    pub(crate) fn approve(&self) -> anyhow::Result<()> {
-        self.run("idea new Walks --slug walks")?;
-        let folder = self
-            .directory
-            .path()
-            .join("state/users/pat/ideas/walks/planning");
+    /// Begins an idea, with the documents that a conversation would come to.
+    pub(crate) fn begin(&self, slug: &str) -> anyhow::Result<()> {
+        self.run(&format!("idea new Walks --slug {slug}"))?;
+        let planning = format!("state/users/pat/ideas/{slug}/planning");
+        let folder = self.directory.path().join(planning);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("../README.md"), "# Walks\n\nWalks are lost.\n")?;
         fs::write(
             folder.join("brief.md"),
             "# Brief\n\nKeep a list of walks.\n",
         )?;
-        let spec = self.json("spec generate walks --complexity simple")?;
+        Ok(())
+    }
+
+    /// Approves a specification of one task.
+    pub(crate) fn approve(&self) -> anyhow::Result<()> {
+        self.begin("walks")?;
+        self.specify("walks")
+    }
+
+    /// Approves a specification of the idea that has begun.
+    pub(crate) fn specify(&self, slug: &str) -> anyhow::Result<()> {
+        let spec = self.json(&format!("spec generate {slug} --complexity simple"))?;
         let text = |name: &str| spec[name].as_str().context("a text");
         let (id, hash) = (text("id")?, text("hash")?);
         self.run(&format!("spec approve {id} --hash {hash}"))?;
