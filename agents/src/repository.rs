@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ropewalk_config::settings::PolicySettings;
 use ropewalk_engine::outline::{Language, Symbol, outline};
-use ropewalk_engine::{Policy, Toolbox, Workbench, reading_tools};
+use ropewalk_engine::{CurrentValue, Policy, Toolbox, Workbench, reading_tools};
 use ropewalk_gate::project::{Machine, Project, Versions};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::CommitId;
@@ -32,7 +33,7 @@ pub struct Repository {
     pool: CleanPool,
     machine: Machine,
     versions: Versions,
-    policy: Policy,
+    rules: CurrentValue<PolicySettings>,
     known: Arc<Mutex<RepositoryCache>>,
 }
 
@@ -91,14 +92,14 @@ impl Look {
 }
 
 impl Repository {
-    /// Reads what `clone` holds, on this machine; models see of it what `policy` lets them.
-    pub fn new(clone: LocalClone, machine: Machine, policy: Policy) -> Self {
+    /// Reads what `clone` holds, on this machine; models see of it what `rules` let them.
+    pub fn new(clone: LocalClone, machine: Machine, rules: CurrentValue<PolicySettings>) -> Self {
         Self {
             pool: CleanPool::for_readers(clone.clone()),
             clone,
             machine,
             versions: Versions::default(),
-            policy,
+            rules,
             known: Arc::default(),
         }
     }
@@ -136,7 +137,8 @@ impl Repository {
         let recent = self.clone.log_lines(&commit, None, COMMITS).await;
         let spill = checkout.home().join("spill");
         let root = checkout.root().to_owned();
-        let workbench = Workbench::reading(root, spill, self.policy.clone());
+        let policy = Policy::following(self.rules.clone());
+        let workbench = Workbench::reading(root, spill, policy);
         let workbench = workbench.map_err(AgentError::transient)?;
         let tools = reading_tools(&workbench, self.clone.clone(), commit.clone());
         Ok(Look {

@@ -13,7 +13,7 @@ use ropewalk_bus::TransportOptions;
 use ropewalk_config::{Prompts, QuestionTemplates, StackProfiles};
 use ropewalk_desk::ideas::{self, Opening};
 use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
-use ropewalk_engine::{Engine, ModelEntry, Models, Policy};
+use ropewalk_engine::{CurrentValue, Engine, ModelEntry, Models};
 use ropewalk_gate::project::Machine;
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent as _, Context, Services};
@@ -117,7 +117,7 @@ async fn agent(house: &House, places: Places) -> Result<Ideation> {
         templates: QuestionTemplates::shipped()?,
         deadlines: Deadlines::default(),
         places,
-        repository: Some(Repository::new(clone, machine, Policy::default())),
+        repository: Some(Repository::new(clone, machine, CurrentValue::default())),
     })?)
 }
 

@@ -27,7 +27,7 @@ use tracing::warn;
 
 use crate::budget::{self, Budgets};
 use crate::compaction::CompactionPolicy;
-use crate::current_models::CurrentModels;
+use crate::current_value::CurrentValue;
 use crate::error::EngineError;
 use crate::event::Observer;
 use crate::job::{Job, ModelEntry, Models, Outcome, UsageScope};
@@ -46,7 +46,7 @@ const SAYS: &str = "A person says: ";
 pub struct Engine {
     store: Store,
     past: Option<Store>,
-    models: CurrentModels,
+    models: CurrentValue<Models>,
     clock: Clock,
     ids: Ids,
     budgets: Budgets,
@@ -60,7 +60,7 @@ impl Engine {
         Self {
             store,
             past: None,
-            models: CurrentModels::new(models),
+            models: CurrentValue::new(models),
             ids: Ids::system(clock.clone()),
             clock,
             budgets: Budgets::default(),

@@ -11,7 +11,7 @@
 pub mod budget;
 mod compaction;
 pub mod context;
-mod current_models;
+mod current_value;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -32,6 +32,7 @@ pub use ropewalk_llm as llm;
 pub use budget::{Allowance, BudgetOverrun, Budgets};
 pub use compaction::CompactionPolicy;
 pub use context::{BuiltContext, ContextBuilder, SectionKind};
+pub use current_value::CurrentValue;
 pub use engine::{Engine, RecalledJob, Session};
 pub use error::EngineError;
 pub use event::{JobEvent, Observer, SilentObserver};

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::current_models::CurrentModels;
+use crate::current_value::CurrentValue;
 use crate::job::{ModelEntry, ModelRole, Models};
 use decide::{After, class_of, next_probe};
 
@@ -101,7 +101,7 @@ pub(crate) struct Outages<'a> {
     pub(crate) store: &'a Store,
     pub(crate) clock: &'a Clock,
     pub(crate) ids: &'a Ids,
-    pub(crate) models: &'a CurrentModels,
+    pub(crate) models: &'a CurrentValue<Models>,
     pub(crate) brake: &'a Brake,
 }
 

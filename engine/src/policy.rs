@@ -1,17 +1,18 @@
 //! Judges what a model wants to do with a tool: rules first, then the mode; what is left to a person asks.
 //!
 //! Rules stand beside what bounds a work anyway: a file that is not of a task is not written whatever they allow, and
-//! what a command does the sandbox bounds.
+//! what a command does the sandbox bounds. They may be changed while the program runs: a turn keeps those that it began
+//! with, the next one has the others.
 
 pub mod shell;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ropewalk_config::settings::{
-    Permission, PermissionMode, PolicySettings, Rule, RuleAction, ScopedRules,
-};
+use ropewalk_config::settings::{Permission, PermissionMode, PolicySettings, Rule, RuleAction};
 use ropewalk_schemas::RepoPath;
+
+use crate::current_value::CurrentValue;
 
 use shell::ShellCommand;
 
@@ -42,10 +43,13 @@ pub enum Approval {
     Denied(String),
 }
 
-/// Judges calls. Cheap to clone.
+/// Judges the calls of one work. Cheap to clone; its clones keep to the same turn.
 #[derive(Clone)]
 pub struct Policy {
-    settings: Arc<PolicySettings>,
+    /// As they are now.
+    house: CurrentValue<PolicySettings>,
+    /// As they were when the turn began.
+    settings: CurrentValue<PolicySettings>,
     approver: Option<Arc<dyn Approver>>,
 }
 
@@ -65,20 +69,33 @@ enum Verdict {
 impl Default for Policy {
     /// Lets everything be done that the work bounds.
     fn default() -> Self {
-        Self::new(PolicySettings {
-            mode: PermissionMode::FullAuto,
-            rules: ScopedRules::default(),
-        })
+        Self::new(PolicySettings::default())
     }
 }
 
 impl Policy {
     /// Judges by `settings`; whatever is left to a person is refused.
     pub fn new(settings: PolicySettings) -> Self {
+        Self::following(CurrentValue::new(settings))
+    }
+
+    /// Judges by what `house` holds when a turn begins; whatever is left to a person is refused.
+    pub fn following(house: CurrentValue<PolicySettings>) -> Self {
         Self {
-            settings: Arc::new(settings),
+            settings: CurrentValue::new(house.now()),
+            house,
             approver: None,
         }
+    }
+
+    /// Takes the rules as they are now for the turn that begins; says whether they are others.
+    pub(crate) fn begin_turn(&self) -> bool {
+        let now = self.house.now();
+        let is_other = !Arc::ptr_eq(&now, &self.settings.now());
+        if is_other {
+            self.settings.replace(now);
+        }
+        is_other
     }
 
     /// Leaves to `approver` what is left to a person.
@@ -92,9 +109,9 @@ impl Policy {
 
     /// Says whether nothing of a kind is ever done, so that its tools need not be shown.
     pub fn forbids(&self, permission: Permission) -> bool {
-        let mut scopes = self.scopes();
-        self.is_barred(permission)
-            || scopes.any(|rules| {
+        let settings = self.settings.now();
+        is_barred(&settings, permission)
+            || scopes(&settings).any(|rules| {
                 let last = rules.filter(|rule| rule.concerns(permission)).last();
                 last.is_some_and(|rule| rule.action() == RuleAction::Deny && rule.is_universal())
             })
@@ -170,7 +187,7 @@ impl Policy {
     /// says something counts.
     fn said(&self, permission: Permission, matches: impl Fn(&Rule) -> bool) -> Verdict {
         let mut said = Verdict::Unsaid;
-        for rules in self.scopes() {
+        for rules in scopes(&self.settings.now()) {
             let about = rules.filter(|rule| rule.concerns(permission) && matches(rule));
             let Some(rule) = about.last() else {
                 continue;
@@ -190,8 +207,9 @@ impl Policy {
         permission: Permission,
         (subject, verdict): (&str, Verdict),
     ) -> Result<(), String> {
-        let mode = self.settings.mode;
-        if self.is_barred(permission) {
+        let settings = self.settings.now();
+        let mode = settings.mode;
+        if is_barred(&settings, permission) {
             return Err(format!(
                 "refused: in the mode `plan` nothing is changed, so not `{subject}`"
             ));
@@ -218,25 +236,25 @@ impl Policy {
             Approval::Denied(why) => Err(format!("{denied}: {why}")),
         }
     }
+}
 
-    /// Says whether the mode forbids a kind, whatever rules allow.
-    fn is_barred(&self, permission: Permission) -> bool {
-        self.settings.mode == PermissionMode::Plan
-            && matches!(permission, Permission::Write | Permission::Bash)
-    }
+/// Says whether the mode forbids a kind, whatever rules allow.
+fn is_barred(settings: &PolicySettings, permission: Permission) -> bool {
+    settings.mode == PermissionMode::Plan
+        && matches!(permission, Permission::Write | Permission::Bash)
+}
 
-    /// Returns the rules of each scope, from the first that counts to the last.
-    fn scopes(&self) -> impl Iterator<Item = impl Iterator<Item = &Rule>> {
-        let rules = &self.settings.rules;
-        let none: &[Rule] = &[];
-        [
-            (rules.shipped.as_slice(), rules.user.as_slice()),
-            (none, rules.project.as_slice()),
-            (none, rules.flags.as_slice()),
-        ]
-        .into_iter()
-        .map(|(first, then)| first.iter().chain(then))
-    }
+/// Returns the rules of each scope, from the first that counts to the last.
+fn scopes(settings: &PolicySettings) -> impl Iterator<Item = impl Iterator<Item = &Rule>> {
+    let rules = &settings.rules;
+    let none: &[Rule] = &[];
+    [
+        (rules.shipped.as_slice(), rules.user.as_slice()),
+        (none, rules.project.as_slice()),
+        (none, rules.flags.as_slice()),
+    ]
+    .into_iter()
+    .map(|(first, then)| first.iter().chain(then))
 }
 
 impl std::fmt::Debug for Policy {

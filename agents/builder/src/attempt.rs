@@ -460,7 +460,7 @@ async fn bench(
         root: slot.root().to_owned(),
         writable: held_now(&work.locks).into_keys().collect(),
         gate_files,
-        policy: Policy::new(work.shared.options.policy.clone())
+        policy: Policy::following(work.shared.options.policy.clone())
             .approved_by(Arc::new(UnattendedApprover::new(work))),
         runner: work.shared.runner.clone(),
         variables,

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use ropewalk_config::Config;
 use ropewalk_config::settings::{
-    BudgetSettings, BuildSettings, CacheSettings, PackageManager, PermissionMode, PolicySettings,
-    ScopedRules,
+    BudgetSettings, BuildSettings, CacheSettings, PackageManager, PolicySettings,
 };
-use ropewalk_engine::{Allowance, Budgets, CacheBounds, SearchPort};
+use ropewalk_engine::{Allowance, Budgets, CacheBounds, CurrentValue, SearchPort};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::TaskId;
 
@@ -40,8 +39,8 @@ pub struct BuildOptions {
     pub gate: Gate,
     /// How long a task's own validation may take.
     pub validation_timeout: Duration,
-    /// What models may do with their tools.
-    pub policy: PolicySettings,
+    /// What models may do with their tools, as it is now.
+    pub policy: CurrentValue<PolicySettings>,
     /// What of an earlier look around is told again.
     pub cache: CacheBounds,
     /// Who searches the web for models; none where they do not.
@@ -104,10 +103,7 @@ impl Default for BuildOptions {
             stop: StopLimits::default(),
             gate: Gate::default(),
             validation_timeout: Duration::from_mins(15),
-            policy: PolicySettings {
-                mode: PermissionMode::FullAuto,
-                rules: ScopedRules::default(),
-            },
+            policy: CurrentValue::default(),
             cache: CacheBounds::default(),
             search: None,
             turns: 50,
@@ -147,7 +143,7 @@ impl BuildOptions {
             },
             gate: Gate::from(config.gate.as_ref()),
             validation_timeout: seconds(config.validation.timeout_seconds),
-            policy: config.policy.as_ref().clone(),
+            policy: CurrentValue::new(config.policy.as_ref().clone()),
             cache: cache(&config.tools.cache),
             search: None,
             turns: build.turns,

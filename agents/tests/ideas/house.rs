@@ -22,7 +22,7 @@ use ropewalk_desk::{ideas, specifications};
 use ropewalk_engine::llm::{
     Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptedModel,
 };
-use ropewalk_engine::{Engine, ModelEntry, Models, Policy};
+use ropewalk_engine::{CurrentValue, Engine, ModelEntry, Models};
 use ropewalk_gate::checks::Gate;
 use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
@@ -130,7 +130,7 @@ impl House {
             runner: CommandRunner::new(environment()),
             package_managers: vec![PackageManager::Npm],
         };
-        let repository = Repository::new(clone_of(&places).await, machine, Policy::default());
+        let repository = Repository::new(clone_of(&places).await, machine, CurrentValue::default());
         let ideation = Ideation::new(IdeationOptions {
             engine: engine.clone(),
             prompts: Prompts::shipped().unwrap(),

@@ -11,9 +11,9 @@ use ropewalk_agents::repository::Repository;
 use ropewalk_agents::specification::{LessonOptions, SpecificationOptions, SpecificationWriter};
 use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
-use ropewalk_config::settings::CountPatterns;
+use ropewalk_config::settings::{CountPatterns, PolicySettings};
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
-use ropewalk_engine::{Engine, Policy};
+use ropewalk_engine::{CurrentValue, Engine};
 use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
@@ -112,6 +112,8 @@ pub(super) struct Parts<'a> {
     pub(super) environment: &'a Environment,
     pub(super) git: Git,
     pub(super) engine: Engine,
+    /// What models may do with their tools, as it is now.
+    pub(super) policy: CurrentValue<PolicySettings>,
     pub(crate) brake: Brake,
     /// The number of this process, where others run on the same state.
     pub(super) process: Option<u32>,
@@ -136,7 +138,7 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
         None
     };
     let machine = toolkit.machine()?;
-    let policy = Policy::new(toolkit.parts.project.config().policy.as_ref().clone());
+    let policy = toolkit.parts.policy.clone();
     let repository = clone
         .clone()
         .map(|clone| Repository::new(clone, machine, policy));
@@ -321,6 +323,7 @@ impl<'a> Toolkit<'a> {
             options: BuildOptions {
                 order: self.parts.order.clone(),
                 search: search::port(self.parts.project, self.parts.environment)?,
+                policy: self.parts.policy.clone(),
                 ..BuildOptions::from_config(self.config(), self.deadlines)
             },
             process: self.parts.process,

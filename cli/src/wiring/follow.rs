@@ -1,11 +1,13 @@
 //! Follows the configuration while the program runs: models that are named anew are asked from the next turn of each job
-//! on, and what they cost and how hard they think holds with them. Whatever else was changed holds from the next start on.
+//! on, and what they cost and how hard they think holds with them; from the next turn on the rules hold, too, that judge what
+//! models do with their tools. Whatever else was changed holds from the next start on.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ropewalk_config::Environment;
-use ropewalk_engine::Engine;
+use ropewalk_config::settings::PolicySettings;
+use ropewalk_engine::{CurrentValue, Engine};
 use ropewalk_runtime::{Clock, Supervisor};
 use tracing::{info, warn};
 
@@ -21,6 +23,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Follower {
     /// Asks the models.
     pub(super) engine: Engine,
+    /// What models may do with their tools.
+    pub(super) policy: CurrentValue<PolicySettings>,
     /// Whether commands are confined.
     pub(super) is_confined: bool,
     /// What time it is.
@@ -58,7 +62,7 @@ impl Follower {
                 }
                 match self.take(&environment, &load) {
                     Ok(()) => {
-                        info!("the models are those of the changed configuration");
+                        info!("models and rules are those of the changed configuration");
                         known = now;
                     }
                     // It may be trusted or mended later.
@@ -86,6 +90,8 @@ impl Follower {
         project.config().check_model_policy(works)?;
         let models = models::models(&project, environment, &self.clock)?;
         self.engine.use_models(models);
+        self.policy
+            .replace(project.config().policy.as_ref().clone());
         Ok(())
     }
 }

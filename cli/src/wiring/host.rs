@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ropewalk_bus::{LiveRelay, Poker, Services as BusServices, SharingOptions};
 use ropewalk_config::Environment;
-use ropewalk_engine::{Engine, Models};
+use ropewalk_config::settings::PolicySettings;
+use ropewalk_engine::{CurrentValue, Engine, Models};
 use ropewalk_orchestrator::{Agent, Context, Frame, Registry, Services};
 use ropewalk_runtime::{Clock, Ids, Supervisor};
 use ropewalk_schemas::ComponentName;
@@ -110,7 +111,7 @@ impl Host {
         Context::new(&self.services, source)
     }
 
-    /// Asks other models as soon as what `load` reads names others.
+    /// Asks other models, and judges by other rules, as soon as what `load` reads names others.
     pub fn follow(
         &self,
         environment: &Environment,
@@ -205,7 +206,8 @@ async fn begin(
     let brake = super::halt::brake(&store, &clock, supervisor).await?;
     let engine = Engine::new(store.clone(), models, clock.clone()).held_by(brake.clone());
     let engine = looked_after(project, remembering(engine, again), supervisor)?;
-    let follower = follower(&engine, &confinement, &clock);
+    let policy = CurrentValue::new(project.config().policy.as_ref().clone());
+    let follower = follower(&engine, &policy, &confinement, &clock);
     let process = place.map(|place| place.number);
     processes::end_orphans(project.state(), process).await;
     let registry = registry(project, &clock, process);
@@ -223,6 +225,7 @@ async fn begin(
             environment,
             git: git.clone(),
             engine,
+            policy,
             brake,
             process,
             sandbox: confinement.sandbox,
@@ -254,9 +257,15 @@ fn registry(project: &Project, clock: &Clock, process: Option<u32>) -> Registry 
     }
 }
 
-fn follower(engine: &Engine, confinement: &Confinement, clock: &Clock) -> Follower {
+fn follower(
+    engine: &Engine,
+    policy: &CurrentValue<PolicySettings>,
+    confinement: &Confinement,
+    clock: &Clock,
+) -> Follower {
     Follower {
         engine: engine.clone(),
+        policy: policy.clone(),
         is_confined: confinement.sandbox.is_some(),
         clock: clock.clone(),
     }

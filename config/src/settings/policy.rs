@@ -7,8 +7,8 @@ use ropewalk_schemas::GlobPattern;
 use ropewalk_schemas::advice::Words;
 use serde::{Deserialize, Serialize};
 
-/// What models may do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What models may do; by default all that the work bounds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
     /// What is done without asking where no rule says anything.
@@ -18,7 +18,7 @@ pub struct PolicySettings {
 }
 
 /// What is done without asking where no rule says anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
     /// Looking: nothing is written and no command runs, whatever a rule allows.
@@ -26,6 +26,7 @@ pub enum PermissionMode {
     /// Looking and writing; commands are asked about.
     Edit,
     /// Everything.
+    #[default]
     FullAuto,
 }
 

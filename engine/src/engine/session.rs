@@ -113,6 +113,7 @@ impl<'a> Session<'a> {
             self.conversation.check_tokens()?;
             self.turn += 1;
             self.take_models();
+            self.job.tools.begin_turn();
             let known = self.journal.replay(self.turn).await?;
             observer.see(JobEvent::TurnStarted {
                 turn: self.turn,

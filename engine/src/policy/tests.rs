@@ -1,5 +1,6 @@
 use std::sync::Mutex;
 
+use ropewalk_config::settings::ScopedRules;
 use serde_json::{Value, json};
 
 use super::*;

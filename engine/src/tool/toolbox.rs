@@ -71,17 +71,25 @@ impl Toolbox {
     /// Judges calls by `policy`. Tools of which it lets nothing be done are not told to models.
     #[must_use]
     pub fn guarded_by(self, policy: Policy) -> Self {
-        let is_left = |tool: &Arc<dyn Tool>| {
-            let permission = tool.permission();
-            !permission.is_some_and(|permission| policy.forbids(permission))
-        };
-        let left = self.tools.iter().filter(|(_, entry)| is_left(&entry.tool));
-        let left = left.map(|(name, entry)| (name.clone(), entry.clone()));
-        Self {
-            tools: Arc::new(left.collect()),
-            policy,
-            ..self
+        Self { policy, ..self }
+    }
+
+    /// Takes the rules as they are now for the turn that begins: its tools are the same to its end. What was found under
+    /// other rules is not told again.
+    pub(crate) fn begin_turn(&self) {
+        if self.policy.begin_turn() {
+            self.cache.clear();
         }
+    }
+
+    /// Returns the tools of which something may be done.
+    fn shown(&self) -> impl Iterator<Item = &Entry> {
+        self.tools.values().filter(|entry| self.is_shown(entry))
+    }
+
+    fn is_shown(&self, entry: &Entry) -> bool {
+        let permission = entry.tool.permission();
+        !permission.is_some_and(|permission| self.policy.forbids(permission))
     }
 
     /// Gives results of looking around again within `bounds`.
@@ -103,7 +111,7 @@ impl Toolbox {
 
     /// Says that there is no tool.
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        self.shown().next().is_none()
     }
 
     /// Says that no tool changes anything.
@@ -120,8 +128,7 @@ impl Toolbox {
 
     /// Describes the tools to a model, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools
-            .values()
+        self.shown()
             .map(|entry| ToolSpec {
                 name: entry.tool.name().to_owned(),
                 description: entry.tool.description().to_owned(),
@@ -214,7 +221,7 @@ impl Toolbox {
 
     fn well_formed(&self, call: &ToolUse) -> Result<&Entry, String> {
         let Some(entry) = self.entry(&call.name) else {
-            let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+            let names: Vec<&str> = self.shown().map(|entry| entry.tool.name()).collect();
             return Err(format!(
                 "there is no tool `{}`; the tools are: {}",
                 call.name,
@@ -239,7 +246,8 @@ impl Toolbox {
     fn entry(&self, name: &str) -> Option<&Entry> {
         let name = name.to_lowercase();
         let exact = self.tools.get(&name);
-        exact.or_else(|| self.tools.get(without_namespace(&name)))
+        let found = exact.or_else(|| self.tools.get(without_namespace(&name)));
+        found.filter(|entry| self.is_shown(entry))
     }
 
     async fn bound(&self, entry: &Entry, output: ToolOutput) -> ToolOutput {

@@ -6,6 +6,7 @@ mod fallback;
 mod journal;
 mod paid;
 mod progress;
+mod rules;
 mod sent_back;
 mod submission;
 mod support;

@@ -1,4 +1,5 @@
-//! A configuration that is changed while a build runs: the turn under way ends as it began, the next asks the other model.
+//! A configuration that is changed while a build runs: the turn under way ends as it began, the next asks the other model
+//! and keeps to the other rules.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +8,42 @@ use serde_json::Value;
 use crate::approvals::{specified, text};
 use crate::world::{World, one_task};
 
-/// Writes the file, and looks at it for as long as a person needs to change the configuration; after that it knows nothing.
+/// Writes the file, and looks at it for as long as a person needs to change the configuration; after that it knows no more.
 const SLOW: &str = r#"
 - agent: "build"
   turn: 1
   reply: { tools: [
     { name: "write", input: { path: "a.txt", content: "a walk\n" } },
-    { name: "bash", input: { command: "sleep 8" } } ] }
+    { name: "bash", input: { command: "sleep 8" } },
+    { name: "bash", input: { command: "echo walked" } } ] }
+"#;
+/// What goes on tries the same once more.
+const THEN: &str = r#"
+- agent: "build"
+  turn: 2
+  reply: { tools: [{ name: "bash", input: { command: "echo walked" } }] }
+"#;
+/// Adds a rule to a file in the slot that is named as that of the project, waits until it would be found, and tries.
+const ADDS: &str = r#"
+- agent: "build"
+  turn: 1
+  reply: { tools: [
+    { name: "bash", input: { command: "cat allows > ropewalk.toml" } },
+    { name: "bash", input: { command: "sleep 3" } },
+    { name: "bash", input: { command: "echo walked" } } ] }
+- agent: "build"
+  turn: 2
+  reply: { tools: [
+    { name: "bash", input: { command: "echo walked" } },
+    { name: "bash", input: { command: "rm ropewalk.toml" } },
+    { name: "write", input: { path: "a.txt", content: "a walk\n" } } ] }
+"#;
+/// What else the changed configuration says.
+const RULE: &str = r#"
+[[policy.rules]]
+permission = "bash"
+pattern = "echo *"
+action = "deny"
 "#;
 
 fn until<Answer>(mut look: impl FnMut() -> Option<Answer>) -> Answer {
@@ -27,10 +57,33 @@ fn until<Answer>(mut look: impl FnMut() -> Option<Answer>) -> Answer {
     }
 }
 
+/// Approves a specification while the program runs; returns the build.
+fn approved(world: &World, spec: &Value) -> String {
+    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
+    let approved = world.json(&format!("spec approve {id} --hash {hash}"));
+    text(&approved["build"]).to_owned()
+}
+
+/// Waits for the end of a build, which succeeds; returns what its model was told of its commands.
+fn told_in_the_end(world: &World, build: &str) -> Vec<String> {
+    let state = until(|| {
+        let shown = world.json(&format!("build show {build}"));
+        let is_over = shown["state"] == "succeeded" || shown["state"] == "failed";
+        is_over.then(|| shown["state"].clone())
+    });
+    assert_eq!(state, "succeeded");
+    let log = world.json(&format!("build log {build}"));
+    let ends = log.as_array().unwrap().iter();
+    let ends = ends.filter(|entry| entry["kind"] == "tool_ended" && entry["name"] == "bash");
+    ends.map(|entry| text(&entry["output"]).to_owned())
+        .collect()
+}
+
 #[test]
-fn the_next_turn_asks_the_model_that_the_changed_configuration_names() {
+fn the_next_turn_asks_the_model_and_keeps_to_the_rules_that_the_changed_configuration_names() {
     let world = World::scripted();
-    world.write("../script.yaml", &one_task("test -s a.txt"));
+    let script = format!("{THEN}{}", one_task("test -s a.txt"));
+    world.write("../script.yaml", &script);
     world.write("../slow.yaml", SLOW);
     let path = world.repository().join("ropewalk.toml");
     let after = std::fs::read_to_string(path).unwrap()
@@ -38,20 +91,14 @@ fn the_next_turn_asks_the_model_that_the_changed_configuration_names() {
     let before = after.replace("build = \"script/x\"", "build = \"slow/big\"");
     world.write("ropewalk.toml", &before);
     let spec = specified(&world);
-    let (id, hash) = (text(&spec["id"]), text(&spec["hash"]));
     let _up = world.up();
-    let approved = world.json(&format!("spec approve {id} --hash {hash}"));
-    let build = text(&approved["build"]).to_owned();
-
+    let build = approved(&world, &spec);
     let used = || world.json(&format!("usage --build {build}"));
     until(|| (used()[0]["calls"] == 1).then_some(()));
-    world.write("ropewalk.toml", &after);
-    let state = until(|| {
-        let shown = world.json(&format!("build show {build}"));
-        let is_over = shown["state"] == "succeeded" || shown["state"] == "failed";
-        is_over.then(|| shown["state"].clone())
-    });
-    assert_eq!(state, "succeeded");
+    world.write("ropewalk.toml", &(after + RULE));
+    let told = told_in_the_end(&world, &build);
+    let refused = "refused: the rule deny bash `echo *` forbids `echo walked`";
+    assert_eq!(told, ["[exit code 0]", "walked", refused]);
     let used = used();
     let named: Vec<(&str, u64)> = used
         .as_array()
@@ -59,5 +106,32 @@ fn the_next_turn_asks_the_model_that_the_changed_configuration_names() {
         .iter()
         .map(|row: &Value| (text(&row["key"]), row["calls"].as_u64().unwrap()))
         .collect();
-    assert_eq!(named, [("script/x", 1), ("slow/big", 1)]);
+    assert_eq!(named, [("script/x", 2), ("slow/big", 1)]);
+}
+
+#[test]
+fn a_rule_that_a_model_adds_in_its_slot_changes_nothing() {
+    let world = World::scripted();
+    let script = format!("{ADDS}{}", one_task("test -s a.txt"));
+    world.write("../script.yaml", &script);
+    world.write("allows", &RULE.replace("deny", "allow"));
+    world.git(&["add", "allows"]);
+    world.git(&["commit", "-q", "-m", "Allow"]);
+    let path = world.repository().join("ropewalk.toml");
+    let text = std::fs::read_to_string(path).unwrap() + RULE;
+    world.write("ropewalk.toml", &text);
+    let spec = specified(&world);
+    let _up = world.up();
+    let build = approved(&world, &spec);
+    let refused = "refused: the rule deny bash `echo *` forbids `echo walked`";
+    assert_eq!(
+        told_in_the_end(&world, &build),
+        [
+            "[exit code 0]",
+            "[exit code 0]",
+            refused,
+            refused,
+            "[exit code 0]"
+        ]
+    );
 }

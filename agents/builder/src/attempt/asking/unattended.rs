@@ -82,7 +82,7 @@ impl UnattendedApprover {
             question: format!(
                 "The model wanted to use `{}` for `{subject}`, which {} leaves to a person. Nobody was there, so it was \
                  refused, and the work goes on without it; other such calls of this build are refused alike. A rule in \
-                 `policy.rules` that allows it holds from the next start.",
+                 `policy.rules` that allows it holds from the next turn on.",
                 request.tool, request.asked_by
             ),
             options: OPTIONS.into_iter().filter_map(choice).collect(),

@@ -1,6 +1,6 @@
 //! What rules keep a model from while nobody is there: it is told, a person hears of it once, and the work goes on.
 
-use ropewalk_config::settings::{PermissionMode, Rule};
+use ropewalk_config::settings::{PermissionMode, PolicySettings, Rule};
 use ropewalk_schemas::build::BuildState;
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::task::TaskState;
@@ -86,12 +86,14 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
         ),
     ];
     let house = House::new(&scripts.concat()).watched().with(|options| {
-        options.policy.rules.user = rules(json!([
+        let mut policy = PolicySettings::default();
+        policy.rules.user = rules(json!([
             { "permission": "write", "pattern": "**", "action": "allow" },
             { "permission": "write", "pattern": ".env", "action": "deny" },
             { "permission": "bash", "pattern": "rm *", "action": "deny" },
             { "permission": "bash", "pattern": "touch *", "action": "ask" },
         ]));
+        options.policy.replace(policy);
     });
     let open = house.open().await;
     let spec = open.approve(plan()).await;
@@ -143,9 +145,13 @@ async fn without_anybody_there_the_mode_edit_runs_no_command_and_no_denied_tool_
         ),
     ];
     let house = House::new(&scripts.concat()).with(|options| {
-        options.policy.mode = PermissionMode::Edit;
-        options.policy.rules.project =
+        let mut policy = PolicySettings {
+            mode: PermissionMode::Edit,
+            ..PolicySettings::default()
+        };
+        policy.rules.project =
             rules(json!([{ "permission": "read", "pattern": "**", "action": "deny" }]));
+        options.policy.replace(policy);
     });
     let open = house.open().await;
     let spec = open.approve(plan()).await;
