@@ -290,7 +290,6 @@ impl Advice for AgainError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Open { .. } => Some("replay it when it has ended".to_owned()),
-            Self::Follows { .. } => Some("replay that one".to_owned()),
             Self::Groundless(_) => None,
             Self::Read(error) => error.next(),
             Self::Commit(error) => error.next(),

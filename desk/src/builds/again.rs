@@ -1,5 +1,7 @@
 //! What it takes to do a build again that ran: its plan as it was before anything happened, and what people answered.
 
+mod joined;
+
 use std::collections::BTreeSet;
 
 use ropewalk_orchestrator::Context;
@@ -16,6 +18,7 @@ use ropewalk_schemas::{BuildId, TaskId};
 use ropewalk_store::{ChangeSet, CommitError, Query, ReadError, Store, revision_key};
 
 use crate::views::records;
+use joined::JoinedBuild;
 
 /// Where the repeated answers come from.
 const CHANNEL: &str = "replay";
@@ -34,14 +37,6 @@ pub enum AgainError {
     /// It never began.
     #[error("build `{0}` has no base: it ended before it began; there is nothing to replay")]
     Groundless(BuildId),
-    /// It joined the work of another build, which is on no base commit.
-    #[error("build `{build}` joined the work of build `{before}`")]
-    Follows {
-        /// The build.
-        build: BuildId,
-        /// The one before.
-        before: BuildId,
-    },
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -55,6 +50,8 @@ pub struct Again {
     build: Build,
     /// What it goes on from, the newest first.
     forerunners: Vec<Forerunner>,
+    /// The builds whose work it joined, in that order.
+    joined: Vec<JoinedBuild>,
     tasks: Vec<Task>,
     answered: Vec<Question>,
 }
@@ -71,10 +68,6 @@ impl Again {
         if build.base.is_none() || build.head.is_none() {
             return Err(AgainError::Groundless(id));
         }
-        if let Some(followed) = build.follows.first() {
-            let before = followed.build;
-            return Err(AgainError::Follows { build: id, before });
-        }
         let mut forerunners = Vec::new();
         for before in super::forerunners(store, &build).await? {
             forerunners.push(Forerunner::of(store, before.into_inner(), &build).await?);
@@ -82,6 +75,7 @@ impl Again {
         let of_build = Query::new().equal("build", id.to_string());
         let mut tasks = records(store.list::<Task>(of_build).await?);
         tasks.sort_by_key(|task| task.number);
+        let joined = joined::of(store, &build, &tasks).await?;
         let asked = records(store.list::<Question>(Query::new()).await?);
         let is_answered = |question: &Question| {
             question.state == QuestionState::Answered && is_about(&question.about, id)
@@ -91,6 +85,7 @@ impl Again {
         Ok(Self {
             build,
             forerunners,
+            joined,
             tasks,
             answered,
         })
@@ -100,6 +95,13 @@ impl Again {
     pub fn ground(&self) -> Option<&Build> {
         let before = self.forerunners.last().map(|before| &before.build);
         before.filter(|before| before.head.is_some() && before.branch == self.build.branch)
+    }
+
+    /// Returns the builds whose work it joined, as they were then, so that it can be brought along.
+    pub fn joined(&self) -> impl Iterator<Item = &Build> {
+        let ground = self.ground().map(|ground| ground.id);
+        let joined = self.joined.iter().map(JoinedBuild::build);
+        joined.filter(move |joined| Some(joined.id) != ground)
     }
 
     /// Returns the attempts of builds before whose work was kept, so that it can be brought along.
@@ -144,6 +146,12 @@ impl Again {
         for before in &self.forerunners {
             before.lay(&mut changes);
         }
+        let known: BTreeSet<BuildId> = self
+            .forerunners
+            .iter()
+            .map(|before| before.build.id)
+            .collect();
+        joined::lay(&self.joined, &known, build, &mut changes);
         let lessons = records(from.list::<KnowledgeItem>(Query::new()).await?);
         let known = |lesson: &&KnowledgeItem| lesson.created_at <= build.created_at;
         for lesson in lessons.iter().filter(known) {

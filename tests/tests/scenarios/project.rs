@@ -76,7 +76,7 @@ impl Project {
 /// What asks for a revision with other words.
 const CHANGE: &str = "Leave the last part out.";
 
-const SETTINGS: &str = r#"
+pub(crate) const SETTINGS: &str = r#"
 [project]
 name = "habits"
 repo = "repo"

@@ -1,7 +1,9 @@
 //! A build that ran is done again from its journal: the same commits, and nobody is asked.
 
+use std::fs;
 use std::path::Path;
 use std::process::Output;
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use ropewalk_runtime::http;
@@ -9,12 +11,13 @@ use ropewalk_schemas::build::Build;
 use ropewalk_schemas::model_call::ModelCall;
 use ropewalk_store::{ChangeSet, Query, Versioned};
 use ropewalk_tests::program::Runner;
+use ropewalk_tests::repository;
 use ropewalk_tests::servers::Aimock;
 use serde_json::{Value, json};
 
 use crate::fallback::{Project as Walks, emulator};
 use crate::picture::{at, git, store};
-use crate::project::{LINES, PATIENCE, Project, TASKS, identity};
+use crate::project::{LINES, PATIENCE, Project, SETTINGS, TASKS, identity, rule};
 use crate::running::{finish, start, stop, until_events, until_ready};
 
 fn calls(number: u32, tool: &str, arguments: &Value) -> Value {
@@ -211,4 +214,80 @@ async fn a_build_of_several_loops_is_done_again_in_the_order_in_which_it_landed(
     let commits = at(&report, "/commits")?.as_array().context("commits")?;
     assert_eq!(commits.len(), TASKS + 2);
     check_same(&project.repository(), &into.join("repo"), "build/habits")
+}
+
+/// Plans a task for each of two ideas, both on the same file.
+fn two_ideas() -> String {
+    let mut rules = Vec::new();
+    for (idea, task) in [("walks", "T-001"), ("rivers", "T-002")] {
+        let check = format!("grep -q {idea} a.txt");
+        let plan = json!({
+            "document": {
+                "title": idea, "context_read": [], "missing_inputs": [], "objective": "Keep a list.",
+                "success_criteria": ["it is there"], "out_of_scope": [],
+                "requirements": [{ "id": "FR-1", "text": "It is listed.", "priority": "must",
+                    "acceptance": "it is there", "source": "planning/brief.md" }],
+                "quality": [], "new_files": [], "modified_files": [], "avoid_files": [], "interfaces": [],
+                "data": [], "dependencies": [], "gotchas": [], "validation": [check], "risks": [] },
+            "tasks": [{ "id": task, "phase": "api", "action": "UPDATE", "file": "a.txt",
+                "requirements": [{ "id": "FR-1", "text": "List it." }], "gotchas": [], "depends_on": [],
+                "validation": { "command": check, "expected": "exit 0" } }],
+        });
+        let of_idea = json!({ "agent": "specification", "idea": idea });
+        rules.push(rule(&of_idea, "specification", &plan));
+        let turn = |turn: u32| json!({ "agent": "build", "task": task, "turn": turn });
+        let append = json!({ "command": format!("echo {idea} >> a.txt") });
+        rules.push(rule(&turn(1), "bash", &append));
+        let done = json!({ "summary": format!("Listed {idea}.") });
+        rules.push(rule(&turn(2), "finish", &done));
+    }
+    Value::Array(rules).to_string()
+}
+
+/// The second build wants a file of the first, waits until that is merged, and joins it before it goes on.
+#[tokio::test]
+async fn a_build_that_joined_the_work_of_another_is_done_again_to_the_same_commits()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().to_owned();
+    repository::begin(&path.join("repo"), &[("a.txt", "a\n")])?;
+    fs::write(path.join("ropewalk.toml"), SETTINGS)?;
+    fs::write(path.join("script.yaml"), two_ideas())?;
+    let project = Walks::at(directory, Runner::new(&path));
+    for idea in ["walks", "rivers"] {
+        project.begin(idea)?;
+        project.specify(idea)?;
+    }
+    let mut up = start(&project.runner, &["up"])?;
+    until_ready(&path, &mut up).await?;
+    until_events(&path, &mut up, "build.started", 2).await?;
+    project.run("build wait walks --at-most 100")?;
+    let waits = |show: &Value| show["tasks"][0]["waiting_for"] == "owner";
+    let began = Instant::now();
+    while !waits(&project.json("build show rivers")?) {
+        ensure!(began.elapsed() < PATIENCE, "it does not wait");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    project.run("build land walks")?;
+    project.run("build wait rivers --at-most 100")?;
+    stop(&mut up).await?;
+    let repository = path.join("repo");
+    let joins = git(
+        &repository,
+        &["log", "--merges", "--format=%s", "build/rivers"],
+    )?;
+    assert_eq!(joins, "Join the head of build/walks");
+
+    let place = tempfile::tempdir()?;
+    let into = place.path().join("again");
+    let (output, report) = replay(&project.runner, "rivers", &into)?;
+    ensure!(output.status.success(), "{report}");
+    assert_eq!(at(&report, "/same")?, true, "{report}");
+    assert_eq!(at(&report, "/strayed")?, &Value::Null, "{report}");
+    let joined = ["log", "--merges", "--format=%H", "build/rivers"];
+    assert_eq!(
+        git(&repository, &joined)?,
+        git(&into.join("repo"), &joined)?
+    );
+    Ok(())
 }

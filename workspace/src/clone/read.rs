@@ -1,6 +1,6 @@
 //! Reads commits, trees, files and differences out of the clone.
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use ropewalk_schemas::CommitId;
 
 use crate::commit::{ChangeKind, ChangedFile, LoggedCommit};
@@ -68,6 +68,18 @@ impl LocalClone {
             0 => Ok(output.line()),
             _ => Err(GitError::UnknownCommit(commit.to_string())),
         }
+    }
+
+    /// Says when `commit` was made.
+    pub async fn committed_at(&self, commit: &CommitId) -> Result<DateTime<Utc>, GitError> {
+        let call = self
+            .call(["log", "-1", "--no-show-signature", "--format=%ct"])
+            .argument(commit.as_str());
+        let output = self.git().run(call).await?;
+        let seconds = output.line().parse().ok();
+        seconds
+            .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+            .ok_or_else(|| GitError::unreadable("log", &output.stdout))
     }
 
     /// Says that `ancestor` is in the history of `descendant`, or is it.

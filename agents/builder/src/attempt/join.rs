@@ -79,9 +79,14 @@ async fn merge(
     let message = CommitMessage::new(format!("Join the head of {other}"))
         .with_body("It changed a file that the next task changes.")
         .with_trailer("Ropewalk-Execution", build.to_string());
-    let now = work.context.now();
     let clone = &work.shared.clone;
-    Ok(clone.merge(&followed.commit, head, &message, now).await?)
+    // The time of the later of both, so that a repetition makes the same commit.
+    let (ours, theirs) = tokio::try_join!(
+        clone.committed_at(head),
+        clone.committed_at(&followed.commit)
+    )?;
+    let when = ours.max(theirs);
+    Ok(clone.merge(&followed.commit, head, &message, when).await?)
 }
 
 async fn name(work: &Work<'_>, build: BuildId) -> Result<String, BuilderError> {

@@ -17,6 +17,8 @@ pub(super) const REPOSITORY: &str = "repo";
 pub(super) const STATE: &str = "state";
 /// Names the task of a commit.
 const TASK: &str = "Ropewalk-Task";
+/// Names the build that made a commit.
+const EXECUTION: &str = "Ropewalk-Execution";
 
 /// Takes a directory that is not there yet, or is empty.
 pub(super) fn fresh(directory: &Path) -> Result<PathBuf, CliError> {
@@ -39,8 +41,8 @@ pub(super) fn fresh(directory: &Path) -> Result<PathBuf, CliError> {
     absolute.canonicalize().map_err(|error| refused(&error))
 }
 
-/// Makes the repository with the base of the build, what it goes on from, and the folder of its idea as the build took it
-/// along.
+/// Makes the repository with the base of the build, what it goes on from, what it joined, and the folder of its idea as the
+/// build took it along.
 pub(super) async fn lay(
     before: &LocalClone,
     build: &Build,
@@ -56,10 +58,15 @@ pub(super) async fn lay(
     if let Some(head) = &ground {
         before.add_to(repository, &build.branch, head).await?;
     }
+    for joined in plan.joined() {
+        if let Some(head) = &joined.head {
+            before.add_to(repository, &joined.branch, head).await?;
+        }
+    }
     bring_kept(before, plan, repository).await?;
     crate::wiring::make_state(project.state())?;
     let since = ground.as_ref().unwrap_or(base);
-    let first = folder_commit(before, since, head).await?;
+    let first = folder_commit(before, build, (since, head)).await?;
     // Who goes on with the folder as it was takes none along.
     let Some(first) = first.or(ground) else {
         return Ok(());
@@ -100,17 +107,22 @@ async fn bring_kept(
     Ok(())
 }
 
-/// Finds the commit that added the folder of the idea; none where it did not travel with the code.
+/// Finds the commit that added the folder of the idea: the first that the build made, where that is of no task and joins
+/// nothing; none where the folder did not travel with the code.
 async fn folder_commit(
     clone: &LocalClone,
-    base: &CommitId,
-    head: &CommitId,
+    build: &Build,
+    (since, head): (&CommitId, &CommitId),
 ) -> Result<Option<CommitId>, CliError> {
-    let log = clone.log(Some(base), head).await?;
-    let first = log.into_iter().next();
+    let execution = (EXECUTION.to_owned(), build.id.to_string());
+    let log = clone.log(Some(since), head).await?;
+    let mut own = log
+        .into_iter()
+        .filter(|commit| commit.trailers.contains(&execution));
     let is_of_task = |trailers: &[(String, String)]| trailers.iter().any(|(name, _)| name == TASK);
-    Ok(first
-        .filter(|commit| !is_of_task(&commit.trailers))
+    Ok(own
+        .next()
+        .filter(|commit| commit.parents.len() == 1 && !is_of_task(&commit.trailers))
         .map(|commit| commit.id))
 }
 
