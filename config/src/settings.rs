@@ -26,7 +26,7 @@ pub use models::{
     CompactionSettings, Effort, EffortSettings, FallbackSettings, InvalidModel, ModelChoice,
     ModelPolicy, ModelSettings, ProviderKind, ProviderSettings,
 };
-pub use notices::{InvalidQuietHours, NoticeSettings, QuietHours};
+pub use notices::{InvalidQuietHours, InvalidTimeOfDay, NoticeSettings, QuietHours, TimeOfDay};
 pub use people::PersonRecord;
 pub use policy::{
     InvalidRule, Permission, PermissionMode, PolicySettings, Rule, RuleAction, ScopedRules,

@@ -10,6 +10,7 @@ mod decide;
 mod port;
 mod sender;
 mod subscriber;
+mod summary;
 mod text;
 mod webhook;
 
@@ -18,6 +19,7 @@ use std::sync::Arc;
 pub use decide::{Listener, Rules};
 pub use port::{Notification, Port, PosedQuestion, SendError};
 pub use subscriber::{Notifier, Parts};
+pub use summary::summary_of_last_day;
 pub use webhook::{Webhook, WebhookError};
 
 /// The timer after which everybody hears of a question.

@@ -5,6 +5,7 @@
 pub(crate) enum Command {
     Help,
     Status,
+    Summary,
     Questions,
     Ideas,
     New,
@@ -24,9 +25,14 @@ pub(crate) enum Command {
 }
 
 /// The commands: how each is typed, and what it does.
-const COMMANDS: [(&str, &str, Command); 18] = [
+const COMMANDS: [(&str, &str, Command); 19] = [
     ("help", "what can be said here", Command::Help),
     ("status", "where the builds stand", Command::Status),
+    (
+        "summary",
+        "what happened in the last day, and what it cost",
+        Command::Summary,
+    ),
     (
         "questions",
         "puts the open questions again",

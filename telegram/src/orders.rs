@@ -4,6 +4,7 @@ use ropewalk_desk::builds::Wish;
 use ropewalk_desk::views::build::{self, BuildFilter};
 use ropewalk_desk::views::idea::{self, IdeaFilter};
 use ropewalk_desk::{halt, ideas, phones, specifications};
+use ropewalk_orchestrator::notices::summary_of_last_day;
 use ropewalk_orchestrator::questions::rank;
 use ropewalk_schemas::Slug;
 use ropewalk_schemas::advice::Words;
@@ -40,6 +41,10 @@ pub(crate) async fn carry_out(
                 Some(halt) => format!("{}. /resumeall lets it go on.\n{standing}", halt.told()),
                 None => standing,
             })
+        }
+        Command::Summary => {
+            let now = surface.services.clock.now();
+            Ok(words::notice(&summary_of_last_day(store, now).await?))
         }
         Command::Questions => questions(surface, whom).await,
         Command::Ideas => {

@@ -3,19 +3,11 @@
 use ropewalk_desk::views::build::BuildRow;
 use ropewalk_orchestrator::notices::Notification;
 use ropewalk_schemas::build::BuildState;
+use ropewalk_schemas::notice::NoticeText;
 
 /// Says what is told: what happened, what there is to know, what is best done.
 pub(crate) fn telling(telling: &Notification) -> String {
-    let text = &telling.text;
-    let mut parts = vec![format!("**{}**", text.title)];
-    if !text.body.is_empty() {
-        parts.push(text.body.clone());
-    }
-    parts.extend(
-        text.recommendation
-            .iter()
-            .map(|best| format!("Recommended: {best}")),
-    );
+    let mut parts = vec![notice(&telling.text)];
     let takes_words = telling.question.as_ref().filter(|put| put.free_text);
     parts.extend(takes_words.map(|put| {
         let how = if put.choices.is_empty() {
@@ -25,6 +17,20 @@ pub(crate) fn telling(telling: &Notification) -> String {
         };
         format!("{how} this message in your own words.")
     }));
+    parts.join("\n\n")
+}
+
+/// Writes a title, what there is to know, and what is best done.
+pub(crate) fn notice(text: &NoticeText) -> String {
+    let mut parts = vec![format!("**{}**", text.title)];
+    if !text.body.is_empty() {
+        parts.push(text.body.clone());
+    }
+    parts.extend(
+        text.recommendation
+            .iter()
+            .map(|best| format!("Recommended: {best}")),
+    );
     parts.join("\n\n")
 }
 

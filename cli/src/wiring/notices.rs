@@ -47,6 +47,7 @@ pub(super) async fn begin(
             port,
             people: people
                 .map(|person| Listener {
+                    summary: wants_summary(project, &person.name),
                     name: person.name,
                     roles: person.roles,
                 })
@@ -57,6 +58,12 @@ pub(super) async fn begin(
         agents.push(Arc::new(notifier));
     }
     Ok(agents)
+}
+
+/// Returns whether somebody wants the daily summary, which is so unless they say otherwise.
+fn wants_summary(project: &Project, name: &UserSlug) -> bool {
+    let record = project.config().people.get(name);
+    record.and_then(|record| record.summary).unwrap_or(true)
 }
 
 fn ports(

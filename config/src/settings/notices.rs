@@ -17,6 +17,9 @@ pub struct NoticeSettings {
     /// When only what holds work up is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<QuietHours>,
+    /// When each day people hear what happened since they heard it last; without it they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<TimeOfDay>,
     /// Whether `up` rings the bell of its terminal.
     pub terminal: bool,
     /// What gets each notice by POST.
@@ -35,6 +38,47 @@ pub struct QuietHours {
     from: u32,
     /// The minute of the day that they end before.
     to: u32,
+}
+
+/// A minute of each day, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TimeOfDay {
+    minute: u32,
+}
+
+/// Says that a text names no time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no time; write `07:00`, which is UTC")]
+pub struct InvalidTimeOfDay(String);
+
+impl TimeOfDay {
+    /// Returns the hour, 0 to 23.
+    pub const fn hour(self) -> u32 {
+        self.minute / 60
+    }
+
+    /// Returns the minute of the hour, 0 to 59.
+    pub const fn minute(self) -> u32 {
+        self.minute % 60
+    }
+}
+
+impl TryFrom<String> for TimeOfDay {
+    type Error = InvalidTimeOfDay;
+
+    fn try_from(text: String) -> Result<Self, InvalidTimeOfDay> {
+        match minute(&text) {
+            Some(minute) => Ok(Self { minute }),
+            None => Err(InvalidTimeOfDay(text)),
+        }
+    }
+}
+
+impl From<TimeOfDay> for String {
+    fn from(time: TimeOfDay) -> Self {
+        written(time.minute)
+    }
 }
 
 /// Says that a text names no hours.
@@ -74,9 +118,12 @@ impl TryFrom<String> for QuietHours {
 
 impl From<QuietHours> for String {
     fn from(hours: QuietHours) -> Self {
-        let written = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
         format!("{}-{}", written(hours.from), written(hours.to))
     }
+}
+
+fn written(minute: u32) -> String {
+    format!("{:02}:{:02}", minute / 60, minute % 60)
 }
 
 fn minute(text: &str) -> Option<u32> {
@@ -106,6 +153,17 @@ mod tests {
         assert_eq!(String::from(night), "22:00-07:30");
         for wrong in ["", "22-7", "22:00", "24:00-07:00", "07:00-07:00", "a:b-c:d"] {
             assert!(hours(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_is_read_and_written_as_hours_and_minutes() {
+        let time = |text: &str| TimeOfDay::try_from(text.to_owned());
+        let early = time("7:05").unwrap();
+        assert_eq!((early.hour(), early.minute()), (7, 5));
+        assert_eq!(String::from(early), "07:05");
+        for wrong in ["", "7", "24:00", "07:60", "-1:00", "seven:00"] {
+            assert!(time(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -28,4 +28,7 @@ pub struct PersonRecord {
     /// What this person may do beside what everybody may.
     #[serde(default)]
     pub rights: BTreeSet<Right>,
+    /// Whether this person hears the daily summary; who says nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<bool>,
 }

@@ -30,7 +30,7 @@ enum Rule {
 }
 
 /// Keys of sections that otherwise loosen.
-const HARMLESS: [&str; 30] = [
+const HARMLESS: [&str; 31] = [
     "project.name",
     "person.name",
     "bus.tries",
@@ -55,6 +55,7 @@ const HARMLESS: [&str; 30] = [
     "notices.escalate_minutes",
     "notices.batch_minutes",
     "notices.quiet",
+    "notices.summary",
     "build.squash",
     "build.without_ideas",
     "telemetry.sample_percent",

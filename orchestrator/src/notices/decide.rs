@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
-use ropewalk_config::settings::{NoticeSettings, QuietHours};
+use ropewalk_config::settings::{NoticeSettings, QuietHours, TimeOfDay};
 use ropewalk_schemas::UserSlug;
 use ropewalk_schemas::notice::Notice;
 use ropewalk_schemas::person::Role;
@@ -23,6 +23,8 @@ pub struct Listener {
     pub name: UserSlug,
     /// What this person is asked about.
     pub roles: BTreeSet<Role>,
+    /// Whether this person wants the daily summary.
+    pub summary: bool,
 }
 
 /// When what is told.
@@ -34,6 +36,8 @@ pub struct Rules {
     pub batch: Duration,
     /// When only what holds work up is told.
     pub quiet: Option<QuietHours>,
+    /// When each day is summed up; never without it.
+    pub summary: Option<TimeOfDay>,
 }
 
 impl From<&NoticeSettings> for Rules {
@@ -42,6 +46,7 @@ impl From<&NoticeSettings> for Rules {
             escalate: Duration::from_mins(settings.escalate_minutes.into()),
             batch: Duration::from_mins(settings.batch_minutes.into()),
             quiet: settings.quiet,
+            summary: settings.summary,
         }
     }
 }
@@ -116,6 +121,7 @@ mod tests {
         Listener {
             name: UserSlug::parse(name).unwrap(),
             roles: roles.iter().copied().collect(),
+            summary: true,
         }
     }
 
@@ -154,6 +160,7 @@ mod tests {
             escalate: Duration::from_hours(1),
             batch: Duration::from_mins(5),
             quiet: QuietHours::try_from("22:00-07:00".to_owned()).ok(),
+            summary: None,
         };
         let at = |hour, minute, second| {
             let at = Utc.with_ymd_and_hms(2026, 11, 21, hour, minute, second);

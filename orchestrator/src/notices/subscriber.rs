@@ -17,6 +17,7 @@ use super::compose::{self, TAKES};
 use super::decide::{self, Listener, Rules, Urgency};
 use super::port::Port;
 use super::sender::Sender;
+use super::summary::{self, SUMMARY};
 use super::{ESCALATE, Turn};
 use crate::agent::{Agent, AgentError, Profile, Worker};
 use crate::context::Context;
@@ -268,6 +269,28 @@ impl Notifier {
         }
         Ok(changes)
     }
+
+    /// Tells those who want it what happened since they heard it last. What an earlier summary said that is still to be
+    /// told stays news.
+    async fn summed_up(&self, event: &Event, context: &Context) -> Result<ChangeSet, ReadError> {
+        let mut changes = ChangeSet::new();
+        if self.rules.summary.is_none() {
+            // It was switched off since; what another process still wants it lays down again.
+            timers::clear(&mut changes, &context.store, &[SUMMARY], "").await?;
+            return Ok(changes);
+        }
+        let people = self.people.iter().filter(|person| person.summary);
+        let people: Vec<UserSlug> = people.map(|person| person.name.clone()).collect();
+        let receivers = self.port.receivers(&people, &context.store).await?;
+        let Some(text) = summary::of(event, &context.store).await? else {
+            return Ok(changes);
+        };
+        for receiver in receivers {
+            let what = (Urgency::Soon, text.clone());
+            changes.insert(&self.notice((event, context), &event.id.to_string(), receiver, what));
+        }
+        Ok(changes)
+    }
 }
 
 /// Returns a question, if it is open.
@@ -285,7 +308,12 @@ impl Agent for Notifier {
             role: self.role.clone(),
             patterns: TAKES.map(EventPattern::of).to_vec(),
             in_flight: 8,
-            schedules: Vec::new(),
+            schedules: self
+                .rules
+                .summary
+                .map(summary::schedule)
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -307,6 +335,9 @@ impl Agent for Notifier {
             }
             Payload::ScheduleDue(ScheduleDue { name, target, .. }) if name == ESCALATE => {
                 self.escalated(target, (event, context)).await?
+            }
+            Payload::ScheduleDue(ScheduleDue { name, .. }) if name == SUMMARY => {
+                self.summed_up(event, context).await?
             }
             Payload::ScheduleDue(_) => ChangeSet::new(),
             _ => self.told(event, context).await?,

@@ -1,6 +1,7 @@
 //! People are told once what they have to know, and no longer asked what is answered.
 
 mod paper;
+mod summaries;
 mod webhooks;
 
 use std::time::Duration;

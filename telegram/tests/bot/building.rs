@@ -223,6 +223,15 @@ async fn what_a_phone_is_shown_is_what_the_store_holds() -> anyhow::Result<()> {
          rivers: running, 1 of 2 tasks complete\n\
          2 questions are open; /questions puts them again."
     );
+    let summary = told(&phones, ADA, "/summary").await?.text;
+    for part in [
+        "Questions: 2 asked.",
+        "walks is running, 1 of 2 tasks landed; rivers is running, 1 of 2 tasks landed.",
+        "Open: 2 questions.",
+        "Recommended: answer what is asked",
+    ] {
+        assert!(summary.contains(part), "{part} in {summary}");
+    }
     let asked = phones.message(ADA, "Which way?").await?;
     phones
         .press(ADA, ADA, asked.id, &asked.buttons[0].1)

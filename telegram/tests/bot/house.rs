@@ -94,6 +94,7 @@ impl House {
                 .into_iter()
                 .collect(),
             name: person.name,
+            summary: true,
         });
         let notifier = Notifier::new(NotifierParts {
             port: Arc::new(TelegramPort::new(client.clone(), people.clone())),
@@ -102,6 +103,7 @@ impl House {
                 escalate,
                 batch: Duration::ZERO,
                 quiet: None,
+                summary: None,
             },
             turn: Arc::new(|| Some(Box::new(()))),
         })?;

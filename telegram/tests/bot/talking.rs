@@ -152,6 +152,7 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     for (typed, expected) in [
         ("/help", "/status: where the builds stand"),
         ("/status", "No question is open."),
+        ("/summary", "Nothing happened."),
         ("/questions", "No question is open."),
         ("/ideas", "No idea yet"),
         ("/newtask", "Say what you want: /newtask"),
@@ -183,6 +184,22 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
     let offered = phones.did("setmycommands").await?;
     let offered = offered.first().context("no menu")?;
     let menu = offered["parameters"]["commands"].as_array().map(Vec::len);
-    assert_eq!(menu, Some(18));
+    assert_eq!(menu, Some(19));
+    house.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_is_stopped_and_goes_on_from_the_phone_of_who_may() -> anyhow::Result<()> {
+    let (directory, phones) = (tempfile::tempdir()?, Phones::new()?);
+    let house = House::open(directory.path(), &phones.server).await?;
+    let store = &house.services.store;
+    phones.write(ADA, ADA, "/stopall the disk burns").await?;
+    phones.message(ADA, "Everything is stopped").await?;
+    let halt = halt::standing(store).await?.context("nothing is stopped")?;
+    let told = (halt.by.as_str(), halt.reason.as_deref());
+    assert_eq!(told, ("ada", Some("the disk burns")));
+    phones.write(ADA, ADA, "/resumeall").await?;
+    phones.message(ADA, "Everything goes on").await?;
+    assert_eq!(halt::standing(store).await?, None);
     house.close().await
 }

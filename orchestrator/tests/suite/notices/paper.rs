@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ropewalk_config::settings::QuietHours;
+use ropewalk_config::settings::{QuietHours, TimeOfDay};
 use ropewalk_orchestrator::Agent;
 use ropewalk_orchestrator::notices::{
     Listener, Notification, Notifier, Parts, Port, Rules, SendError,
@@ -155,16 +155,32 @@ pub(crate) async fn house(
         .map(|(name, roles)| {
             let name = UserSlug::parse(name)?;
             let roles = roles.iter().copied().collect();
-            anyhow::Ok(Listener { name, roles })
+            anyhow::Ok(Listener {
+                name,
+                roles,
+                summary: true,
+            })
         })
         .collect();
+    house_of(directory, clock, paper, people?, None).await
+}
+
+/// Opens a house in which these people hear by the paper, and a summary at a time of the day.
+pub(crate) async fn house_of(
+    directory: &Path,
+    clock: &Clock,
+    paper: &Paper,
+    people: Vec<Listener>,
+    summary: Option<TimeOfDay>,
+) -> anyhow::Result<House> {
     let notifier = Notifier::new(Parts {
         port: Arc::new(paper.clone()),
-        people: people?,
+        people,
         rules: Rules {
             escalate: Duration::from_hours(1),
             batch: Duration::from_mins(5),
             quiet: QuietHours::try_from("22:00-07:00".to_owned()).ok(),
+            summary,
         },
         turn: Arc::new(|| Some(Box::new(()))),
     })?;

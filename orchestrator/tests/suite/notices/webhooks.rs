@@ -33,6 +33,7 @@ async fn a_webhook_gets_each_notice_signed_and_again_after_a_failure() -> anyhow
             escalate: Duration::from_hours(1),
             batch: Duration::ZERO,
             quiet: None,
+            summary: None,
         },
         turn: Arc::new(|| Some(Box::new(()))),
     })?;
