@@ -244,6 +244,7 @@ fn headline(event_type: &str, subject: &str, data: &Value) -> Option<String> {
         "question.asked" => text("text"),
         "question.answered" => text("answer"),
         "knowledge.recorded" => text("content"),
+        "lock.extended" => text("reason"),
         "task.failed" => text("category"),
         "build.completed" => text("status"),
         _ => None,

@@ -14,13 +14,13 @@ mod tasks;
 use serde_json::Value;
 
 pub use alerts::{
-    AlertCleared, BudgetExceeded, BuildFailedAlert, ComponentDown, ConflictDetected,
-    DeadlockDetected, DecisionMade, DecisionRequested, ProviderDown, SlotRetired, StuckTask,
-    Verdict,
+    AlertCleared, AlertEscalated, BudgetExceeded, BuildFailedAlert, ComponentDown,
+    ConflictDetected, DeadlockDetected, DecisionMade, DecisionRequested, ProviderDown, SlotRetired,
+    StuckTask, Verdict,
 };
 pub use builds::{
     BuildCompleted, BuildMerged, BuildPaused, BuildPriority, BuildRequest, BuildStarted, BuildTell,
-    ChangeDecided, ChangeRequested, LockReleased, LockRevoked, WorkAssigned,
+    ChangeDecided, ChangeRequested, LockExtended, LockReleased, LockRevoked, WorkAssigned,
 };
 pub use halts::{HaltBegun, HaltLifted};
 pub use ideation::{
@@ -167,6 +167,8 @@ payloads! {
     WorkAssigned(WorkAssigned) = "work.assigned",
     /// PM decided something.
     DecisionMade(DecisionMade) = "decision.made",
+    /// A running attempt got files that its task does not declare.
+    LockExtended(LockExtended) = "lock.extended",
     /// A file lock was released.
     LockReleased(LockReleased) = "lock.released",
     /// A file lock was taken away from its holder.
@@ -185,6 +187,8 @@ payloads! {
     TaskFailed(TaskFailed) = "task.failed",
     /// A task makes no progress.
     StuckTask(StuckTask) = "alert.stuck_task",
+    /// A task has made no progress for so long that it is worse than was told.
+    StuckTaskEscalated(AlertEscalated) = "alert.stuck_task.escalated",
     /// A stuck task moves again.
     StuckTaskCleared(AlertCleared) = "alert.stuck_task.cleared",
     /// A ring of waits was found.

@@ -3,8 +3,9 @@
 use chrono::{DateTime, Utc};
 use ropewalk_coordination::deadlock::{self, Deadlock};
 use ropewalk_orchestrator::{AgentError, Context};
+use ropewalk_schemas::agent::Component;
 use ropewalk_schemas::alert::{Alert, Severity};
-use ropewalk_schemas::payload::AlertCleared;
+use ropewalk_schemas::payload::{AlertCleared, AlertEscalated};
 use ropewalk_schemas::wait::Party;
 use ropewalk_schemas::{BuildId, ComponentName, Payload, Subject};
 use ropewalk_store::{ChangeSet, Versioned};
@@ -33,17 +34,32 @@ async fn look_at_tasks(
     let attempts = load::attempts(&context.store, open).await?;
     let causes = decide::stuck(&tasks, &options.stuck_minutes, context.now());
     for step in decide::moves(causes, open.iter().map(|row| &row.record), STUCK) {
-        let gone = |key: &str| {
-            let cause = StuckCause::parse(key)?;
-            let message = decide::cleared_attempt(attempts.get(&cause.attempt));
-            let payload = AlertCleared {
-                cause: key.to_owned(),
+        let told = match &step {
+            Move::Raise(_) => None,
+            Move::Escalate {
+                key,
+                severity,
                 message,
-            };
-            let subject = Subject::task(cause.build, &cause.task);
-            Some((subject, Payload::StuckTaskCleared(payload)))
+            } => StuckCause::parse(key).map(|cause| {
+                let payload = AlertEscalated {
+                    cause: key.clone(),
+                    message: message.clone(),
+                    severity: *severity,
+                };
+                let subject = Subject::task(cause.build, &cause.task);
+                (subject, Payload::StuckTaskEscalated(payload))
+            }),
+            Move::Clear { key } => StuckCause::parse(key).map(|cause| {
+                let message = decide::cleared_attempt(attempts.get(&cause.attempt));
+                let payload = AlertCleared {
+                    cause: key.clone(),
+                    message,
+                };
+                let subject = Subject::task(cause.build, &cause.task);
+                (subject, Payload::StuckTaskCleared(payload))
+            }),
         };
-        writer.take(step, gone).await?;
+        writer.take(step, told).await?;
     }
     Ok(())
 }
@@ -93,19 +109,26 @@ pub(super) async fn look_at_components(
             // Not heard again, only not listened to for long enough.
             continue;
         }
-        let gone = |key: &str| {
-            let name = key.strip_prefix(COMPONENT)?;
-            let component = components.iter().find(|row| row.name.as_str() == name);
-            let payload = AlertCleared {
-                cause: key.to_owned(),
-                message: decide::cleared_component(name, component),
-            };
-            let subject = Subject::component(&ComponentName::parse(name).ok()?);
-            Some((subject, Payload::ComponentDownCleared(payload)))
+        let told = match &step {
+            Move::Clear { key } => heard_again(key, &components),
+            // Silence is as bad as it was, however long.
+            Move::Raise(_) | Move::Escalate { .. } => None,
         };
-        writer.take(step, gone).await?;
+        writer.take(step, told).await?;
     }
     Ok(writer.changes)
+}
+
+/// Tells that the component of an alert is heard again, or was stopped.
+fn heard_again(key: &str, components: &[Component]) -> Option<(Subject, Payload)> {
+    let name = key.strip_prefix(COMPONENT)?;
+    let component = components.iter().find(|row| row.name.as_str() == name);
+    let payload = AlertCleared {
+        cause: key.to_owned(),
+        message: decide::cleared_component(name, component),
+    };
+    let subject = Subject::component(&ComponentName::parse(name).ok()?);
+    Some((subject, Payload::ComponentDownCleared(payload)))
 }
 
 /// Writes what becomes of alerts into one change set.
@@ -124,11 +147,11 @@ impl<'a> AlertWriter<'a> {
         }
     }
 
-    /// Takes one step; `gone` makes the event that tells of a cause that is gone, where there is one.
+    /// Takes one step; `told` is the event that tells of a cause that has grown worse or is gone, where there is one.
     async fn take(
         &mut self,
         step: Move,
-        gone: impl Fn(&str) -> Option<(Subject, Payload)>,
+        told: Option<(Subject, Payload)>,
     ) -> Result<(), AgentError> {
         match step {
             Move::Raise(cause) => self.raise(cause).await,
@@ -136,11 +159,8 @@ impl<'a> AlertWriter<'a> {
                 key,
                 severity,
                 message,
-            } => {
-                self.escalate(&key, severity, message);
-                Ok(())
-            }
-            Move::Clear { key } => self.clear(&key, gone(&key)).await,
+            } => self.escalate(&key, (severity, message), told).await,
+            Move::Clear { key } => self.clear(&key, told).await,
         }
     }
 
@@ -167,17 +187,27 @@ impl<'a> AlertWriter<'a> {
         Ok(())
     }
 
-    fn escalate(&mut self, key: &str, severity: Severity, message: String) {
-        if let Some(row) = self.open.iter().find(|row| row.cause == key) {
-            let alert = Alert {
-                severity,
-                message,
-                escalations: row.escalations + 1,
-                // It is not what was seen any more.
-                acknowledged: None,
-                ..row.record.clone()
-            };
-            self.changes.update(row, &alert);
+    async fn escalate(
+        &mut self,
+        key: &str,
+        (severity, message): (Severity, String),
+        told: Option<(Subject, Payload)>,
+    ) -> Result<(), AgentError> {
+        let Some(row) = self.open.iter().find(|row| row.cause == key) else {
+            return Ok(());
+        };
+        let alert = Alert {
+            severity,
+            message,
+            escalations: row.escalations + 1,
+            // It is not what was seen any more.
+            acknowledged: None,
+            ..row.record.clone()
+        };
+        self.changes.update(row, &alert);
+        match told {
+            Some((subject, payload)) => self.emit(alert.build, subject, payload).await,
+            None => Ok(()),
         }
     }
 

@@ -79,7 +79,15 @@ async fn a_stuck_task_has_one_alert_that_clears_when_its_attempt_ends() {
         })
         .await;
     house.pass(420);
-    assert_eq!(house.due(&monitor, TICK, "").await, []);
+    let worse = house.due(&monitor, TICK, "").await;
+    let [Payload::StuckTaskEscalated(worse)] = worse.as_slice() else {
+        panic!("{worse:?}");
+    };
+    assert_eq!(worse.severity, Severity::Error);
+    assert!(worse.message.contains("20 minutes"), "{}", worse.message);
+    house.pass(120);
+    let again = house.due(&monitor, TICK, "").await;
+    assert_eq!(again, [], "it is as bad as it was told");
     let [row] = house.list::<Alert>().await.try_into().unwrap();
     assert_eq!(
         (row.severity, row.escalations, row.cleared_at),

@@ -14,7 +14,7 @@ use super::decide::Urgency;
 use super::text;
 
 /// The events that people are told of; what has no line in [`draft`] closes or repeats a notice.
-pub(super) const TAKES: [&str; 29] = [
+pub(super) const TAKES: [&str; 31] = [
     "halt.begun",
     "halt.lifted",
     "ideation.completed",
@@ -28,7 +28,9 @@ pub(super) const TAKES: [&str; 29] = [
     "task.skipped",
     "task.failed",
     "work.assigned",
+    "lock.extended",
     "alert.stuck_task",
+    "alert.stuck_task.escalated",
     "alert.stuck_task.cleared",
     "alert.deadlock",
     "alert.component_down",
@@ -106,6 +108,7 @@ type NoticeWords = (String, String, Option<&'static str>);
 fn severity(payload: &Payload) -> Option<Severity> {
     match payload {
         Payload::StuckTask(told) => told.severity,
+        Payload::StuckTaskEscalated(told) => Some(told.severity),
         Payload::DeadlockDetected(told) => told.severity,
         Payload::ComponentDown(told) => told.severity,
         Payload::ProviderDown(told) => told.severity,
@@ -126,6 +129,16 @@ fn alert(payload: &Payload) -> Option<(Role, NoticeWords)> {
                     stuck.loop_name, stuck.idle_minutes
                 ),
                 Some("wait: it is interrupted, and its work kept, if that goes on"),
+            ),
+        ),
+        Payload::StuckTaskEscalated(worse) => (
+            Role::Technical,
+            (
+                worse.message.clone(),
+                String::new(),
+                Some(
+                    "answer what is asked about it, or wait: it is interrupted, and its work kept",
+                ),
             ),
         ),
         Payload::DeadlockDetected(found) if !found.resolved => (
@@ -263,6 +276,21 @@ fn of_task(payload: &Payload) -> Option<(Role, NoticeWords)> {
                 None,
             ),
         ),
+        Payload::LockExtended(got) => {
+            let files: Vec<String> = got.files.iter().map(|file| format!("`{file}`")).collect();
+            (
+                Role::Technical,
+                (
+                    format!(
+                        "Task {} asked for {} and got it",
+                        got.task_id,
+                        files.join(", ")
+                    ),
+                    text::quoted(&got.reason),
+                    None,
+                ),
+            )
+        }
         Payload::WorkAssigned(given) => (
             Role::Technical,
             (

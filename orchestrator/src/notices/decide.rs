@@ -90,11 +90,22 @@ pub(super) fn due(now: DateTime<Utc>, urgency: Urgency, rules: &Rules) -> DateTi
     })
 }
 
-/// Returns the matter that an event tells the newest state of: each sort of alert is one, with its end; of all else, a
-/// family of events is.
-pub(super) fn matter(event_type: &str) -> &str {
+/// The event that makes nothing of its kind before it old: what a task got it has.
+const STAYS: &str = "lock.extended";
+
+/// Decides whether what was to be told `before` is no longer news by what came after it about the same thing.
+pub(super) fn is_old(before: &str, after: &str) -> bool {
+    after != STAYS && matter(before) == matter(after)
+}
+
+/// Returns the matter that an event tells the newest state of: each sort of alert is one, with how it grows worse and with
+/// its end; of all else, a family of events is.
+fn matter(event_type: &str) -> &str {
     match event_type.split_once('.') {
-        Some(("alert", _)) => event_type.strip_suffix(".cleared").unwrap_or(event_type),
+        Some(("alert", _)) => [".escalated", ".cleared"]
+            .iter()
+            .find_map(|suffix| event_type.strip_suffix(suffix))
+            .unwrap_or(event_type),
         Some((family, _)) => family,
         None => event_type,
     }
@@ -131,11 +142,14 @@ mod tests {
             ("build.started", "build.completed", true),
             ("build.completed", "review.completed", false),
             ("task.completed", "work.assigned", false),
+            ("work.assigned", "work.assigned", true),
+            ("lock.extended", "lock.extended", false),
             ("alert.stuck_task", "alert.stuck_task.cleared", true),
+            ("alert.stuck_task", "alert.stuck_task.escalated", true),
             ("alert.stuck_task", "alert.deadlock", false),
         ];
         for (before, after, same) in cases {
-            assert_eq!(matter(before) == matter(after), same, "{before} {after}");
+            assert_eq!(is_old(before, after), same, "{before} {after}");
         }
     }
 

@@ -252,8 +252,8 @@ impl Notifier {
             .equal("port", self.port.name())
             .equal("open", true);
         for before in context.store.list::<Notice>(before).await? {
-            let is_older = decide::matter(&before.event_type) == decide::matter(event.event_type());
-            if is_older && before.state == NoticeState::Waiting && before.question.is_none() {
+            let is_old = decide::is_old(&before.event_type, event.event_type());
+            if is_old && before.state == NoticeState::Waiting && before.question.is_none() {
                 let state = NoticeState::Over;
                 let over = Notice {
                     state,

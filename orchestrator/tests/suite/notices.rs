@@ -14,14 +14,15 @@ use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeState;
 use ropewalk_schemas::payload::{
-    BuildCompleted, BuildStarted, ComponentDown, DeadlockDetected, ReviewCompleted, TaskCompleted,
-    TaskFailed, WorkAssigned,
+    AlertEscalated, BuildCompleted, BuildStarted, ComponentDown, DeadlockDetected, LockExtended,
+    ReviewCompleted, StuckTask, TaskCompleted, TaskFailed, WorkAssigned,
 };
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::QuestionKind;
 use ropewalk_schemas::review::ReviewKind;
 use ropewalk_schemas::{
-    BuildId, ComponentName, Payload, QuestionId, ReviewId, Slug, SpecId, Subject, TaskId,
+    AttemptId, BuildId, ComponentName, Payload, QuestionId, RepoPath, ReviewId, Slug, SpecId,
+    Subject, TaskId,
 };
 use ropewalk_store::ChangeSet;
 
@@ -353,7 +354,48 @@ async fn an_alert_says_how_bad_it_is_and_only_what_stops_work_is_told_at_night()
 }
 
 #[tokio::test]
-async fn who_gets_the_work_of_a_dead_loop_is_told_with_the_reason() -> anyhow::Result<()> {
+async fn an_alert_that_grows_worse_is_told_once_more_and_at_night_where_work_stands_still()
+-> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon() + chrono::TimeDelta::hours(9));
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let (build, task) = (build(&house), TaskId::parse("T-001")?);
+    let subject = Subject::task(build, &task);
+    let stuck = Payload::StuckTask(StuckTask {
+        build_id: build,
+        task_id: task,
+        attempt_id: AttemptId(house.services.ids.next()),
+        loop_name: ComponentName::parse("loop-1-1")?,
+        idle_minutes: 11,
+        severity: Some(Severity::Warning),
+    });
+    let worse = |severity| {
+        Payload::StuckTaskEscalated(AlertEscalated {
+            cause: "stuck".to_owned(),
+            message: "task `T-001` has made no progress".to_owned(),
+            severity,
+        })
+    };
+    tell(&house, subject.clone(), stuck).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].title, "Task T-001 makes no progress");
+    house.pass(Duration::from_hours(2)).await;
+    tell(&house, subject.clone(), worse(Severity::Error)).await?;
+    house.settle().await?;
+    assert_eq!(paper.count(), 1, "nobody is woken for an error");
+    tell(&house, subject, worse(Severity::Critical)).await?;
+    let said = paper.said(&house, 2).await?;
+    let told = "Critical: task `T-001` has made no progress";
+    assert_eq!(said[1].title, told);
+    house.pass(Duration::from_hours(9)).await;
+    house.settle().await?;
+    assert_eq!(paper.count(), 2, "what was so before is not told any more");
+    house.close().await
+}
+
+#[tokio::test]
+async fn who_gets_work_or_files_beyond_the_plan_is_told_with_the_reason() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let clock = Clock::manual(noon());
     let paper = Paper::new(&["ada"]);
@@ -367,11 +409,33 @@ async fn who_gets_the_work_of_a_dead_loop_is_told_with_the_reason() -> anyhow::R
         reason: Some("`loop-1-2` gives no sign of life".to_owned()),
     };
     let subject = Subject::task(given.build_id, &task);
-    tell(&house, subject, Payload::WorkAssigned(given)).await?;
+    let got = |file: &str| {
+        anyhow::Ok(Payload::LockExtended(LockExtended {
+            build_id: given.build_id,
+            task_id: task.clone(),
+            attempt_id: AttemptId(house.services.ids.next()),
+            files: vec![RepoPath::parse(file)?],
+            reason: format!("{file} is called from there"),
+        }))
+    };
+    let (one, other) = (got("one.rs")?, got("two.rs")?);
+    tell(&house, subject.clone(), Payload::WorkAssigned(given)).await?;
     house.pass(Duration::from_mins(6)).await;
     let said = paper.said(&house, 1).await?;
     assert_eq!(said[0].title, "Task T-001 goes to `loop-1-1`");
     assert_eq!(said[0].body, "`loop-1-2` gives no sign of life");
+    for got in [one, other] {
+        tell(&house, subject.clone(), got).await?;
+    }
+    house.pass(Duration::from_mins(6)).await;
+    let said = paper.said(&house, 2).await?;
+    assert_eq!(said[1].title, "2 things happened");
+    for part in [
+        "asked for `one.rs` and got it",
+        "two.rs is called from there",
+    ] {
+        assert!(said[1].body.contains(part), "{part} in {}", said[1].body);
+    }
     house.close().await
 }
 

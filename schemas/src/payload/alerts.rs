@@ -35,6 +35,17 @@ pub struct AlertCleared {
     pub message: String,
 }
 
+/// What an alert tells has grown worse.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AlertEscalated {
+    /// The cause, as the alert named it.
+    pub cause: String,
+    /// One line for people.
+    pub message: String,
+    /// How bad it is by now.
+    pub severity: Severity,
+}
+
 /// A ring of waits was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadlockDetected {

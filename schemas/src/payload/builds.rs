@@ -140,6 +140,21 @@ pub struct WorkAssigned {
     pub reason: Option<String>,
 }
 
+/// A running attempt got files that its task does not declare, because its model asked for them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LockExtended {
+    /// The build.
+    pub build_id: BuildId,
+    /// The task.
+    pub task_id: TaskId,
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// The files.
+    pub files: Vec<RepoPath>,
+    /// Why, as the model said it; bounded.
+    pub reason: String,
+}
+
 /// A file lock was released.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LockReleased {

@@ -31,7 +31,7 @@ const MEASURED: (&str, &str) = ("benches", "src/pipeline.rs");
 
 /// The events that agents take. All others are for people alone: they are shown, and nothing follows from them. Why PM takes
 /// neither `task.failed` nor `budget.exceeded`, says ADR 15.
-const TAKEN: [(&str, &[&str]); 40] = [
+const TAKEN: [(&str, &[&str]); 41] = [
     ("ideation.message", &["ideation"]),
     ("ideation.completed", &["improvement", "specification"]),
     ("idea.abandoned", &["build"]),
@@ -58,6 +58,7 @@ const TAKEN: [(&str, &[&str]); 40] = [
     ("task.skipped", &["build", "improvement"]),
     ("task.failed", &["improvement"]),
     ("alert.stuck_task", &["pm"]),
+    ("alert.stuck_task.escalated", &["pm"]),
     ("alert.stuck_task.cleared", &["pm"]),
     ("alert.deadlock", &["pm"]),
     ("alert.component_down", &["pm"]),

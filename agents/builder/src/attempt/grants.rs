@@ -10,8 +10,10 @@ use ropewalk_coordination::locks::{self, LockConflict, LockRequest};
 use ropewalk_coordination::ownership::Owner;
 use ropewalk_engine::{FileGrants, GrantReply};
 use ropewalk_orchestrator::Context;
+use ropewalk_schemas::clip;
 use ropewalk_schemas::lease::{Holder, Lease};
-use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_schemas::payload::LockExtended;
+use ropewalk_schemas::{CommitId, Event, Payload, RepoPath, Subject};
 use ropewalk_store::{ChangeSet, CommitError, Versioned};
 
 use super::rows::Rows;
@@ -90,7 +92,7 @@ impl Grants {
         let mut freed = FreedLocks::listen(&self.shared, &self.context);
         let mut conflicts = 0;
         while conflicts < CONFLICTS {
-            match self.look(&request).await? {
+            match self.look(&request, why).await? {
                 Look::Answer(reply) => return Ok(reply),
                 Look::Again => conflicts += 1,
                 Look::Waits => {
@@ -104,7 +106,7 @@ impl Grants {
         ))
     }
 
-    async fn look(&self, request: &LockRequest) -> Result<Look, BuilderError> {
+    async fn look(&self, request: &LockRequest, why: &str) -> Result<Look, BuilderError> {
         let (build, task, attempt) = (self.holder.build, &self.holder.task, self.holder.attempt);
         let Some(rows) = Rows::load(&self.context, build, task, attempt).await? else {
             let reason = "the task was taken away".to_owned();
@@ -117,7 +119,7 @@ impl Grants {
         let leases = locks::held_on(&self.context.store, &request.files).await?;
         let blocked = locks::blocked_extension(request, &leases);
         if blocked.is_empty() {
-            self.take(request, &owners, &rows).await
+            self.take((request, why), &owners, &rows).await
         } else {
             self.wait(request, &rows, &leases, &blocked).await
         }
@@ -125,7 +127,7 @@ impl Grants {
 
     async fn take(
         &self,
-        request: &LockRequest,
+        (request, why): (&LockRequest, &str),
         owners: &[(RepoPath, Option<Owner>)],
         rows: &Rows,
     ) -> Result<Look, BuilderError> {
@@ -136,6 +138,7 @@ impl Grants {
         changes.update(&rows.task, &task);
         locks::acquire(&mut changes, request, now);
         give_all(&mut changes, self.holder.build, owners, now);
+        changes.emit(self.told(&request.files, why, rows));
         match self.context.store.commit(changes).await {
             Ok(committed) => {
                 let token = committed.token.unwrap_or_default();
@@ -146,6 +149,20 @@ impl Grants {
             Err(CommitError::Conflict { .. } | CommitError::Held { .. }) => Ok(Look::Again),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Tells that the attempt got files, and why.
+    fn told(&self, files: &[RepoPath], why: &str, rows: &Rows) -> Event {
+        let (build, task) = (self.holder.build, &self.holder.task);
+        let payload = Payload::LockExtended(LockExtended {
+            build_id: build,
+            task_id: task.clone(),
+            attempt_id: self.holder.attempt,
+            files: files.to_vec(),
+            reason: clip::line(why, REASON_LETTERS),
+        });
+        let context = of_build(&self.context, &rows.build).because_of(rows.task.cause);
+        context.event(Subject::task(build, task), payload)
     }
 
     /// Waits with the locks of the attempt in hand: this is what can close a ring.
@@ -274,8 +291,7 @@ impl Grants {
 
 /// Says for whom and why a file is locked, as people read it.
 fn reason(holder: &Holder, why: &str) -> String {
-    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
-    let kept: String = why.chars().take(REASON_LETTERS).collect();
+    let kept = clip::line(why, REASON_LETTERS);
     format!("task {} of {}: {kept}", holder.task, holder.build)
 }
 

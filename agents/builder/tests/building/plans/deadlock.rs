@@ -359,7 +359,7 @@ async fn a_file_and_a_link_to_it_that_the_build_made_are_written_by_one_task_at_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn why_a_model_asked_for_a_file_is_shown_with_its_lock() {
+async fn why_a_model_asked_for_a_file_is_shown_with_its_lock_and_told() {
     let signals = tempfile::tempdir().unwrap();
     let (says, goes_on) = (signals.path().join("says"), signals.path().join("go"));
     let script = steps(
@@ -386,6 +386,18 @@ async fn why_a_model_asked_for_a_file_is_shown_with_its_lock() {
     let granted = locks.iter().find(|lease| lease.path.as_str() == "new.ts");
     let reason = &granted.unwrap().reason;
     assert!(reason.ends_with(": it belongs together"), "{reason}");
+    let events = open.events().await.into_iter();
+    let told: Vec<_> = events.filter(|(kind, _)| kind == "lock.extended").collect();
+    let [(_, told)] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    let told = [&told["task_id"], &told["files"], &told["reason"]];
+    let expected = [
+        json!("ONE"),
+        json!(["new.ts"]),
+        json!("it belongs together"),
+    ];
+    assert_eq!(told, expected.each_ref());
     std::fs::write(&goes_on, "").unwrap();
     let (ended, _) = open.ended(spec).await;
     assert_eq!(ended.state, BuildState::Succeeded, "{:?}", ended.reason);
