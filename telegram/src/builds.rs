@@ -10,7 +10,8 @@ use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::build::Build;
 use ropewalk_schemas::person::Right;
 use ropewalk_schemas::phone::LandingOffer;
-use ropewalk_schemas::{Priority, TaskId};
+use ropewalk_schemas::{Event, EventPattern, Payload, Priority, TaskId};
+use ropewalk_store::EventFilter;
 use tracing::debug;
 
 use crate::keyboard::{self, Mark};
@@ -63,6 +64,16 @@ pub(crate) async fn retry(
         return Ok("Name the task: /retry walks T-002 what to do differently".to_owned());
     };
     let advice = (!advice.is_empty()).then(|| advice.to_owned());
+    let is_it = |payload: &Payload| {
+        matches!(payload, Payload::TaskRetry(asked)
+            if asked.task_id == task && asked.guidance == advice && asked.requested_by == *whom.person.name.as_str())
+    };
+    if told_already(surface, whom, &build, "task.retry", is_it).await? {
+        return Ok(format!(
+            "Recorded: another try of {task} of `{}`.",
+            build.idea
+        ));
+    }
     let asked = tasks::retry(&surface.context(), &build, &task, &whom.person, advice).await;
     Ok(match asked {
         Ok(()) => format!("Recorded: another try of {task} of `{}`.", build.idea),
@@ -87,6 +98,17 @@ pub(crate) async fn tell(
     } else {
         (None, said)
     };
+    let is_it = |payload: &Payload| {
+        matches!(payload, Payload::BuildTell(told)
+            if told.text == text && told.said_by == *whom.person.name.as_str()
+                && task.is_none_or(|task| told.task_id.as_str() == task))
+    };
+    if told_already(surface, whom, &build, "build.tell", is_it).await? {
+        return Ok(format!(
+            "Recorded: whoever works on `{}` hears it.",
+            build.idea
+        ));
+    }
     let told = tasks::tell(&surface.context(), &build, task, &whom.person, text).await;
     Ok(match told {
         Ok(hearing) => {
@@ -96,6 +118,28 @@ pub(crate) async fn tell(
         }
         Err(error) => Words::of(&error).to_string(),
     })
+}
+
+/// Returns whether an earlier try had told a build this already, by an event of `event_type`.
+async fn told_already(
+    surface: &Surface,
+    whom: &Whom,
+    build: &Build,
+    event_type: &str,
+    is_it: impl Fn(&Payload) -> bool,
+) -> Result<bool, SurfaceError> {
+    let Some(begun) = whom.begun_before else {
+        return Ok(false);
+    };
+    let told = EventFilter {
+        from: Some(begun),
+        pattern: Some(EventPattern::of(event_type)),
+        correlation: Some(build.correlation_id),
+        ..EventFilter::default()
+    };
+    let told = surface.services.store.events(&told).await?.into_iter();
+    let mut told = told.filter_map(|stored| Event::try_from(stored.event.as_ref()).ok());
+    Ok(told.any(|event| is_it(&event.payload)))
 }
 
 /// Says how urgent a build is.

@@ -8,7 +8,6 @@ use ropewalk_desk::ideas::ChatError;
 use ropewalk_desk::phones;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Attachment, Idea, Message};
-use ropewalk_schemas::phone::Phone;
 use ropewalk_schemas::{ContentHash, SessionId};
 use ropewalk_store::Query;
 
@@ -50,7 +49,7 @@ pub(crate) async fn sent(
             ));
         }
     };
-    if kept_already(surface, idea.session, &phone, &bytes).await? {
+    if kept_already(surface, whom, idea.session, &bytes).await? {
         return Ok("It is kept.".to_owned());
     }
     let note = note(file.kind);
@@ -88,14 +87,14 @@ async fn fetched(surface: &Surface, id: &str) -> Result<Vec<u8>, ApiError> {
     }
 }
 
-/// Returns whether a process that died had kept the same file when this update was taken before.
+/// Returns whether an earlier try had kept the same file.
 async fn kept_already(
     surface: &Surface,
+    whom: &Whom,
     session: SessionId,
-    phone: &Phone,
     bytes: &[u8],
 ) -> Result<bool, SurfaceError> {
-    let Some(begun) = talk::taken_before(phone) else {
+    let Some(begun) = whom.begun_before else {
         return Ok(false);
     };
     let hash = ContentHash::of(bytes);
@@ -103,7 +102,7 @@ async fn kept_already(
     let messages = surface.services.store.list::<Message>(messages).await?;
     Ok(messages.iter().any(|message| {
         let is_it = |file: &Attachment| file.hash == hash;
-        message.at >= begun.at && message.attachments.iter().any(is_it)
+        message.at >= begun && message.attachments.iter().any(is_it)
     }))
 }
 

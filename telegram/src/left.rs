@@ -2,6 +2,7 @@
 //! see, replay or discard.
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use ropewalk_desk::phones;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile};
 use ropewalk_schemas::payload::UpdateLeft;
@@ -34,11 +35,16 @@ pub(crate) async fn hand_on(
         return Ok(());
     };
     let context = surface.context();
+    let phone = phones::of(&surface.services.store, &person.name).await?;
+    let begun = phone
+        .begun
+        .filter(|begun| (begun.bot, begun.update) == (surface.bot, update.id));
     let written = serde_json::to_value(update).unwrap_or_default();
     let payload = Payload::UpdateLeft(UpdateLeft {
         bot: surface.bot,
         update_id: update.id,
         update: written,
+        begun_at: begun.map(|begun| begun.at),
         reason: why.to_owned(),
     });
     let event = context.event(Subject::component(&surface.source), payload);
@@ -73,7 +79,8 @@ impl LeftUpdates {
         })
     }
 
-    async fn again(&self, left: &UpdateLeft) -> Result<(), AgentError> {
+    /// Does it, but for what it came to before: it may have been done and its delivery not closed.
+    async fn again(&self, left: &UpdateLeft, since: DateTime<Utc>) -> Result<(), AgentError> {
         let surface = &self.surface;
         if left.bot != surface.bot {
             return Err(AgentError::permanent("it is of another bot"));
@@ -86,6 +93,7 @@ impl LeftUpdates {
         let whom = Whom {
             person: known.ok_or_else(nobody)?,
             chat: from.chat,
+            begun_before: Some(left.begun_at.unwrap_or(since)),
         };
         // What it may come to is large.
         let performed = Box::pin(perform(surface, &whom, &update.did, None));
@@ -106,7 +114,7 @@ impl Agent for LeftUpdates {
 
     async fn handle(&self, event: &Event, _context: &Context) -> Result<ChangeSet, AgentError> {
         if let Payload::UpdateLeft(left) = &event.payload {
-            self.again(left).await?;
+            self.again(left, event.time).await?;
         }
         Ok(ChangeSet::new())
     }

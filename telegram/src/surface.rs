@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use ropewalk_desk::people::{People, Person};
 use ropewalk_orchestrator::{Context, Services};
 use ropewalk_schemas::advice::Words;
@@ -42,6 +43,8 @@ pub(crate) struct Surface {
 pub(crate) struct Whom {
     pub(crate) person: Person,
     pub(crate) chat: i64,
+    /// When it was begun by a try that did not come to its end: what was done since then need not be done again.
+    pub(crate) begun_before: Option<DateTime<Utc>>,
 }
 
 /// What somebody is answered.

@@ -8,7 +8,7 @@ use ropewalk_desk::phones;
 use ropewalk_schemas::advice::Words;
 use ropewalk_schemas::idea::{Author, Idea, Message};
 use ropewalk_schemas::notice::Notice;
-use ropewalk_schemas::phone::{Phone, UpdateRecord};
+use ropewalk_schemas::phone::Phone;
 use ropewalk_schemas::question::{About, Question};
 use ropewalk_schemas::{MessageId, QuestionId, Slug, UserSlug};
 use ropewalk_store::{Query, Versioned};
@@ -74,7 +74,7 @@ pub(crate) async fn say(
     let Some(idea) = idea else {
         return begin(surface, whom, text).await.map(Some);
     };
-    if said_already(surface, &idea, &phone, text).await? {
+    if said_already(surface, whom, &idea, text).await? {
         return Ok(None);
     }
     let said = ideas::say(&surface.context(), idea.session, &whom.person.name, text).await;
@@ -141,42 +141,36 @@ pub(crate) async fn goes_on(
     }
 }
 
-/// Returns what was begun when this update was taken before, by a process that died of it.
-pub(crate) fn taken_before(phone: &Phone) -> Option<UpdateRecord> {
-    phone.begun.filter(|begun| !begun.done)
-}
-
-/// Returns whether a process that died had added the words before.
+/// Returns whether an earlier try had added the words.
 async fn said_already(
     surface: &Surface,
+    whom: &Whom,
     idea: &Idea,
-    phone: &Phone,
     text: &str,
 ) -> Result<bool, SurfaceError> {
-    let Some(begun) = taken_before(phone) else {
+    let Some(begun) = whom.begun_before else {
         return Ok(false);
     };
     let messages = Query::new().equal("session", idea.session);
     let messages = surface.services.store.list::<Message>(messages).await?;
     Ok(messages.iter().any(|message| {
-        message.author == Author::Person && message.at >= begun.at && message.text == text.trim()
+        message.author == Author::Person && message.at >= begun && message.text == text.trim()
     }))
 }
 
-/// Returns the idea that a process which died had begun with these words.
+/// Returns the idea that an earlier try had begun with these words.
 async fn begun_already(
     surface: &Surface,
     whom: &Whom,
     text: &str,
 ) -> Result<Option<Slug>, SurfaceError> {
     let store = &surface.services.store;
-    let phone = phones::of(store, &whom.person.name).await?;
-    let Some(begun) = taken_before(&phone) else {
+    let Some(begun) = whom.begun_before else {
         return Ok(None);
     };
     for idea in store.list::<Idea>(Query::new()).await? {
-        let is_theirs = idea.user == whom.person.name && idea.created_at >= begun.at;
-        if is_theirs && said_already(surface, &idea, &phone, text).await? {
+        let is_theirs = idea.user == whom.person.name && idea.created_at >= begun;
+        if is_theirs && said_already(surface, whom, &idea, text).await? {
             return Ok(Some(idea.slug.clone()));
         }
     }

@@ -47,6 +47,7 @@ pub(crate) async fn take(surface: &Surface, update: &Update) -> Result<(), Surfa
     let whom = Whom {
         person,
         chat: from.chat,
+        begun_before: again.map(|begun| begun.at),
     };
     perform(surface, &whom, &update.did, Some(begun)).await
 }

@@ -1,5 +1,6 @@
 //! Payloads of phones.
 
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,6 +14,10 @@ pub struct UpdateLeft {
     pub update_id: i64,
     /// What somebody did, as the bot reads it.
     pub update: Value,
+    /// When it was first begun: what it came to since then need not be done again; events from before this was told have
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<DateTime<Utc>>,
     /// Why it could not be done.
     pub reason: String,
 }

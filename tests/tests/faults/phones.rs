@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use ropewalk_runtime::http::{ClientOptions, client};
-use ropewalk_schemas::QuestionId;
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::notice::{Notice, NoticeState};
 use ropewalk_schemas::question::{Question, QuestionState};
+use ropewalk_schemas::{ComponentName, QuestionId};
 use ropewalk_store::{ChangeSet, Query};
 use ropewalk_tests::servers::TelegramServer;
 use ropewalk_world::questions;
@@ -140,6 +140,30 @@ impl Phone {
             ensure!(!late, "no dead letter: {}", self.project.said());
             pause().await;
         }
+    }
+
+    /// Waits until nothing that the bot could not do is to be done any more.
+    async fn until_handled(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let left = ComponentName::parse("telegram.left")?;
+        loop {
+            let store = store(self.project.path()).await?;
+            let open = store.open_deliveries(Some(&left), 0, 1).await?;
+            store.close().await?;
+            if open.is_empty() {
+                return Ok(());
+            }
+            let late = began.elapsed() > PATIENCE;
+            ensure!(!late, "it is still to be done: {}", self.project.said());
+            pause().await;
+        }
+    }
+
+    async fn ideas(&self) -> anyhow::Result<u64> {
+        let store = store(self.project.path()).await?;
+        let ideas = store.count::<Idea>(Query::new()).await?;
+        store.close().await?;
+        Ok(ideas)
     }
 
     /// Puts a question while nobody runs.
@@ -383,6 +407,38 @@ async fn an_update_on_which_the_bot_crashes_is_kept_replayed_and_ends_nothing_el
     phone.answered_once(id, "Left").await?;
     let left = phone.project.verb(&["dead-letter", "list"], "")?;
     assert_eq!(left, json!([]));
+    stop(&mut up).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kill_while_what_was_left_is_done_again_begins_no_second_idea() -> anyhow::Result<()> {
+    let phone = Phone::linked().await?;
+    let runner = phone
+        .project
+        .runner
+        .failing("telegram.update.begun:1:panic");
+    let runner = runner.with_variable("ROPEWALK_BUS__TRIES", "1");
+    let mut up = start(&runner, &["up"])?;
+    until_ready(phone.project.path(), &mut up).await?;
+    phone.write("/newtask a page that counts walks").await?;
+    let letter = phone.until_dead().await?;
+    stop(&mut up).await?;
+    assert_eq!(phone.ideas().await?, 0, "nothing came of it yet");
+
+    // It dies once the idea is begun, before the delivery is closed.
+    phone
+        .project
+        .verb(&["dead-letter", "replay", &letter], "")?;
+    phone
+        .project
+        .crash_at("telegram.update.acted:1", &[])
+        .await?;
+    assert_eq!(phone.ideas().await?, 1);
+    let mut up = phone.up().await?;
+    phone.messages_with("already", 1).await?;
+    phone.until_handled().await?;
+    assert_eq!(phone.ideas().await?, 1, "it was begun once");
     stop(&mut up).await?;
     Ok(())
 }
