@@ -36,7 +36,7 @@ pub use project::{
     RehearsalSettings, StoreLocation, StoreSettings, Transport,
 };
 pub use sandbox::{InvalidVariable, SandboxMode, SandboxSettings, VariableName};
-pub use server::ServerSettings;
+pub use server::{InvalidNetwork, Network, ServerSettings};
 pub use telegram::TelegramSettings;
 pub use telemetry::TelemetrySettings;
 pub use tools::{

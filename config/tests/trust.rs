@@ -70,6 +70,10 @@ fn what_a_repository_loosens_is_refused_in_one_line_that_names_it() -> anyhow::R
         ("[sandbox]\nmode = \"off\"", "sandbox.mode"),
         ("[sandbox]\nhosts = [\"packages.test\"]", "sandbox.hosts"),
         (
+            "server.trusted_proxies = [\"0.0.0.0/0\"]",
+            "server.trusted_proxies",
+        ),
+        (
             "[telemetry]\nendpoint = \"http://spans.test\"",
             "telemetry.endpoint",
         ),

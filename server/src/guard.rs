@@ -2,9 +2,10 @@
 
 pub(crate) mod hosts;
 pub(crate) mod intake;
+pub(crate) mod proxies;
 pub(crate) mod rate;
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -45,9 +46,9 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// Where a request comes from.
+/// Where a request comes from; behind a proxy that is believed, whom it asks for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// What a page has to send, where somebody is logged in by a cookie.
 #[derive(Debug, Clone)]
@@ -173,7 +174,7 @@ fn is_proved(request: &Request, csrf: &str) -> bool {
 /// Lets through who asks from this machine: what is open to everybody there is nobody else's business.
 pub(crate) async fn here(request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>();
-    if peer.is_some_and(|Peer(address)| address.ip().is_loopback()) {
+    if peer.is_some_and(|Peer(address)| address.is_loopback()) {
         return next.run(request).await;
     }
     let text = ("this is told on the machine itself alone", "ask there");
@@ -238,5 +239,5 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 /// Returns whom a request is counted to.
 pub(crate) fn peer(request: &Request) -> String {
     let peer = request.extensions().get::<Peer>();
-    peer.map_or_else(String::new, |Peer(address)| address.ip().to_string())
+    peer.map_or_else(String::new, |Peer(address)| address.to_string())
 }

@@ -1,7 +1,7 @@
 //! Listens on an address, and serves each connection within bounds.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,8 +167,9 @@ impl Server {
                 match accepted {
                     Ok((stream, peer)) => {
                         let (router, stop) = (router.clone(), stop.clone());
+                        let shared = self.shared.clone();
                         tasks.spawn(CONNECTION, async move {
-                            let served = connection(stream, peer, router, stop);
+                            let served = connection(stream, (peer.ip(), shared), router, stop);
                             if let Err(crash) = Supervisor::guard(CONNECTION, served).await {
                                 error!("a connection was given up: {crash}");
                             }
@@ -217,12 +218,13 @@ fn unusable(address: SocketAddr, source: std::io::Error) -> ListenError {
 /// Serves one connection; a crash in it is the end of that one alone.
 async fn connection(
     stream: TcpStream,
-    peer: SocketAddr,
+    (peer, shared): (IpAddr, ServerState),
     router: Router,
     stop: tokio_util::sync::CancellationToken,
 ) {
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Peer(peer));
+        let client = shared.proxies.client(peer, request.headers());
+        request.extensions_mut().insert(Peer(client));
         router.clone().oneshot(request)
     });
     let served = http1::Builder::new()

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ropewalk_bus::Tail;
-use ropewalk_config::settings::BudgetSettings;
+use ropewalk_config::settings::{BudgetSettings, Network};
 use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::health::Finding;
 use ropewalk_desk::people::People;
@@ -23,6 +23,7 @@ use tracing::warn;
 
 use crate::counters::Counters;
 use crate::guard::hosts::Hosts;
+use crate::guard::proxies::Proxies;
 use crate::guard::rate::Rates;
 use crate::hook::Hook;
 use crate::login::{self, Logins};
@@ -60,6 +61,8 @@ pub struct Options {
     pub people: People,
     /// Names by which the server is reached beside its own address, each with its port.
     pub hosts: Vec<String>,
+    /// The proxies that are believed when they say whom they ask for.
+    pub proxies: Vec<Network>,
     /// Where the documents of an idea lie.
     pub folder: Folder,
     /// What tells the lines that a build changed.
@@ -98,6 +101,7 @@ pub(crate) struct Inner {
     pub(crate) silent_after: Duration,
     pub(crate) hook: Option<Arc<dyn Hook>>,
     pub(crate) hosts: Hosts,
+    pub(crate) proxies: Proxies,
     pub(crate) counters: Counters,
     /// How the cookie of a login is called: another port is another program.
     pub(crate) cookie: String,
@@ -148,6 +152,7 @@ impl ServerState {
         });
         Ok(Self(Arc::new(Inner {
             hosts: Hosts::new(address, options.hosts),
+            proxies: Proxies::new(options.proxies),
             people: options.people,
             folder: options.folder,
             changes: options.changes,

@@ -112,6 +112,7 @@ fn options(directory: &Path) -> Result<Options> {
     Ok(Options {
         people: People::new([(ada.clone(), record)].into(), ada),
         hosts: Vec::new(),
+        proxies: Vec::new(),
         state: directory.to_owned(),
         builds_with: vec!["scripted".to_owned()],
         silent_after: Duration::from_secs(90),

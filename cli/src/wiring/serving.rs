@@ -53,6 +53,7 @@ pub(super) fn serve(
     let options = Options {
         people: (*project.people).clone(),
         hosts: project.config().server.hosts.clone(),
+        proxies: project.config().server.trusted_proxies.clone(),
         silent_after: Duration::from_secs(project.config().monitor.component_down_seconds.into()),
         state: project.state().to_owned(),
         hook,

@@ -83,7 +83,8 @@ fn rule(key: &str) -> Rule {
         | "sandbox.hosts"
         | "sandbox.package_hosts"
         | "sandbox.variables"
-        | "server.hosts" => Rule::WhenMoreNames,
+        | "server.hosts"
+        | "server.trusted_proxies" => Rule::WhenMoreNames,
         // Commands run on this machine, whatever confines them.
         "gate.commands" => Rule::Always,
         _ if HARMLESS.contains(&key) => Rule::Never,

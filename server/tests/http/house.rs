@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_config::settings::{BudgetSettings, PersonRecord};
+use ropewalk_config::settings::{BudgetSettings, Network, PersonRecord};
 use ropewalk_desk::builds::landing::LandingView;
 use ropewalk_desk::health::{Finding, Fitness};
 use ropewalk_desk::people::{People, Person};
@@ -88,6 +88,11 @@ pub(crate) fn anywhere() -> Address {
 impl House {
     /// Serves an empty store.
     pub(crate) async fn new() -> Self {
+        Self::behind(Vec::new()).await
+    }
+
+    /// Serves an empty store to whom these proxies ask for.
+    pub(crate) async fn behind(proxies: Vec<Network>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let plan = Plan::unlike_any_other(&Clock::system());
         let World {
@@ -97,6 +102,7 @@ impl House {
         let options = Options {
             people: people(),
             hosts: Vec::new(),
+            proxies,
             state: directory.path().to_owned(),
             builds_with: vec!["scripted".to_owned()],
             silent_after: Duration::from_secs(90),

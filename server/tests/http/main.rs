@@ -25,6 +25,8 @@ mod pages;
 #[cfg(test)]
 mod paging;
 #[cfg(test)]
+mod proxies;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod resources;
