@@ -1,6 +1,7 @@
 //! Ideas are talked about by chat, and commands say what is so.
 
 use anyhow::Context as _;
+use ropewalk_desk::halt;
 use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_schemas::MessageId;
 use ropewalk_schemas::idea::{Author, Idea, Message};
@@ -171,6 +172,8 @@ async fn every_command_answers_and_what_makes_no_sense_says_so() -> anyhow::Resu
         ("/tell", "Name the idea"),
         ("/priority", "No build runs"),
         ("/land", "bob may not land"),
+        ("/stopall", "bob may not stop"),
+        ("/resumeall", "bob may not stop"),
         ("/approve", "There is no /approve"),
     ] {
         let before = phones.messages(BOB).await?.len();
