@@ -217,7 +217,8 @@ fn give(directory: &Path, user: Option<u32>) -> anyhow::Result<()> {
         .arg(directory);
     ensure!(
         status.status()?.success(),
-        "cannot give `{directory:?}` away"
+        "cannot give `{}` away",
+        directory.display()
     );
     Ok(())
 }
