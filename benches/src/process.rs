@@ -2,6 +2,7 @@
 
 pub(crate) mod child;
 pub(crate) mod confined;
+mod serving;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -107,7 +108,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>> {
     let idle = Figure::cost("idle memory, frame with six agents", "MiB", idle)
         .beside(raw_idle, "a process with one connection")
         .goal(Goal::Value(15.0));
-    Ok(vec![start, idle])
+    Ok(vec![start, idle, serving::idle().await?])
 }
 
 fn starts(role: &str) -> Result<Times> {

@@ -37,7 +37,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ),
     (
         "process",
-        "process start to the first durable step; idle memory",
+        "process start to the first durable step; idle memory, of the frame and of `up`",
     ),
     ("million", "a database of 1,000,000 events: until it serves"),
     ("crowd", "10,000 waiting builds: memory"),
