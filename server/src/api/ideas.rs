@@ -11,7 +11,7 @@ use ropewalk_schemas::{MessageId, SessionId, Slug};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, unreadable, wanted};
+use super::{Here, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::take::{Asker, Json as JsonBody, Parameters};
@@ -126,12 +126,11 @@ pub(crate) async fn begin(
     Asker(person): Asker,
     JsonBody(new): JsonBody<NewIdea>,
 ) -> Result<(StatusCode, Json<IdeaReceipt>), Problem> {
-    let slug = new.slug.as_deref().map(Slug::parse);
     let opening = Opening {
         user: person.name,
         title: new.title,
         text: new.text,
-        slug: slug.transpose().map_err(unreadable("slug"))?,
+        slug: wanted("slug", new.slug.as_deref())?,
         kind: new.kind,
         whole: new.whole,
     };

@@ -11,7 +11,7 @@ use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, find, unreadable};
+use super::{Here, find, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -65,8 +65,7 @@ pub(crate) async fn list(
     State(shared): Here,
     Parameters(which): Parameters<Which>,
 ) -> Result<Json<Page<Question>>, Problem> {
-    let idea = which.idea.as_deref().map(Slug::parse);
-    let idea = idea.transpose().map_err(unreadable("idea"))?;
+    let idea: Option<Slug> = wanted("idea", which.idea.as_deref())?;
     let found = question::list(&shared.services.store, idea.as_ref(), which.all).await?;
     let part = Part {
         limit: which.limit,
@@ -100,8 +99,7 @@ pub(crate) async fn answer(
     JsonBody(given): JsonBody<AnswerRequest>,
 ) -> Result<Json<AcceptedAnswer>, Problem> {
     let id = found(&shared, &id).await?.id;
-    let choice = given.choice.as_deref().map(ChoiceId::parse);
-    let choice = choice.transpose().map_err(unreadable("choice"))?;
+    let choice: Option<ChoiceId> = wanted("choice", given.choice.as_deref())?;
     let reply = match (&choice, given.text.as_deref()) {
         (Some(choice), words) => Reply::Picked(choice, words),
         (None, text) => Reply::Typed(text.unwrap_or_default()),

@@ -13,7 +13,7 @@ use ropewalk_store::Versioned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Here, find, unreadable};
+use super::{Here, find, unreadable, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
@@ -97,8 +97,7 @@ pub(crate) async fn list(
     State(shared): Here,
     Parameters(which): Parameters<Which>,
 ) -> Result<Json<Page<SpecificationRow>>, Problem> {
-    let idea = which.idea.as_deref().map(Slug::parse);
-    let idea = idea.transpose().map_err(unreadable("idea"))?;
+    let idea: Option<Slug> = wanted("idea", which.idea.as_deref())?;
     let rows = specification::list(&shared.services.store, idea.as_ref()).await?;
     let part = Part {
         limit: which.limit,

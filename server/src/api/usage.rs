@@ -4,10 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use ropewalk_desk::views::usage::{self, Scope, UsageRow};
 use ropewalk_schemas::model_call::UsageBy;
-use ropewalk_schemas::{BuildId, Slug};
 use serde::Deserialize;
 
-use super::{Here, unreadable};
+use super::{Here, wanted};
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::take::Parameters;
@@ -44,11 +43,9 @@ impl Which {
     }
 
     fn scope(&self) -> Result<Scope, Problem> {
-        let idea = self.idea.as_deref().map(Slug::parse);
-        let build = self.build.as_deref().map(str::parse::<BuildId>);
         Ok(Scope {
-            idea: idea.transpose().map_err(unreadable("idea"))?,
-            build: build.transpose().map_err(unreadable("build"))?,
+            idea: wanted("idea", self.idea.as_deref())?,
+            build: wanted("build", self.build.as_deref())?,
         })
     }
 }
