@@ -4,6 +4,27 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+/// The `ropewalk.toml` of a project beside its repository `repo`, whose models say what `script.yaml` holds.
+pub const SCRIPTED: &str = r#"
+[project]
+name = "habits"
+repo = "repo"
+state = "state"
+
+[person]
+name = "pat"
+
+[models]
+chat = "script/any"
+spec = "script/any"
+build = "script/any"
+small = "script/any"
+
+[providers.script]
+kind = "scripted"
+script = "script.yaml"
+"#;
+
 /// Runs git in `directory` as a user with a name would, and returns what it says.
 pub fn git(directory: &Path, arguments: &[&str]) -> io::Result<String> {
     let output = Command::new("git")

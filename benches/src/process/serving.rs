@@ -16,25 +16,6 @@ use super::{SETTLE, status_bytes};
 use crate::figure::{Figure, Goal};
 use crate::house;
 
-const PROJECT: &str = r#"
-[project]
-name = "idle"
-repo = "repo"
-state = "state"
-
-[person]
-name = "pat"
-
-[models]
-chat = "script/any"
-spec = "script/any"
-build = "script/any"
-small = "script/any"
-
-[providers.script]
-kind = "scripted"
-script = "script.yaml"
-"#;
 /// The variable with the token of the bot.
 const TOKEN: &str = "BENCH_TELEGRAM_TOKEN";
 /// How long the bot may take.
@@ -69,7 +50,7 @@ pub(super) async fn idle() -> Result<Figure> {
 /// Lays a project whose models are scripted, and a home that names the bot.
 fn lay(directory: &Path, server: &TelegramServer) -> Result<()> {
     repository::begin(&directory.join("repo"), &[("a.txt", "a\n")])?;
-    fs::write(directory.join("ropewalk.toml"), PROJECT)?;
+    fs::write(directory.join("ropewalk.toml"), repository::SCRIPTED)?;
     fs::write(directory.join("script.yaml"), "[]\n")?;
     let home = directory.join("home/.config/ropewalk");
     fs::create_dir_all(&home)?;

@@ -39,7 +39,7 @@ impl Project {
         let directory = tempfile::tempdir()?;
         let readme = [("README.md", "# Habits\n")];
         repository::begin(&directory.path().join("repo"), &readme)?;
-        fs::write(directory.path().join("ropewalk.toml"), SETTINGS)?;
+        fs::write(directory.path().join("ropewalk.toml"), repository::SCRIPTED)?;
         fs::write(directory.path().join("script.yaml"), script(more))?;
         Ok(Self::at(directory))
     }
@@ -75,26 +75,6 @@ impl Project {
 
 /// What asks for a revision with other words.
 const CHANGE: &str = "Leave the last part out.";
-
-pub(crate) const SETTINGS: &str = r#"
-[project]
-name = "habits"
-repo = "repo"
-state = "state"
-
-[person]
-name = "pat"
-
-[models]
-chat = "script/any"
-spec = "script/any"
-build = "script/any"
-small = "script/any"
-
-[providers.script]
-kind = "scripted"
-script = "script.yaml"
-"#;
 
 pub(crate) fn rule(key: &Value, tool: &str, input: &Value) -> Value {
     let mut rule = key.clone();

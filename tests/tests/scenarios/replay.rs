@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::fallback::{Project as Walks, emulator};
 use crate::picture::{at, git, store};
-use crate::project::{LINES, PATIENCE, Project, SETTINGS, TASKS, identity, rule};
+use crate::project::{LINES, PATIENCE, Project, TASKS, identity, rule};
 use crate::running::{finish, start, stop, until_events, until_ready};
 
 fn calls(number: u32, tool: &str, arguments: &Value) -> Value {
@@ -251,7 +251,7 @@ async fn a_build_that_joined_the_work_of_another_is_done_again_to_the_same_commi
     let directory = tempfile::tempdir()?;
     let path = directory.path().to_owned();
     repository::begin(&path.join("repo"), &[("a.txt", "a\n")])?;
-    fs::write(path.join("ropewalk.toml"), SETTINGS)?;
+    fs::write(path.join("ropewalk.toml"), repository::SCRIPTED)?;
     fs::write(path.join("script.yaml"), two_ideas())?;
     let project = Walks::at(directory, Runner::new(&path));
     for idea in ["walks", "rivers"] {
