@@ -34,13 +34,13 @@ pub(super) fn run(plan: &Plan, command: &[OsString]) -> Result<u8, Fault> {
         let address = forward::begin(door).map_err(Fault::at("lead to the hosts"))?;
         forward::tell(&mut started, address);
     }
-    let free = limits::free_bytes(plan);
+    let before = limits::Before::look(plan).map_err(Fault::at("look at the disk"))?;
     let child = match started.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(NOT_FOUND),
         Err(error) => return Err(Fault::at("start the command")(error)),
     };
-    let too_much = watch(plan.clone(), free);
+    let too_much = watch(plan.clone(), before);
     let id = i32::try_from(child.id()).unwrap_or_default();
     let code = wait(Pid::from_raw(id)).map_err(Fault::at("wait for the command"))?;
     if let Some(reason) = too_much.get() {
@@ -61,12 +61,12 @@ fn confine(plan: &Plan) -> Result<(), Fault> {
     filter::apply().map_err(|error| Fault::at("filter system calls")(io::Error::other(error)))
 }
 
-/// Ends the command, with all that it started, when it uses up more than it may; `free` is what was free before it.
-fn watch(plan: Plan, free: Vec<u64>) -> Arc<OnceLock<String>> {
+/// Ends the command, with all that it started, when it uses up more than it may.
+fn watch(plan: Plan, before: limits::Before) -> Arc<OnceLock<String>> {
     let reason = Arc::new(OnceLock::new());
     let told = Arc::clone(&reason);
     std::thread::spawn(move || {
-        told.get_or_init(|| limits::exceeded(&plan, &free));
+        told.get_or_init(|| limits::exceeded(&plan, &before));
         // Everyone but this process; again, since what forks meanwhile is not hit.
         while kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::statvfs::statvfs;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
 
 use super::plan::Plan;
 
@@ -37,10 +39,27 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
     Ok(setrlimit(resource, limit, limit)?)
 }
 
-/// Waits until the command used up more than it may; says what. `free` is what was free before it began.
-pub(super) fn exceeded(plan: &Plan, free: &[u64]) -> String {
+/// How the disks were before a command began.
+pub(super) struct Before {
+    free: Vec<u64>,
+    /// Whatever was written later changed later.
+    at: TimeSpec,
+}
+
+impl Before {
+    pub(super) fn look(plan: &Plan) -> nix::Result<Self> {
+        Ok(Self {
+            free: free_bytes(plan),
+            // The clock that files are given their times by.
+            at: clock_gettime(ClockId::CLOCK_REALTIME_COARSE)?,
+        })
+    }
+}
+
+/// Waits until the command used up more than it may; says what.
+pub(super) fn exceeded(plan: &Plan, before: &Before) -> String {
     let limits = plan.limits;
-    let mut disk = DiskWatch::new();
+    let mut disk = DiskWatch::new(before);
     loop {
         // A group counts both by itself.
         if plan.groups.is_empty() {
@@ -52,8 +71,8 @@ pub(super) fn exceeded(plan: &Plan, free: &[u64]) -> String {
                 return limits.too_much_memory();
             }
         }
-        let seems_too_much = wrote_at_most(free, &free_bytes(plan)) > limits.disk_bytes;
-        if disk.is_due(seems_too_much) && disk.is_too_much(plan, seems_too_much) {
+        let seems_too_much = wrote_at_most(&before.free, &free_bytes(plan)) > limits.disk_bytes;
+        if disk.is_due(seems_too_much) && disk.is_too_much(plan) {
             let most = limits.disk_bytes / (1024 * 1024);
             return format!("it wrote more than {most} MiB to the disk");
         }
@@ -65,19 +84,21 @@ pub(super) fn exceeded(plan: &Plan, free: &[u64]) -> String {
 ///
 /// Others write to the same disk, and remove from it: what only looks like too much is counted soon, and now and then
 /// what looks like nothing.
-struct DiskWatch {
+struct DiskWatch<'a> {
+    before: &'a Before,
     counted: Instant,
     took: Duration,
-    /// What was held the first time that it looked like nothing.
-    first: Option<u64>,
+    /// What was there before the command, as found by the first count.
+    held_before: Option<u64>,
 }
 
-impl DiskWatch {
-    fn new() -> Self {
+impl<'a> DiskWatch<'a> {
+    fn new(before: &'a Before) -> Self {
         Self {
+            before,
             counted: Instant::now(),
             took: Duration::ZERO,
-            first: None,
+            held_before: None,
         }
     }
 
@@ -90,17 +111,15 @@ impl DiskWatch {
         self.counted.elapsed() >= pause
     }
 
-    fn is_too_much(&mut self, plan: &Plan, seems_too_much: bool) -> bool {
+    fn is_too_much(&mut self, plan: &Plan) -> bool {
         let begun = Instant::now();
-        let held = held_bytes(plan).saturating_add(removed_bytes());
+        let held = held_bytes(plan, self.before.at);
+        let removed = removed_bytes();
         self.counted = Instant::now();
         self.took = begun.elapsed();
-        let before = if seems_too_much {
-            0
-        } else {
-            *self.first.get_or_insert(held)
-        };
-        held.saturating_sub(before) > plan.limits.disk_bytes
+        let before = *self.held_before.get_or_insert(held.unchanged);
+        let wrote = held.all().saturating_add(removed).saturating_sub(before);
+        wrote > plan.limits.disk_bytes
     }
 }
 
@@ -156,7 +175,7 @@ fn shared_out_bytes() -> u64 {
 }
 
 /// Returns the bytes that are free where the command may write.
-pub(super) fn free_bytes(plan: &Plan) -> Vec<u64> {
+fn free_bytes(plan: &Plan) -> Vec<u64> {
     plan.writable()
         .map(|place| statvfs(place).map_or(0, |disk| disk.blocks_free() * disk.fragment_size()))
         .collect()
@@ -170,25 +189,47 @@ fn wrote_at_most(before: &[u64], now: &[u64]) -> u64 {
     gone.max().unwrap_or_default()
 }
 
-fn held_bytes(plan: &Plan) -> u64 {
-    plan.writable().map(held_below).sum()
+/// What files take up.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct HeldBytes {
+    /// Files that nobody changed since a moment.
+    unchanged: u64,
+    changed: u64,
 }
 
-fn held_below(directory: &Path) -> u64 {
-    let mut bytes = 0;
+impl HeldBytes {
+    fn all(self) -> u64 {
+        self.unchanged.saturating_add(self.changed)
+    }
+}
+
+fn held_bytes(plan: &Plan, since: TimeSpec) -> HeldBytes {
+    let mut held = HeldBytes::default();
+    for place in plan.writable() {
+        count_below(place, since, &mut held);
+    }
+    held
+}
+
+fn count_below(directory: &Path, since: TimeSpec, held: &mut HeldBytes) {
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
-            bytes += metadata.blocks() * 512;
+            let bytes = metadata.blocks() * 512;
+            // Nobody sets this time at will.
+            if TimeSpec::new(metadata.ctime(), metadata.ctime_nsec()) < since {
+                held.unchanged += bytes;
+            } else {
+                held.changed += bytes;
+            }
             if metadata.is_dir() {
                 open.push(entry.path());
             }
         }
     }
-    bytes
 }
 
 /// Counts files that have no name any more and that a process holds open.
@@ -229,7 +270,15 @@ mod tests {
     fn what_a_directory_holds_is_counted_with_all_below() {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir(base.path().join("inner")).unwrap();
-        fs::write(base.path().join("inner/file"), vec![1; 64 * 1024]).unwrap();
-        assert!(held_below(base.path()) >= 64 * 1024);
+        let file = base.path().join("inner/file");
+        fs::write(&file, vec![1; 64 * 1024]).unwrap();
+        let written = fs::metadata(&file).unwrap();
+        let [before, after] = [0, 1].map(|second| TimeSpec::new(written.ctime() + second, 0));
+        for (since, changed) in [(before, true), (after, false)] {
+            let mut held = HeldBytes::default();
+            count_below(base.path(), since, &mut held);
+            assert!(held.all() >= 64 * 1024);
+            assert_eq!(held.changed == held.all(), changed, "{held:?}");
+        }
     }
 }

@@ -224,7 +224,7 @@ async fn what_uses_up_too_much_is_stopped() -> anyhow::Result<()> {
 /// Removes what is large beside a command that writes to the same disk, so that more is free than before.
 #[tokio::test]
 async fn what_others_remove_from_the_disk_hides_nothing() -> anyhow::Result<()> {
-    let line = "touch begun; until test -e go; do sleep 0.1; done; sleep 2; \
+    let line = "touch begun; until test -e go; do sleep 0.1; done; \
                 for i in $(seq 10); do head -c 20M /dev/zero > file$i; done; sleep 60; echo reached";
     for way in ways() {
         let ground = Ground::new()?;
