@@ -33,6 +33,8 @@ pub enum TelemetryError {
 }
 
 /// Standard error without secrets, and without what would steer a terminal; a line of the log comes in one piece.
+///
+/// Whoever listened may have left, and the disk of a file may be full: what is not heard is no reason to end the work.
 struct RedactingWriter(Format);
 
 impl Write for RedactingWriter {
@@ -43,12 +45,13 @@ impl Write for RedactingWriter {
             Format::Text => terminal::visible_log(&text),
             Format::Json => terminal::visible_json(&text).into_owned(),
         };
-        io::stderr().write_all(shown.as_bytes())?;
+        drop(io::stderr().write_all(shown.as_bytes()));
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        drop(io::stderr().flush());
+        Ok(())
     }
 }
 

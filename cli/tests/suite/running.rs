@@ -72,6 +72,25 @@ fn a_message_that_came_before_the_first_start_is_answered() {
 }
 
 #[test]
+fn nobody_need_listen_to_what_is_said_while_it_works() {
+    let world = World::scripted();
+    let up = world.up_unheard();
+    world.run("idea new Walks");
+    let text = "I walk every day and always forget where I have been; I want a list of my walks.";
+    let messages = || {
+        let idea = world.json("idea show walks");
+        idea["messages"].as_array().unwrap().len()
+    };
+    for _ in 0..2 {
+        let before = messages();
+        let mut chat = world.ropewalk(["idea", "chat", "walks"]);
+        chat.write_stdin(text).assert().success();
+        assert!(messages() > before + 1, "nobody answered");
+    }
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
 fn what_is_stopped_stays_so_over_a_restart_until_somebody_lets_it_go_on() {
     let world = World::scripted();
     let text = "I walk every day and always forget where I have been; I want a list of my walks.";

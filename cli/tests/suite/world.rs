@@ -1,9 +1,9 @@
 //! A repository with a project in a temporary directory, and the binary that runs in it.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command as Process, Stdio};
+use std::process::{Child, ChildStderr, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -241,8 +241,29 @@ script = "../script.yaml"
         self.start(&["up"], variables)
     }
 
+    /// Starts `ropewalk up`, waits until it runs, and hears no more of the much that it says.
+    pub(crate) fn up_unheard(&self) -> Up {
+        self.begin(&["up"], &[("ROPEWALK_LOG__FILTER", "trace")]).0
+    }
+
     /// Starts a verb that runs until it is stopped, with these variables; what it says is added to `up.log`.
     pub(crate) fn start(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Up {
+        let (up, said, lines) = self.begin(arguments, variables);
+        // Whoever logs into a full pipe stands still.
+        let mut log = std::fs::File::create(self.root().join("up.log")).unwrap();
+        std::thread::spawn(move || {
+            let heard = said.into_iter().chain(lines.map_while(Result::ok));
+            heard.for_each(|line| drop(writeln!(log, "{line}")));
+        });
+        up
+    }
+
+    /// Starts a verb and waits until it runs; returns what it said until then, and the lines that it goes on to say.
+    fn begin(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Up, Vec<String>, Lines<BufReader<ChildStderr>>) {
         let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
             .env_clear()
             .envs(self.environment())
@@ -262,13 +283,7 @@ script = "../script.yaml"
             ready
         });
         assert!(ready, "`up` did not start: {said:#?}");
-        // Whoever logs into a full pipe stands still.
-        let mut log = std::fs::File::create(self.root().join("up.log")).unwrap();
-        std::thread::spawn(move || {
-            let heard = said.into_iter().chain(lines.map_while(Result::ok));
-            heard.for_each(|line| drop(writeln!(log, "{line}")));
-        });
-        Up { child }
+        (Up { child }, said, lines)
     }
 
     /// Lists every file below the root with its content.
