@@ -9,6 +9,7 @@ mod export;
 mod import;
 mod pack;
 mod place;
+mod staging;
 mod unpack;
 
 use chrono::{DateTime, Utc};

@@ -15,9 +15,9 @@ use ropewalk_workspace::{
     Git, GitError, Identity, LocalClone, LocalCloneOptions, PublishError, UserRepository,
 };
 use serde::Serialize;
-use tempfile::TempDir;
 
 use super::place::{Occupancy, Place};
+use super::staging::StagingFolder;
 use super::{BUNDLE, Manifest, SETTINGS, STATE, refusal, unpack};
 use crate::app::App;
 use crate::error::CliError;
@@ -145,19 +145,18 @@ fn real(path: &Path) -> Result<PathBuf, CliError> {
 struct StagingArea<'a> {
     place: &'a Place,
     /// What is unpacked, on the disk of the state.
-    folder: TempDir,
+    folder: StagingFolder,
     /// The repository that is made, on the disk of its place.
-    repository: Option<TempDir>,
+    repository: Option<StagingFolder>,
 }
 
 impl<'a> StagingArea<'a> {
     fn of(place: &'a Place, manifest: &Manifest) -> Result<Self, CliError> {
-        let above = place.directory.parent().unwrap_or(Path::new("/"));
         let repository = match (place.found, &manifest.branch) {
             (Occupancy::Folder | Occupancy::Project, _) => None,
             (Occupancy::Nothing, Some(_)) => {
-                let made = TempDir::with_prefix_in(".importing-", above);
-                Some(made.map_err(|error| CliError::file(above, &error))?)
+                let made = StagingFolder::beside(&place.directory);
+                Some(made.map_err(|error| CliError::file(&place.directory, &error))?)
             }
             (Occupancy::Nothing, None) => {
                 let message = "no branch was checked out where the archive was written";
@@ -241,7 +240,7 @@ impl<'a> StagingArea<'a> {
 }
 
 /// Makes the folder to unpack to beside the state, where there has to be room for all of it.
-fn aside(state: &Path, manifest: &Manifest) -> Result<TempDir, CliError> {
+fn aside(state: &Path, manifest: &Manifest) -> Result<StagingFolder, CliError> {
     let above = state.parent().unwrap_or(Path::new("/"));
     wiring::make_state(above)?;
     let in_above = |error| CliError::file(above, &error);
@@ -256,9 +255,7 @@ fn aside(state: &Path, manifest: &Manifest) -> Result<TempDir, CliError> {
         );
         return Err(CliError::refused("file", (message, "make room")));
     }
-    let name = state.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.importing-");
-    TempDir::with_prefix_in(prefix, above).map_err(in_above)
+    StagingFolder::beside(state).map_err(in_above)
 }
 
 /// Opens the database in `state`, which brings it up to date, takes out what stays behind, and stops everything; returns

@@ -187,12 +187,19 @@ async fn an_import_that_dies_before_its_last_step_is_made_again_to_the_same_plac
         String::from_utf8_lossy(&died.stderr)
     );
     ensure!(new.join("ropewalk.toml").is_file(), "nothing stands there");
+    let staged = || -> anyhow::Result<Vec<String>> {
+        let mut names = left(&place.path().join("states/ropewalk"))?;
+        names.retain(|name| name.contains("importing"));
+        Ok(names)
+    };
+    ensure!(staged()?.len() == 1, "nothing was left: {:?}", staged()?);
     let again = runner.run(&import, PATIENCE)?;
     ensure!(
         again.status.success(),
         "{}",
         String::from_utf8_lossy(&again.stderr)
     );
+    ensure!(staged()?.is_empty(), "it was left: {:?}", staged()?);
     let there = |arguments: &[&str]| {
         let arguments = [&["-C", &*paths[1]], arguments].concat();
         runner.run(&arguments, PATIENCE)
