@@ -395,6 +395,9 @@ pub enum BackupError {
         /// Why.
         source: std::io::Error,
     },
+    /// The tables of a copy could not be made.
+    #[error("cannot make the tables of the copy: {0}")]
+    Tables(#[from] sqlx::migrate::MigrateError),
     /// A server is backed up by its own tools.
     #[error("a PostgreSQL database is backed up with `pg_dump`, or by whoever runs its server")]
     Elsewhere,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_config::ProjectFile;
 use ropewalk_schemas::advice::Words;
-use ropewalk_store::{BackupError, Location, leave_behind};
+use ropewalk_store::{Location, leave_behind};
 use ropewalk_workspace::{Identity, LocalClone, LocalCloneOptions};
 use serde::Serialize;
 
@@ -77,8 +77,9 @@ async fn write(app: &App, desk: &Desk, file: File) -> Result<Vec<String>, CliErr
     let clone = LocalClone::open_or_create(git, options).await?;
     let branch = clone.default_branch_head().await?.branch;
     // First what is true, then the commits that it names, which are there before it names them.
-    std::fs::create_dir(aside.join(STATE)).map_err(in_state)?;
-    let database = aside.join(DATABASE);
+    let copy = aside.join("database");
+    std::fs::create_dir(&copy).map_err(in_state)?;
+    let database = copy.join("ropewalk.db");
     desk.store.copy_to(&database).await?;
     leave_behind(&database).await?;
     clone.write_bundle(&aside.join(BUNDLE)).await?;
@@ -93,14 +94,15 @@ async fn write(app: &App, desk: &Desk, file: File) -> Result<Vec<String>, CliErr
     };
     let beside = match wiring::location(&desk.project)? {
         Location::Sqlite(path) => path.parent().map(Path::to_owned),
-        Location::Postgres(_) => return Err(BackupError::Elsewhere.into()),
+        Location::Postgres(_) => Some(copy),
     };
     let state = state.to_owned();
     let packing = tokio::task::spawn_blocking(move || {
         let mut contents = Contents::default();
-        for name in [SETTINGS, BUNDLE, DATABASE] {
+        for name in [SETTINGS, BUNDLE] {
             contents.add(name, &aside.join(name))?;
         }
+        contents.add(DATABASE, &database)?;
         for name in FOLDERS {
             // Where the database lies, the data of its large events does.
             let from = beside.as_ref().filter(|_| name == "blobs");

@@ -1,4 +1,6 @@
-//! Makes a copy of a database file that may leave this machine, and takes out of one what must not come along.
+//! Makes a database file that may leave this machine, and takes out of one what must not come along.
+
+mod server;
 
 use std::path::Path;
 
@@ -12,10 +14,11 @@ use crate::store::Store;
 const LEFT_BEHIND: [&str; 4] = ["leases", "notices", "phones", "keyed_requests"];
 
 impl Store {
-    /// Writes a whole copy of a database file to `path`, where nothing is yet; runs beside the writer.
+    /// Writes everything that is in the database to a file at `path`, where nothing is yet, as it was at one moment; runs
+    /// beside the writer. What a server holds of large events goes to the folder beside it, where a database file has it.
     pub async fn copy_to(&self, path: &Path) -> Result<(), BackupError> {
         if self.database.dialect() == Dialect::Postgres {
-            return Err(BackupError::Elsewhere);
+            return server::copy(&self.database, path, self.clock.now().into()).await;
         }
         let mut connection = self.database.connect(false).await?;
         let mut statement = Statement::new("VACUUM INTO ");

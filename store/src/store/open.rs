@@ -39,6 +39,8 @@ impl Store {
     }
 }
 
+pub(super) use sqlite::make_tables;
+
 async fn start(
     database: Database,
     connection: Connection,

@@ -13,6 +13,8 @@ mod claims;
 #[cfg(test)]
 mod commits;
 #[cfg(test)]
+mod copying;
+#[cfg(test)]
 mod crashes;
 #[cfg(test)]
 mod deliveries;

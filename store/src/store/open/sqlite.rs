@@ -157,6 +157,11 @@ async fn refuse_older(connection: &mut Connection, path: &Path) -> Result<(), Op
 }
 
 /// Brings the tables up to date; a backup comes first when there is something to lose.
+/// Makes the tables of this version in a database file that has none.
+pub(in crate::store) async fn make_tables(connection: &mut Connection) -> Result<(), MigrateError> {
+    change_tables(connection, &MIGRATIONS).await
+}
+
 async fn migrate(connection: &mut Connection, path: &Path, clock: &Clock) -> Result<(), OpenError> {
     let tables = tables(connection, &MIGRATIONS)
         .await

@@ -1,0 +1,108 @@
+//! A copy that leaves the machine: it holds what the database holds, whichever kind that is, and counts on from there.
+
+use ropewalk_schemas::lease::Lease;
+use ropewalk_schemas::timer::Timer;
+use ropewalk_store::{DeliveryFilter, EventFilter, Location, Query, Store, leave_behind};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+
+use crate::support::{Bench, changes, subscription};
+
+on_each_database!(
+    a_copy_holds_all_of_it,
+    what_runs_here_stays_behind,
+    a_copy_counts_on_from_what_was_given
+);
+
+/// Opens a copy of what `store` is on.
+async fn copied(bench: &Bench, store: &Store) -> Store {
+    let folder = bench.directory.path().join("elsewhere");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("ropewalk.db");
+    store.copy_to(&path).await.unwrap();
+    if bench.has_files() {
+        let blobs = bench.directory.path().join("blobs");
+        if blobs.exists() {
+            std::fs::create_dir(folder.join("blobs")).unwrap();
+        }
+        for blob in std::fs::read_dir(blobs).into_iter().flatten().flatten() {
+            std::fs::copy(blob.path(), folder.join("blobs").join(blob.file_name())).unwrap();
+        }
+    }
+    leave_behind(&path).await.unwrap();
+    Store::open(&Location::Sqlite(path), bench.clock.clone())
+        .await
+        .unwrap()
+}
+
+async fn a_copy_holds_all_of_it(bench: Bench) {
+    let store = bench.open().await;
+    let all = subscription("notify", &["task.*"]);
+    store.subscribe(&all).await.unwrap();
+    let timers: Vec<Timer> = (0..3)
+        .map(|number| bench.timer(&format!("Zeit '{number}'")))
+        .collect();
+    let large = bench.skipped("task/b/T-1", &"ä".repeat(200_000));
+    let (small, whole) = (bench.retry("task/b/T-2"), large.to_cloud_event().data);
+    let id = large.id;
+    let filled = changes(|c| {
+        for timer in &timers {
+            c.insert(timer);
+        }
+        c.emit(large).emit(small)
+    });
+    store.commit(filled).await.unwrap();
+    let copy = copied(&bench, &store).await;
+
+    let by_name = || Query::new().order_by("name");
+    let before = store.list::<Timer>(by_name()).await.unwrap();
+    let after = copy.list::<Timer>(by_name()).await.unwrap();
+    assert_eq!((before.len(), before), (3, after));
+    let events = |store: Store| async move { store.events(&EventFilter::default()).await.unwrap() };
+    let (before, after) = (events(store.clone()).await, events(copy.clone()).await);
+    assert_eq!((before.len(), before), (2, after));
+    let found = copy.event(id).await.unwrap().unwrap();
+    assert_eq!(found.event.data, whole);
+    let deliveries = DeliveryFilter::default();
+    let before = store.deliveries(&deliveries).await.unwrap();
+    assert_eq!(before.len(), 2);
+    assert_eq!(before, copy.deliveries(&deliveries).await.unwrap());
+    assert_eq!(copy.subscriptions().await.unwrap().len(), 1);
+    copy.close().await.unwrap();
+}
+
+async fn what_runs_here_stays_behind(bench: Bench) {
+    let store = bench.open().await;
+    let lease = bench.lease("src/a.rs", &bench.holder());
+    store.commit(changes(|c| c.grant(lease))).await.unwrap();
+    let copy = copied(&bench, &store).await;
+    assert_eq!(store.count::<Lease>(Query::new()).await.unwrap(), 1);
+    assert_eq!(copy.count::<Lease>(Query::new()).await.unwrap(), 0);
+    copy.close().await.unwrap();
+}
+
+async fn a_copy_counts_on_from_what_was_given(bench: Bench) {
+    let store = bench.open().await;
+    for _ in 0..3 {
+        let event = bench.retry("task/b/T-1");
+        store.commit(changes(|c| c.emit(event))).await.unwrap();
+    }
+    // The newest are gone, and their sequences are not given again.
+    let remove = "DELETE FROM events WHERE sequence > 1";
+    if bench.has_files() {
+        let path = bench.path();
+        let mut raw = SqliteConnection::connect(&path.to_string_lossy())
+            .await
+            .unwrap();
+        raw.execute(AssertSqlSafe(remove.to_owned())).await.unwrap();
+        raw.close().await.unwrap();
+    } else {
+        let mut raw = PgConnection::connect(&bench.location).await.unwrap();
+        raw.execute(AssertSqlSafe(remove.to_owned())).await.unwrap();
+        raw.close().await.unwrap();
+    }
+    let copy = copied(&bench, &store).await;
+    let event = bench.retry("task/b/T-1");
+    let committed = copy.commit(changes(|c| c.emit(event))).await.unwrap();
+    assert_eq!(committed.events[0].sequence, 4);
+    copy.close().await.unwrap();
+}
