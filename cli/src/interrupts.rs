@@ -1,10 +1,11 @@
 //! Hears the signals that stop a process: the first asks for a soft stop, the second for an immediate one.
 
+use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ropewalk_runtime::{Shutdown, Supervisor};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -105,15 +106,24 @@ async fn listen(shutdown: Shutdown, first: Arc<AtomicU8>, turn: OpenTurn) {
     let signals = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
+        hangup(),
     );
-    let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
         warn!("signals cannot be heard; only a kill stops this process");
         return;
     };
     loop {
+        let closed = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let heard = tokio::select! {
             _ = interrupt.recv() => INTERRUPT,
             _ = terminate.recv() => TERMINATE,
+            // Its terminal was closed.
+            _ = closed => TERMINATE,
         };
         if heard == INTERRUPT
             && let Some(turn) = guard(&turn).take()
@@ -127,5 +137,40 @@ async fn listen(shutdown: Shutdown, first: Arc<AtomicU8>, turn: OpenTurn) {
             return;
         }
         shutdown.begin();
+    }
+}
+
+/// Hears of the end of the terminal, unless whoever started the process wants it to outlive that (`nohup`): to hear a
+/// signal is to ignore it no longer.
+fn hangup() -> io::Result<Option<Signal>> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if is_ignored(&status, SignalKind::hangup()) {
+        return Ok(None);
+    }
+    signal(SignalKind::hangup()).map(Some)
+}
+
+/// Returns whether a `/proc/PID/status` lists a signal as ignored.
+fn is_ignored(status: &str, signal: SignalKind) -> bool {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let number = u32::try_from(signal.as_raw_value()).unwrap_or_default();
+    mask.is_some_and(|mask| mask >> number.saturating_sub(1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_a_bit_of_a_mask() {
+        let status =
+            "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n";
+        assert!(is_ignored(status, SignalKind::hangup()));
+        assert!(is_ignored(status, SignalKind::pipe()));
+        assert!(!is_ignored(status, SignalKind::interrupt()));
+        assert!(!is_ignored("", SignalKind::hangup()));
     }
 }

@@ -13,12 +13,28 @@ use crate::world::World;
 #[test]
 fn a_termination_is_a_success_and_ctrl_c_is_not() {
     let world = World::scripted();
-    for (signal, code) in [(Signal::SIGTERM, 0), (Signal::SIGINT, 2)] {
+    // The last is that of a terminal that is closed.
+    for (signal, code) in [
+        (Signal::SIGTERM, 0),
+        (Signal::SIGINT, 2),
+        (Signal::SIGHUP, 0),
+    ] {
         let up = world.up();
         let began = Instant::now();
         assert_eq!(up.stop(signal), Some(code));
         assert!(began.elapsed() < Duration::from_secs(10));
     }
+}
+
+#[test]
+fn what_is_to_outlive_its_terminal_does() {
+    let world = World::scripted();
+    let up = world.up_detached();
+    up.signal(Signal::SIGHUP);
+    world.run("idea new Walks");
+    let mut chat = world.ropewalk(["idea", "chat", "walks"]);
+    chat.write_stdin("I walk every day.").assert().success();
+    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }
 
 #[test]

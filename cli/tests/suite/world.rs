@@ -14,6 +14,9 @@ use ropewalk_store::{ChangeSet, Location, Store};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// The program.
+const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
+
 /// No verb takes longer, however busy the machine is.
 const LIMIT: Duration = Duration::from_mins(2);
 /// A program that is asked to stop has stopped sooner.
@@ -179,7 +182,7 @@ script = "../script.yaml"
 
     /// Returns the binary in the repository, with an environment of its own.
     pub(crate) fn ropewalk<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        let mut command = Command::new(BINARY);
         command
             .env_clear()
             .envs(self.environment())
@@ -243,12 +246,21 @@ script = "../script.yaml"
 
     /// Starts `ropewalk up`, waits until it runs, and hears no more of the much that it says.
     pub(crate) fn up_unheard(&self) -> Up {
-        self.begin(&["up"], &[("ROPEWALK_LOG__FILTER", "trace")]).0
+        let variables = [("ROPEWALK_LOG__FILTER", "trace")];
+        self.begin(Process::new(BINARY).arg("up"), &variables).0
+    }
+
+    /// Starts `ropewalk up` as `nohup` does, and waits until it runs.
+    pub(crate) fn up_detached(&self) -> Up {
+        let mut shell = Process::new("sh");
+        shell.args(["-c", "trap '' HUP; exec \"$0\" up", BINARY]);
+        self.begin(&mut shell, &[]).0
     }
 
     /// Starts a verb that runs until it is stopped, with these variables; what it says is added to `up.log`.
     pub(crate) fn start(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Up {
-        let (up, said, lines) = self.begin(arguments, variables);
+        let mut program = Process::new(BINARY);
+        let (up, said, lines) = self.begin(program.args(arguments), variables);
         // Whoever logs into a full pipe stands still.
         let mut log = std::fs::File::create(self.root().join("up.log")).unwrap();
         std::thread::spawn(move || {
@@ -258,18 +270,17 @@ script = "../script.yaml"
         up
     }
 
-    /// Starts a verb and waits until it runs; returns what it said until then, and the lines that it goes on to say.
+    /// Starts a program and waits until it runs; returns what it said until then, and the lines that it goes on to say.
     fn begin(
         &self,
-        arguments: &[&str],
+        program: &mut Process,
         variables: &[(&str, &str)],
     ) -> (Up, Vec<String>, Lines<BufReader<ChildStderr>>) {
-        let mut child = Process::new(env!("CARGO_BIN_EXE_ropewalk"))
+        let mut child = program
             .env_clear()
             .envs(self.environment())
             .envs(variables.iter().copied())
             .current_dir(self.repository())
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
