@@ -5,10 +5,7 @@ use std::borrow::Cow;
 /// Returns `text` with every control character, every mark that reorders letters and every invisible one made visible;
 /// lines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text
-        .chars()
-        .any(|letter| needs_showing(letter) && letter != '\n' && letter != '\t')
-    {
+    if is_plain(text) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
@@ -77,6 +74,22 @@ fn colour_bytes(text: &str) -> Option<usize> {
     let codes = text.strip_prefix("\x1b[")?;
     let end = codes.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
     codes[end..].starts_with('m').then_some(end + 3)
+}
+
+/// Returns whether every letter of `text` may be shown as it is. Whole pages are looked through, so that letters that are
+/// one byte are not decoded.
+fn is_plain(text: &str) -> bool {
+    let is_usual = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let mut rest = text;
+    while let Some(place) = rest.bytes().position(|byte| !is_usual(byte)) {
+        // The first byte of a letter, since no byte of a longer one is usual.
+        let mut letters = rest[place..].chars();
+        if letters.next().is_none_or(needs_showing) {
+            return false;
+        }
+        rest = letters.as_str();
+    }
+    true
 }
 
 /// Says that a letter is obeyed or left out by a terminal instead of being shown.

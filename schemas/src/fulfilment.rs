@@ -34,7 +34,7 @@ impl Fulfilment {
     /// Judges one requirement by the tasks of its build and the evidence of the gates.
     pub fn of(requirement: &RequirementId, tasks: &[Task], evidence: &[Evidence]) -> Self {
         let mut found = Self::Open;
-        for task in tasks.iter().filter(|task| names(task, requirement)) {
+        for task in tasks.iter().filter(|task| task.is_for(requirement)) {
             let passed = evidence.iter().filter(|seen| is_pass(seen, task));
             let proofs: Vec<Option<Proof>> = passed.map(|seen| seen.proof).collect();
             if task.state != TaskState::Complete || proofs.is_empty() {
@@ -84,11 +84,6 @@ impl std::fmt::Display for Fulfilment {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.as_str())
     }
-}
-
-fn names(task: &Task, requirement: &RequirementId) -> bool {
-    let mut lines = task.block.requirements.iter();
-    lines.any(|line| line.id.as_ref() == Some(requirement))
 }
 
 /// Says whether the gate saw what landed of a task pass.

@@ -431,6 +431,12 @@ impl TaskBlock {
 }
 
 impl Task {
+    /// Returns whether it names a requirement.
+    pub fn is_for(&self, requirement: &RequirementId) -> bool {
+        let mut lines = self.block.requirements.iter();
+        lines.any(|line| line.id.as_ref() == Some(requirement))
+    }
+
     /// Returns how many words no model was told yet.
     pub fn unheard(&self) -> usize {
         let heard = usize::try_from(self.heard).unwrap_or(usize::MAX);

@@ -203,14 +203,19 @@ pub async fn show(
     build: Build,
     providers: &[String],
 ) -> Result<BuildView, ReadError> {
-    let trace = Trace::load(store, &build).await?;
     let calls = Query::new().equal("build", build.id.to_string());
-    let outage = standing(store, providers).await?;
+    let (trace, timeline, spending, owns, outage) = futures::try_join!(
+        Trace::load(store, &build),
+        timeline(store, &build),
+        store.spending(calls),
+        ownership::kept_by(store, &build),
+        standing(store, providers),
+    )?;
     Ok(BuildView {
-        timeline: timeline(store, &build).await?,
-        spending: store.spending(calls).await?,
+        timeline,
+        spending,
         requirements: trace.all(),
-        owns: ownership::kept_by(store, &build).await?,
+        owns,
         outage: holding(&build, outage.as_ref()).cloned(),
         build,
         tasks: trace.into_tasks(),

@@ -238,7 +238,7 @@ impl Trace {
         let tasks: Vec<Link> = self
             .tasks
             .iter()
-            .filter(|task| named(task).contains(id))
+            .filter(|task| task.is_for(id))
             .map(|task| self.link(task))
             .collect();
         let fulfilment = Fulfilment::of(id, &self.tasks, &self.evidence);

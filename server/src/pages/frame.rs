@@ -87,7 +87,7 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
 /// Sends a page.
 pub(super) fn page(template: &impl Template) -> Result<Response, Problem> {
     let text = template.render().map_err(|error| Problem::failed(&error))?;
-    Ok(([POLICY], Html(shown::visible(&text))).into_response())
+    Ok(([POLICY], Html(shown::visible(text))).into_response())
 }
 
 /// Goes on to a page after something was done.

@@ -14,6 +14,9 @@ use crate::blobs::BlobFiles;
 use crate::database::dialect::Statement;
 use crate::value::Value;
 
+/// How many rows a reader is ahead of whoever takes them: each that waits for room is a switch of threads.
+const ROWS_AHEAD: usize = 1_024;
+
 /// A file and its readers.
 #[derive(Debug, Clone)]
 pub(crate) struct SqliteDatabase {
@@ -27,7 +30,9 @@ pub(crate) struct SqliteDatabase {
 
 impl SqliteDatabase {
     pub(super) fn new(path: &Path) -> Self {
-        let options = options(path).pragma("query_only", "ON");
+        let options = options(path)
+            .pragma("query_only", "ON")
+            .row_buffer_size(ROWS_AHEAD);
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             // A connection to a file does not break by itself; asking costs a round trip.
