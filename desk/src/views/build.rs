@@ -160,8 +160,8 @@ pub(super) async fn rows(
     builds: Vec<Build>,
     providers: &[String],
 ) -> Result<Vec<BuildRow>, ReadError> {
-    let outage = standing(store, providers).await?;
-    let counts = task_counts(store, &builds).await?;
+    let (outage, counts) =
+        futures::try_join!(standing(store, providers), task_counts(store, &builds))?;
     let rows = builds.into_iter().map(|build| {
         let (tasks_total, tasks_complete) = counts
             .get(&build.id.to_string())

@@ -44,17 +44,26 @@ pub async fn show(
     providers: &[String],
 ) -> Result<BoardView, ReadError> {
     let newest = Query::new().order_by("created_at").descending();
-    let mut ideas: Vec<Idea> = records(store.list(newest.page(number, PAGE)).await?);
-    if number == 0 {
-        let mut busy = busy(store).await?;
-        for idea in &ideas {
-            busy.remove(&idea.slug);
+    let busy = async {
+        match number {
+            0 => busy(store).await,
+            _ => Ok(BTreeSet::new()),
         }
+    };
+    let (ideas, mut busy, all) = futures::try_join!(
+        store.list(newest.page(number, PAGE)),
+        busy,
+        store.count::<Idea>(Query::new()),
+    )?;
+    let mut ideas: Vec<Idea> = records(ideas);
+    for idea in &ideas {
+        busy.remove(&idea.slug);
+    }
+    if !busy.is_empty() {
         let rest = Query::new().one_of("key", &busy);
         ideas.extend(records(store.list(rest).await?));
         ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
     }
-    let all = store.count::<Idea>(Query::new()).await?;
     Ok(BoardView {
         cards: cards(store, ideas, providers).await?,
         ideas: all,
@@ -65,12 +74,14 @@ pub async fn show(
 /// Returns the ideas that somebody works on or is asked about; of each sort as many as a page has.
 async fn busy(store: &Store) -> Result<BTreeSet<Slug>, ReadError> {
     let asked = [QuestionState::Pending.as_str()];
-    let asked = newest::<Question>(store, &asked, "asked_at").await?;
     let written = [SpecState::Draft, SpecState::Generated].map(SpecState::as_str);
-    let written = newest::<Specification>(store, &written, "created_at").await?;
     let built = BuildState::ALL.iter().filter(|state| !state.has_ended());
     let built: Vec<&str> = built.map(|state| state.as_str()).collect();
-    let built = newest::<Build>(store, &built, "created_at").await?;
+    let (asked, written, built) = futures::try_join!(
+        newest::<Question>(store, &asked, "asked_at"),
+        newest::<Specification>(store, &written, "created_at"),
+        newest::<Build>(store, &built, "created_at"),
+    )?;
     let asked = asked.into_iter().filter_map(|question| question.idea);
     let written = written.into_iter().map(|specification| specification.idea);
     let built = built.into_iter().map(|build| build.idea);
@@ -92,19 +103,24 @@ async fn cards(
 ) -> Result<Vec<BoardCard>, ReadError> {
     let slugs = ideas.iter().map(|idea| &idea.slug);
     let written = Query::new().one_of("idea", slugs).order_by("created_at");
-    let written = records(store.list::<Specification>(written).await?).into_iter();
-    let mut specifications: BTreeMap<Slug, Specification> = written
+    let (written, built) = futures::try_join!(
+        store.list::<Specification>(written),
+        build::of_ideas(store, &ideas),
+    )?;
+    let mut specifications: BTreeMap<Slug, Specification> = records(written)
+        .into_iter()
         .map(|specification| (specification.idea.clone(), specification))
         .collect();
-    let built = build::of_ideas(store, &ideas).await?;
     let last = built.values().filter_map(|builds| builds.last().cloned());
-    let rows = build::rows(store, last.collect(), providers).await?;
+    let (rows, ideas) = futures::try_join!(
+        build::rows(store, last.collect(), providers),
+        super::rows(store, ideas, &built),
+    )?;
     let mut builds: BTreeMap<Slug, BuildRow> = rows
         .into_iter()
         .map(|row| (row.build.idea.clone(), row))
         .collect();
-    let rows = super::rows(store, ideas, &built).await?;
-    let cards = rows.into_iter().map(|idea| BoardCard {
+    let cards = ideas.into_iter().map(|idea| BoardCard {
         specification: specifications.remove(&idea.slug),
         build: builds.remove(&idea.slug),
         idea,
