@@ -29,7 +29,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use ropewalk_config::Environment;
-use ropewalk_runtime::secrets;
+use ropewalk_runtime::{secrets, stderr};
 
 pub use app::App;
 pub use error::{CliError, Exit};
@@ -44,13 +44,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     // A mistake in the arguments is reported in the form that they ask for.
     let json = arguments.iter().any(|argument| argument == "--json");
-    match run(&arguments) {
+    let code = match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::report(&error, json);
             ExitCode::from(error.exit().code())
         }
-    }
+    };
+    stderr::finish();
+    code
 }
 
 fn run(arguments: &[OsString]) -> Result<(), CliError> {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 
 use chrono::{DateTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
-use ropewalk_runtime::{secrets, terminal};
+use ropewalk_runtime::{secrets, stderr, terminal};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -114,13 +114,13 @@ impl Output {
 
 /// Writes a line for people to standard error; one that nobody can read changes nothing.
 pub(crate) fn remark(text: &str) {
-    drop(writeln!(io::stderr().lock(), "{}", clean(text)));
+    stderr::write(&format!("{}\n", clean(text)));
 }
 
 /// Rings the bell of a terminal and writes a line for people there; where nobody sits at one, nothing happens.
 pub(crate) fn ring(text: &str) {
     if io::stderr().is_terminal() {
-        drop(writeln!(io::stderr().lock(), "\u{7}{}", clean(text)));
+        stderr::write(&format!("\u{7}{}\n", clean(text)));
     }
 }
 
@@ -132,7 +132,7 @@ pub fn report(error: &CliError, json: bool) {
     } else {
         format!("ropewalk: {}", clean(&error.to_string()))
     };
-    drop(writeln!(io::stderr().lock(), "{line}"));
+    stderr::write(&format!("{line}\n"));
 }
 
 /// Returns a time as tables show it.

@@ -26,6 +26,7 @@ use std::path::Path;
 
 use ropewalk_config::settings::LogFormat;
 use ropewalk_config::{Environment, Origin};
+use ropewalk_runtime::stderr;
 use ropewalk_runtime::telemetry::{self, Format, TelemetryError};
 use ropewalk_workspace::{Git, GitError};
 
@@ -95,6 +96,9 @@ pub fn logging(
     environment: &Environment,
     service: bool,
 ) -> Result<(), CliError> {
+    if service {
+        stderr::detach();
+    }
     let settings = &project.config().log;
     let by_default = project.loaded.origin("log.filter") == Origin::Default;
     let filter = match by_default && !service {

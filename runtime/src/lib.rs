@@ -1,7 +1,7 @@
 //! Holds what every Ropewalk process runs on: clock, ids, retry, supervision, shutdown, telemetry, HTTP clients.
 //!
 //! What it is not: it knows no event, no agent and no store, and it holds no business rule. Nothing here is
-//! global but what is the process's own, its log and its [`secrets`]: a [`Clock`] or an [`Ids`] is passed to whoever needs
+//! global but what is the process's own, its log, its [`stderr`] and its [`secrets`]: a [`Clock`] or an [`Ids`] is passed to whoever needs
 //! one, so that a test can move it.
 //!
 //! To add one more service: write a module with one public type that is cheap to clone, take the [`Clock`]
@@ -17,6 +17,7 @@ pub mod in_hand;
 pub mod retry;
 pub mod secrets;
 pub mod shutdown;
+pub mod stderr;
 pub mod supervisor;
 pub mod telemetry;
 pub mod terminal;

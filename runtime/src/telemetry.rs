@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::TryInitError;
 
-use crate::{secrets, terminal};
+use crate::{secrets, stderr, terminal};
 
 /// Selects how a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,8 @@ pub enum TelemetryError {
 
 /// Standard error without secrets, and without what would steer a terminal; a line of the log comes in one piece.
 ///
-/// Whoever listened may have left, and the disk of a file may be full: what is not heard is no reason to end the work.
+/// Whoever listened may have left, and the disk of a file may be full: what is not heard is no reason to end the work,
+/// and an error here would make whoever logs panic.
 struct RedactingWriter(Format);
 
 impl Write for RedactingWriter {
@@ -45,12 +46,11 @@ impl Write for RedactingWriter {
             Format::Text => terminal::visible_log(&text),
             Format::Json => terminal::visible_json(&text).into_owned(),
         };
-        drop(io::stderr().write_all(shown.as_bytes()));
+        stderr::write(&shown);
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        drop(io::stderr().flush());
         Ok(())
     }
 }

@@ -89,21 +89,29 @@ fn a_message_that_came_before_the_first_start_is_answered() {
 
 #[test]
 fn nobody_need_listen_to_what_is_said_while_it_works() {
-    let world = World::scripted();
-    let up = world.up_unheard();
-    world.run("idea new Walks");
-    let text = "I walk every day and always forget where I have been; I want a list of my walks.";
-    let messages = || {
-        let idea = world.json("idea show walks");
-        idea["messages"].as_array().unwrap().len()
-    };
-    for _ in 0..2 {
-        let before = messages();
-        let mut chat = world.ropewalk(["idea", "chat", "walks"]);
-        chat.write_stdin(text).assert().success();
-        assert!(messages() > before + 1, "nobody answered");
+    // Whoever listened has left, or has stopped to: then a pipe is soon full.
+    for has_left in [true, false] {
+        let world = World::scripted();
+        let (up, unread) = world.up_unheard();
+        let unread = (!has_left).then_some(unread);
+        world.run("idea new Walks");
+        let messages = || {
+            let idea = world.json("idea show walks");
+            idea["messages"].as_array().unwrap().len()
+        };
+        for _ in 0..2 {
+            let before = messages();
+            let mut chat = world.ropewalk(["idea", "chat", "walks"]);
+            chat.write_stdin("I walk every day.").assert().success();
+            assert!(messages() > before + 1, "nobody answered");
+        }
+        assert_eq!(up.stop(Signal::SIGTERM), Some(0));
+        if let Some(mut unread) = unread {
+            let said = unread.by_ref().map_while(Result::ok);
+            let bytes: usize = said.map(|line| line.len() + 1).sum();
+            assert!(bytes >= 60_000, "the pipe was not full: {bytes}");
+        }
     }
-    assert_eq!(up.stop(Signal::SIGTERM), Some(0));
 }
 
 #[test]

@@ -244,10 +244,12 @@ script = "../script.yaml"
         self.start(&["up"], variables)
     }
 
-    /// Starts `ropewalk up`, waits until it runs, and hears no more of the much that it says.
-    pub(crate) fn up_unheard(&self) -> Up {
+    /// Starts `ropewalk up`, waits until it runs, and reads no more of the much that it says; while what is returned
+    /// beside it lives, it could be read.
+    pub(crate) fn up_unheard(&self) -> (Up, Lines<BufReader<ChildStderr>>) {
         let variables = [("ROPEWALK_LOG__FILTER", "trace")];
-        self.begin(Process::new(BINARY).arg("up"), &variables).0
+        let (up, _, unread) = self.begin(Process::new(BINARY).arg("up"), &variables);
+        (up, unread)
     }
 
     /// Starts `ropewalk up` as `nohup` does, and waits until it runs.
