@@ -11,4 +11,5 @@ mod secrets;
 mod showing;
 mod slots;
 mod stepping;
+mod vectors;
 mod world;
