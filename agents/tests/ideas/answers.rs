@@ -66,6 +66,29 @@ async fn words_to_the_question_whether_to_build_decide_nothing() {
 }
 
 #[tokio::test]
+async fn who_is_asked_whether_to_build_sees_every_line_of_every_check() {
+    let mut plan = small_plan("Pets");
+    let long = format!("grep -c '{}' src/a.rs", "pets ".repeat(400));
+    let lines =
+        "# **see** `this`\n\nif true; then\n\tprintf '\u{1b}[8m\u{202e}<!-- x -->'; exit 1\nfi";
+    plan["tasks"][0]["validation"]["command"] = long.clone().into();
+    plan["tasks"][1]["validation"]["command"] = lines.into();
+    let house = House::new(&rule("idea: pets", &plan)).await;
+    let idea = house.idea("pets", &[README, BRIEF]).await;
+    let spec = house.specify(&idea).await;
+    assert_eq!(house.spec(spec).await.reason, None);
+    let question = house.open_questions().await.remove(0);
+    let (_, shown) = question.context.split_once("```sh\n").unwrap();
+    // What a terminal or a page would obey is shown.
+    let lines = lines
+        .replace('\u{1b}', "\u{241b}")
+        .replace('\u{202e}', "<U+202E>");
+    let expected = format!("# T-001\n{long}\n# T-002\n{lines}\n# T-003\n");
+    assert!(shown.starts_with(&expected), "{shown}");
+    assert!(shown.ends_with("\n```"), "{shown}");
+}
+
+#[tokio::test]
 async fn an_answer_that_asks_for_a_change_gets_another_revision() {
     let house = House::new(&rule("idea: pets", &small_plan("Pets"))).await;
     let idea = house.idea("pets", &[README, BRIEF]).await;

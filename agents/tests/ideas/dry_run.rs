@@ -60,7 +60,11 @@ async fn a_plan_whose_checks_stay_unproven_is_approved_by_nobody_unseen() {
         );
         assert!(asked.contains(told), "{asked}");
     }
-    // A script that the plan itself brings fails before the work, as it should.
-    assert!(!asked.contains("of-this-plan"), "{asked}");
+    // A script that the plan itself brings fails before the work, as it should; it is shown as what a yes lets run.
+    let (noted, checks) = asked.split_once("What a yes lets run").unwrap();
+    assert!(
+        !noted.contains("of-this-plan") && checks.contains("of-this-plan"),
+        "{asked}"
+    );
     assert_eq!(house.calls(), 3);
 }

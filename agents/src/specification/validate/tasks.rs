@@ -80,6 +80,13 @@ fn check_validation(task: &TaskBlock, facts: &Facts, findings: &mut Findings) {
             "task `{id}` expects tests of `{command}`, which reports none; name a command that runs tests, or expect `exit 0`"
         ));
     }
+    // Whoever approves it sees it whole, as a block.
+    if command.contains("```") {
+        findings.fault(format!(
+            "task `{id}` has three backticks in its validation command, which would not be shown whole to who approves it; \
+             write the check without them"
+        ));
+    }
     if facts.no_pipelines && has_pipeline(command) {
         findings.fault(format!(
             "task `{id}` has a pipeline in `{command}`, which needs bash, and there is none; write the check without it"

@@ -290,6 +290,10 @@ fn each_fault_of_a_task_is_named() {
             "no validation command",
         ),
         (
+            with(|task| task.validation.command = "echo '```'".to_owned()),
+            "three backticks",
+        ),
+        (
             with(|task| task.title = Some("one\ntwo".to_owned())),
             "has several lines",
         ),
