@@ -17,7 +17,8 @@ use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_orchestrator::{Agent, AgentError, Context, Profile, Schedule};
 use ropewalk_schemas::{ComponentName, Event, EventPattern, InvalidId};
 use ropewalk_store::ChangeSet;
-use ropewalk_workspace::LocalClone;
+
+use crate::repository::Repository;
 
 /// The schedule of the weekly summary.
 pub const WEEKLY: &str = "improvement.weekly";
@@ -50,8 +51,8 @@ pub struct ImprovementOptions {
     pub templates: QuestionTemplates,
     /// When questions remind and end.
     pub deadlines: Deadlines,
-    /// The local clone of the user's repository.
-    pub clone: LocalClone,
+    /// The repository that builds change.
+    pub repository: Repository,
 }
 
 /// The improvement agent.

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_config::settings::PolicySettings;
 use ropewalk_engine::outline::{Language, Symbol, outline};
-use ropewalk_engine::{CurrentValue, Policy, Toolbox, Workbench, reading_tools};
+use ropewalk_engine::{
+    AgentMode, CurrentValue, Policy, SearchPort, Toolbox, Workbench, WorkbenchOptions, tools_of,
+};
 use ropewalk_gate::project::{Machine, Project, Versions};
 use ropewalk_orchestrator::AgentError;
 use ropewalk_schemas::CommitId;
@@ -34,6 +36,7 @@ pub struct Repository {
     machine: Machine,
     versions: Versions,
     rules: CurrentValue<PolicySettings>,
+    search: Option<Arc<dyn SearchPort>>,
     known: Arc<Mutex<RepositoryCache>>,
 }
 
@@ -53,6 +56,13 @@ struct Tree {
     links: Vec<(String, String)>,
     digest: String,
     project: Project,
+}
+
+/// The tools of a mode, and the checkout in which they look. That is free again when this is dropped.
+pub(crate) struct ReadingTools {
+    /// The tools.
+    pub(crate) tools: Toolbox,
+    checkout: CleanCheckout,
 }
 
 /// A look at one commit. Its checkout is free again when this is dropped.
@@ -100,8 +110,15 @@ impl Repository {
             machine,
             versions: Versions::default(),
             rules,
+            search: None,
             known: Arc::default(),
         }
+    }
+
+    /// Lets models search the web while they look, where there is somebody to do so.
+    #[must_use]
+    pub fn searching(self, search: Option<Arc<dyn SearchPort>>) -> Self {
+        Self { search, ..self }
     }
 
     /// Returns the local clone.
@@ -109,45 +126,62 @@ impl Repository {
         &self.clone
     }
 
-    /// Looks at the head of the default branch.
-    pub(crate) async fn look(&self) -> Result<Look, AgentError> {
+    /// Looks at the head of the default branch, with the tools of `mode`.
+    pub(crate) async fn look(&self, mode: AgentMode) -> Result<Look, AgentError> {
         let head = self
             .clone
             .default_branch_head()
             .await
             .map_err(|error| failure::of_repository(&error))?;
-        self.look_at(head.commit, head.branch).await
+        self.look_at(mode, head.commit, head.branch).await
     }
 
-    /// Looks at `commit`, the head of `branch`.
+    /// Looks at `commit`, the head of `branch`, with the tools of `mode`.
     pub(crate) async fn look_at(
         &self,
+        mode: AgentMode,
         commit: CommitId,
         branch: Option<String>,
     ) -> Result<Look, AgentError> {
-        let checkout = self
-            .pool
-            .acquire(&commit)
-            .await
-            .map_err(|error| failure::of_repository(&error))?;
+        let reading = self.tools_at(mode, &commit).await?;
         let tree = self
-            .tree(&commit, checkout.root())
+            .tree(&commit, reading.checkout.root())
             .await
             .map_err(|error| failure::of_repository(&error))?;
         let recent = self.clone.log_lines(&commit, None, COMMITS).await;
-        let spill = checkout.home().join("spill");
-        let root = checkout.root().to_owned();
-        let policy = Policy::following(self.rules.clone());
-        let workbench = Workbench::reading(root, spill, policy);
-        let workbench = workbench.map_err(AgentError::transient)?;
-        let tools = reading_tools(&workbench, self.clone.clone(), commit.clone());
         Ok(Look {
-            tools: tools.map_err(AgentError::permanent)?,
+            tools: reading.tools,
             branch,
             recent: recent.map_err(|error| failure::of_repository(&error))?,
             commit,
             tree,
-            _checkout: checkout,
+            _checkout: reading.checkout,
+        })
+    }
+
+    /// Lets the tools of `mode` look at `commit`.
+    pub(crate) async fn tools_at(
+        &self,
+        mode: AgentMode,
+        commit: &CommitId,
+    ) -> Result<ReadingTools, AgentError> {
+        let checkout = self
+            .pool
+            .acquire(commit)
+            .await
+            .map_err(|error| failure::of_repository(&error))?;
+        let spill = checkout.home().join("spill");
+        let bench = Workbench::open(WorkbenchOptions {
+            policy: Policy::following(self.rules.clone()),
+            search: self.search.clone(),
+            egress: self.machine.runner.egress().cloned(),
+            history: Some((self.clone.clone(), commit.clone())),
+            ..WorkbenchOptions::looking(checkout.root().to_owned(), spill)
+        });
+        let tools = tools_of(mode, &bench.map_err(AgentError::transient)?);
+        Ok(ReadingTools {
+            tools: tools.map_err(AgentError::permanent)?,
+            checkout,
         })
     }
 

@@ -88,7 +88,7 @@ pub enum Prompt {
     /// (`path`, `lines`, `bytes`), `gate` (commands), `gotchas` (`text`), `failures` (`class`, `output`), `guidance`, `tools` and
     /// `budget` (lines), `packages`, `resumed`, `earlier` (`summary`, `difference`).
     BuildTask,
-    /// The system prompt of the improvement agent: `submit_tool`.
+    /// The system prompt of the improvement agent: `submit_tool`, `looks` (whether it can look into the repository).
     Improvement,
     /// What the improvement agent is told of one build: `build`, `outcome`, `plan`, `tasks` (`id`, `state`, `attempts`, `summary`,
     /// `failures`, `advice`), `diff`, `known` (`kind`, `text`).
@@ -283,7 +283,7 @@ mod tests {
                 json!({"conventions": "Use tabs.", "package_managers": ["npm"], "submit_tool": "finish"})
             }
             Prompt::BuildTask => build_task(&failures),
-            Prompt::Improvement => json!({"submit_tool": "submit_review"}),
+            Prompt::Improvement => json!({"submit_tool": "submit_review", "looks": true}),
             Prompt::ImprovementBuild => json!({
                 "build": "habits", "outcome": "succeeded", "plan": "the plan", "diff": "+ line", "since": true,
                 "tasks": [{

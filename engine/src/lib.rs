@@ -5,7 +5,7 @@
 //! on, so that a job that runs again after a crash replays what was answered.
 //!
 //! To add one more tool: write `tools/<name>.rs` with a struct that implements [`Tool`], and name it in
-//! [`tools::build_tools`], or in `reading` there when it only looks; models read the comments of its arguments, and
+//! `tools.rs` and, with the modes that have it, in the palette of [`AgentMode`]; models read the comments of its arguments, and
 //! `tests/tables/tools.json` shows all that they are told. To add a language to outlines: see [`mod@outline`]. To add a section of context: give [`SectionKind`] a variant and its priority.
 
 pub mod budget;
@@ -17,6 +17,7 @@ pub mod error;
 pub mod event;
 pub mod job;
 mod journal;
+mod mode;
 pub mod outages;
 pub mod outline;
 pub mod policy;
@@ -37,7 +38,8 @@ pub use engine::{Engine, RecalledJob, Session};
 pub use error::EngineError;
 pub use event::{JobEvent, Observer, SilentObserver};
 pub use job::{Job, Limits, ModelEntry, ModelRole, Models, Outcome, UsageScope};
-pub use policy::{Approval, ApprovalRequest, Approver, Policy};
+pub use mode::AgentMode;
+pub use policy::{Approval, ApprovalRequest, Approver, AskedBy, Policy};
 pub use steering::{NoSteering, Steering};
 pub use submission::Submission;
 pub use tool::{
@@ -46,6 +48,5 @@ pub use tool::{
 };
 pub use tools::{
     AskReply, Asker, FileGrants, GrantReply, SearchError, SearchHit, SearchPort, Searxng,
-    SearxngAccess, TaskOption, TaskQuestion, Workbench, WorkbenchOptions, build_tools,
-    reading_tools,
+    SearxngAccess, TaskOption, TaskQuestion, Workbench, WorkbenchOptions, tools_of,
 };

@@ -6,9 +6,11 @@
 
 pub mod shell;
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use ropewalk_config::settings::{Permission, PermissionMode, PolicySettings, Rule, RuleAction};
 use ropewalk_schemas::RepoPath;
 
@@ -30,8 +32,33 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// What it wants to do: a path, or a command.
     pub subject: String,
-    /// What asks: a rule as it is written, or the mode.
-    pub asked_by: String,
+    /// What asks.
+    pub asked_by: AskedBy,
+    /// Who wants it: the agent that the call is of.
+    pub agent: String,
+    /// When it was called: what people said later is for later calls, so that a replay comes to the same.
+    pub at: DateTime<Utc>,
+}
+
+/// Is what leaves something to a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskedBy {
+    /// A rule, as it is written.
+    Rule(String),
+    /// The mode of permissions, where no rule says anything.
+    Mode,
+    /// The guard against models that go round in circles; no rule allows what it stops.
+    Repetition,
+}
+
+impl fmt::Display for AskedBy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(formatter, "the rule {rule}"),
+            Self::Mode => formatter.write_str("the mode `edit`"),
+            Self::Repetition => formatter.write_str("the guard against circles"),
+        }
+    }
 }
 
 /// Is the answer.
@@ -41,6 +68,17 @@ pub enum Approval {
     Granted,
     /// It is not done; the model reads why.
     Denied(String),
+}
+
+/// Is who calls what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    /// The agent.
+    pub(crate) agent: &'a str,
+    /// The tool.
+    pub(crate) tool: &'a str,
+    /// When.
+    pub(crate) at: DateTime<Utc>,
 }
 
 /// Judges the calls of one work. Cheap to clone; its clones keep to the same turn.
@@ -60,7 +98,7 @@ enum Verdict {
     Allowed,
     /// No rule says anything.
     Unsaid,
-    /// It is left to a person, because of this.
+    /// It is left to a person, because of this rule.
     Asked(String),
     /// It is refused, because of this.
     Denied(String),
@@ -123,25 +161,36 @@ impl Policy {
         verdict <= Verdict::Unsaid
     }
 
-    /// Lets a call of `tool` pass that does this to `subjects`, paths or shell lines; else says why not.
+    /// Lets a call of `caller` pass that does this to `subjects`, paths or shell lines; else says why not.
     pub(crate) async fn admit(
         &self,
-        tool: &str,
+        caller: Caller<'_>,
         permission: Permission,
         subjects: &[String],
     ) -> Result<(), String> {
         if permission != Permission::Bash {
-            return self.admit_paths(tool, permission, subjects).await;
+            return self.admit_paths(caller, permission, subjects).await;
         }
         for line in subjects {
-            self.admit_line(tool, line).await?;
+            self.admit_line(caller, line).await?;
         }
         Ok(())
     }
 
+    /// Lets a call of `caller` pass that closes a circle, where a person allows it; else says why not. No rule does.
+    pub(crate) async fn admit_again(
+        &self,
+        caller: Caller<'_>,
+        subject: String,
+    ) -> Result<(), String> {
+        let denied = "not run: you go round in circles, and only a person can allow a third round";
+        self.ask(caller, (subject, AskedBy::Repetition), denied)
+            .await
+    }
+
     async fn admit_paths(
         &self,
-        tool: &str,
+        caller: Caller<'_>,
         permission: Permission,
         paths: &[String],
     ) -> Result<(), String> {
@@ -151,13 +200,13 @@ impl Policy {
                 continue;
             };
             let verdict = self.said(permission, |rule| rule.matches_path(path.as_str()));
-            self.carry(tool, permission, (path.as_str(), verdict))
+            self.carry(caller, permission, (path.as_str(), verdict))
                 .await?;
         }
         Ok(())
     }
 
-    async fn admit_line(&self, tool: &str, line: &str) -> Result<(), String> {
+    async fn admit_line(&self, caller: Caller<'_>, line: &str) -> Result<(), String> {
         let read = match shell::read(line) {
             Ok(read) => read,
             Err(reason) => {
@@ -169,9 +218,9 @@ impl Policy {
         for command in &read.commands {
             let verdict = self.of_command(command);
             let subject = (command.words.as_str(), verdict);
-            self.carry(tool, Permission::Bash, subject).await?;
+            self.carry(caller, Permission::Bash, subject).await?;
         }
-        self.admit_paths(tool, Permission::Write, &read.writes)
+        self.admit_paths(caller, Permission::Write, &read.writes)
             .await
     }
 
@@ -194,7 +243,7 @@ impl Policy {
             };
             match rule.action() {
                 RuleAction::Deny => return Verdict::Denied(format!("the rule {rule}")),
-                RuleAction::Ask => said = Verdict::Asked(format!("the rule {rule}")),
+                RuleAction::Ask => said = Verdict::Asked(rule.to_string()),
                 RuleAction::Allow => said = Verdict::Allowed,
             }
         }
@@ -203,7 +252,7 @@ impl Policy {
 
     async fn carry(
         &self,
-        tool: &str,
+        caller: Caller<'_>,
         permission: Permission,
         (subject, verdict): (&str, Verdict),
     ) -> Result<(), String> {
@@ -216,20 +265,33 @@ impl Policy {
         }
         let asked_by = match verdict {
             Verdict::Denied(why) => return Err(format!("refused: {why} forbids `{subject}`")),
-            Verdict::Asked(why) => why,
+            Verdict::Asked(rule) => AskedBy::Rule(rule),
             Verdict::Unsaid if mode == PermissionMode::Edit && permission == Permission::Bash => {
-                "the mode `edit`".to_owned()
+                AskedBy::Mode
             }
             Verdict::Unsaid | Verdict::Allowed => return Ok(()),
         };
         let denied = format!("refused: {asked_by} leaves `{subject}` to a person");
+        self.ask(caller, (subject.to_owned(), asked_by), &denied)
+            .await
+    }
+
+    /// Asks who answers for people; where nobody does, or says no, it is `denied`.
+    async fn ask(
+        &self,
+        caller: Caller<'_>,
+        (subject, asked_by): (String, AskedBy),
+        denied: &str,
+    ) -> Result<(), String> {
         let Some(approver) = &self.approver else {
             return Err(format!("{denied}, and nobody is there; do without it"));
         };
         let request = ApprovalRequest {
-            tool: tool.to_owned(),
-            subject: subject.to_owned(),
+            tool: caller.tool.to_owned(),
+            subject,
             asked_by,
+            agent: caller.agent.to_owned(),
+            at: caller.at,
         };
         match approver.decide(&request).await {
             Approval::Granted => Ok(()),
@@ -257,8 +319,8 @@ fn scopes(settings: &PolicySettings) -> impl Iterator<Item = impl Iterator<Item 
     .map(|(first, then)| first.iter().chain(then))
 }
 
-impl std::fmt::Debug for Policy {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Policy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.settings.fmt(formatter)
     }
 }

@@ -10,6 +10,7 @@ mod truncate;
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use ropewalk_config::settings::Permission;
 use ropewalk_llm::Image;
 use ropewalk_schemas::RepoPath;
@@ -66,6 +67,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Says whether it asks something of the outside, which answers otherwise every time.
+    fn goes_out(&self) -> bool {
+        false
+    }
+
     /// Hears of files whose text the model can read no more.
     fn forget(&self, _: &[String]) {}
 
@@ -91,14 +97,33 @@ pub enum Keep {
 /// Is what a tool knows about the call.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
-    /// The work that the call belongs to: the journal key of the job.
-    pub work: String,
+    /// The agent that calls, by its work: the journal key of the job. People are told it where they are asked.
+    pub agent: String,
+    /// When the reply came that makes the call, the same for whoever hears it from the journal.
+    pub called_at: DateTime<Utc>,
+    /// Whether the call closes the third round of a circle, so that only a person can allow it.
+    pub closes_circle: bool,
     /// Whether the model that called sees pictures.
     pub sees_images: bool,
     /// Fires when the caller gave up.
     pub cancel: CancellationToken,
     /// Hears what the tool says before it has ended.
     pub progress: Progress,
+}
+
+#[cfg(test)]
+impl ToolContext {
+    /// Makes that of a test.
+    pub(crate) fn of_test() -> Self {
+        Self {
+            agent: "test".to_owned(),
+            called_at: DateTime::UNIX_EPOCH,
+            closes_circle: false,
+            sees_images: true,
+            cancel: CancellationToken::new(),
+            progress: Progress::default(),
+        }
+    }
 }
 
 /// Is what a tool answers.

@@ -21,11 +21,11 @@ mod write;
 
 use std::sync::Arc;
 
-use ropewalk_schemas::{CommitId, RepoPath};
-use ropewalk_workspace::LocalClone;
+use ropewalk_schemas::RepoPath;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::mode::AgentMode;
 use crate::tool::{Tool, ToolFailure, Toolbox, ToolboxError, plain_schema_of};
 
 pub use asker::{AskReply, Asker, TaskOption, TaskQuestion};
@@ -33,59 +33,52 @@ pub use file_grants::{FileGrants, GrantReply};
 pub use web::{SearchError, SearchHit, SearchPort, Searxng, SearxngAccess};
 pub use workbench::{Workbench, WorkbenchOptions};
 
-/// Returns every tool that an attempt at a task works with.
-pub fn build_tools(workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
-    let mut tools = reading(workbench);
-    tools.push(Arc::new(write::Write::new(workbench.clone())));
-    tools.push(Arc::new(edit::Edit::new(workbench.clone())));
-    tools.push(Arc::new(bash::Bash::new(workbench.clone())));
-    let list = todo::TodoList::default();
-    tools.push(Arc::new(todo::TodoWrite(list.clone())));
-    tools.push(Arc::new(todo::TodoRead(list)));
-    if let Some(egress) = workbench.options().runner.egress() {
-        tools.push(Arc::new(web::WebFetch::new(egress.clone())));
-    }
-    if let Some(search) = &workbench.options().search {
-        tools.push(Arc::new(web::WebSearch::new(search.clone())));
-    }
-    if let Some(grants) = workbench.grants() {
-        tools.push(Arc::new(request_file::RequestFile::new(
-            workbench.clone(),
-            grants,
-        )));
-    }
-    if let Some(asker) = workbench.asker() {
-        tools.push(Arc::new(ask::Ask::new(workbench.clone(), asker)));
-    }
-    toolbox(tools, workbench)
-}
-
-/// Returns the tools that only look: into a checkout of `commit`, and into the history behind it.
-pub fn reading_tools(
-    workbench: &Workbench,
-    clone: LocalClone,
-    commit: CommitId,
-) -> Result<Toolbox, ToolboxError> {
-    let mut tools = reading(workbench);
-    tools.push(Arc::new(history::History::new(clone, commit)));
-    toolbox(tools, workbench)
-}
-
-fn toolbox(tools: Vec<Arc<dyn Tool>>, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
+/// Returns the tools of `mode` that can work on this bench.
+pub fn tools_of(mode: AgentMode, workbench: &Workbench) -> Result<Toolbox, ToolboxError> {
     let options = workbench.options();
-    let tools = Toolbox::new(tools)?.guarded_by(options.policy.clone());
-    let tools = tools.caching(options.cache);
-    Ok(tools.spill_to(workbench.spill_directory()))
+    let mut tools = everything(workbench);
+    tools.retain(|tool| mode.has(tool.name()));
+    Ok(Toolbox::new(tools)?
+        .in_mode(mode)
+        .guarded_by(options.policy.clone())
+        .caching(options.cache)
+        .spill_to(workbench.spill_directory()))
 }
 
-fn reading(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
-    vec![
+/// Returns all that can work on a bench, whatever it is for.
+fn everything(workbench: &Workbench) -> Vec<Arc<dyn Tool>> {
+    let options = workbench.options();
+    let list = todo::TodoList::default();
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read::new(workbench.clone())),
         Arc::new(ls::Ls::new(workbench.clone())),
         Arc::new(glob::Glob::new(workbench.clone())),
         Arc::new(grep::Grep::new(workbench.clone())),
         Arc::new(code_outline::CodeOutline::new(workbench.clone())),
-    ]
+        Arc::new(write::Write::new(workbench.clone())),
+        Arc::new(edit::Edit::new(workbench.clone())),
+        Arc::new(bash::Bash::new(workbench.clone())),
+        Arc::new(todo::TodoWrite(list.clone())),
+        Arc::new(todo::TodoRead(list)),
+    ];
+    if let Some((clone, commit)) = &options.history {
+        let history = history::History::new(clone.clone(), commit.clone());
+        tools.push(Arc::new(history));
+    }
+    if let Some(egress) = &options.egress {
+        tools.push(Arc::new(web::WebFetch::new(egress.clone())));
+    }
+    if let Some(search) = &options.search {
+        tools.push(Arc::new(web::WebSearch::new(search.clone())));
+    }
+    if let Some(grants) = workbench.grants() {
+        let request = request_file::RequestFile::new(workbench.clone(), grants);
+        tools.push(Arc::new(request));
+    }
+    if let Some(asker) = workbench.asker() {
+        tools.push(Arc::new(ask::Ask::new(workbench.clone(), asker)));
+    }
+    tools
 }
 
 /// Reads arguments that the schema has let pass.

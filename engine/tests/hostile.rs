@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use ropewalk_engine::{
-    CacheBounds, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Policy,
-    SilentObserver, UsageScope, Workbench, WorkbenchOptions, build_tools,
+    AgentMode, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, SilentObserver,
+    UsageScope, Workbench, WorkbenchOptions, tools_of,
 };
 use ropewalk_llm::{Message, PriceTable, ProviderConfig, ScriptKey, build};
 use ropewalk_runtime::Clock;
@@ -223,18 +223,9 @@ fn job(directory: &Path, first: usize) -> Result<Job> {
     std::fs::create_dir_all(&slot)?;
     let writable = (0..TURNS).map(|turn| RepoPath::parse(&file(turn)));
     let bench = Workbench::open(WorkbenchOptions {
-        root: slot,
         writable: writable.collect::<Result<_, _>>()?,
-        policy: Policy::default(),
-        gate_files: Vec::new(),
         runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
-        variables: Vec::new(),
-        grants: None,
-        asker: None,
-        search: None,
-        cache: CacheBounds::default(),
-        scratch: None,
-        spill_directory: directory.join("spill"),
+        ..WorkbenchOptions::looking(slot, directory.join("spill"))
     })?;
     Ok(Job {
         journal_key: format!("attempt/{first}"),
@@ -243,7 +234,7 @@ fn job(directory: &Path, first: usize) -> Result<Job> {
         scope: UsageScope::default(),
         system: "You build.".to_owned(),
         messages: vec![Message::user(format!("{FROM}{first} on."))],
-        tools: build_tools(&bench)?,
+        tools: tools_of(AgentMode::Implement, &bench)?,
         submission: None,
         limits: Limits {
             turns: 2 * u32::try_from(CALLS_OF_JOB)?,

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 pub use alerts::{
     AlertCleared, AlertEscalated, BudgetExceeded, BuildFailedAlert, ComponentDown,
-    ConflictDetected, DeadlockDetected, DecisionMade, DecisionRequested, ProviderDown, SlotRetired,
-    StuckTask, Verdict,
+    ConflictDetected, DeadlockDetected, DecisionMade, DecisionRequested, ProviderDown, RefusedCall,
+    SlotRetired, StuckTask, Verdict,
 };
 pub use builds::{
     BuildCompleted, BuildMerged, BuildPaused, BuildPriority, BuildRequest, BuildStarted, BuildTell,

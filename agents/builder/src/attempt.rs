@@ -467,6 +467,8 @@ async fn bench(
         grants: Some(Arc::new(grants)),
         asker: Some(Arc::new(Questions::new(work))),
         search: work.shared.options.search.clone(),
+        egress: work.shared.runner.egress().cloned(),
+        history: None,
         cache: work.shared.options.cache,
         scratch: Some(slot.scratch()),
         spill_directory: state.join("spill").join(attempt.id.to_string()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ropewalk_config::prompts::{Prompt, Prompts};
 use ropewalk_engine::llm::{Block, Message as ModelMessage, Role, ScriptKey};
 use ropewalk_engine::submission::Check;
-use ropewalk_engine::{Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
+use ropewalk_engine::{AgentMode, Job, Limits, ModelRole, Submission, Toolbox, UsageScope};
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::MessageId;
 use ropewalk_schemas::document::without_mark;
@@ -52,7 +52,7 @@ impl Surroundings {
         };
         let idea = &heard.session.idea;
         Ok(Self {
-            look: Some(repository.look().await?),
+            look: Some(repository.look(AgentMode::Explore).await?),
             ideas: repository::others(&context.store, &options.places, idea).await?,
         })
     }

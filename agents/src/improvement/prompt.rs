@@ -24,6 +24,8 @@ use ropewalk_engine::schema_of;
 const SUBMIT: &str = "review";
 /// How often a wrong submission is sent back.
 const REPAIRS: u32 = 2;
+/// How often the model is asked. It may look around first; what matters stands in what it is told.
+const TURNS: u32 = 20;
 /// So much of the change is shown.
 const DIFF_BYTES: usize = 48_000;
 /// So much of a question, and of its answer, is shown.
@@ -31,11 +33,11 @@ const QUESTION_LETTERS: usize = 600;
 /// So much of one failure is shown.
 const FAILURE_LETTERS: usize = 1_500;
 
-/// Builds the job; the error says why there is none.
+/// Builds the job of a model that looks with `tools`, if there is anything to look at; the error says why there is none.
 pub(super) fn job(
     prompts: &Prompts,
-    reviewed: &ReviewedBuild,
-    changed: Option<&BuildChanges>,
+    (reviewed, changed): (&ReviewedBuild, Option<&BuildChanges>),
+    tools: Option<Toolbox>,
 ) -> Result<Job, String> {
     let build = &reviewed.build;
     let values = json!({
@@ -51,7 +53,10 @@ pub(super) fn job(
         .render(Prompt::ImprovementBuild, &values)
         .map_err(|error| error.to_string())?;
     let system = prompts
-        .render(Prompt::Improvement, &json!({ "submit_tool": SUBMIT }))
+        .render(
+            Prompt::Improvement,
+            &json!({ "submit_tool": SUBMIT, "looks": tools.is_some() }),
+        )
         .map_err(|error| error.to_string())?;
     Ok(Job {
         journal_key: format!("review/{}", build.id),
@@ -71,7 +76,7 @@ pub(super) fn job(
         },
         system,
         messages: vec![Message::user(told)],
-        tools: Toolbox::default(),
+        tools: tools.unwrap_or_default(),
         submission: Some(Submission {
             name: SUBMIT.to_owned(),
             description: "Records what the build teaches: patterns, gotchas, divergences, notes."
@@ -80,7 +85,10 @@ pub(super) fn job(
             check: Arc::new(|value: &Value| findings::read(value).map(|_| ())),
             repairs: REPAIRS,
         }),
-        limits: Limits::default(),
+        limits: Limits {
+            turns: TURNS,
+            ..Limits::default()
+        },
     })
 }
 

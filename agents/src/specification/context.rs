@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ropewalk_config::stack::StackProfile;
+use ropewalk_engine::AgentMode;
 use ropewalk_gate::shell::Shell;
 use ropewalk_orchestrator::{AgentError, Context};
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
@@ -177,8 +178,13 @@ async fn look(
     standing: Option<&BaseBuild>,
 ) -> Result<Look, AgentError> {
     match standing.and_then(BaseBuild::head) {
-        Some((head, branch)) => options.repository.look_at(head, Some(branch)).await,
-        None => options.repository.look().await,
+        Some((head, branch)) => {
+            let look = options
+                .repository
+                .look_at(AgentMode::Plan, head, Some(branch));
+            look.await
+        }
+        None => options.repository.look(AgentMode::Plan).await,
     }
 }
 

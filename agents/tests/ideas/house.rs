@@ -125,12 +125,7 @@ impl House {
     pub(crate) async fn move_in(&mut self) {
         let engine = self.engine();
         let places = self.places();
-        let machine = Machine {
-            stacks: StackProfiles::shipped().unwrap(),
-            runner: CommandRunner::new(environment()),
-            package_managers: vec![PackageManager::Npm],
-        };
-        let repository = Repository::new(clone_of(&places).await, machine, CurrentValue::default());
+        let repository = self.repository().await;
         let ideation = Ideation::new(IdeationOptions {
             engine: engine.clone(),
             prompts: Prompts::shipped().unwrap(),
@@ -183,6 +178,16 @@ impl House {
         }
     }
 
+    async fn repository(&self) -> Repository {
+        let machine = Machine {
+            stacks: StackProfiles::shipped().unwrap(),
+            runner: CommandRunner::new(environment()),
+            package_managers: vec![PackageManager::Npm],
+        };
+        let clone = clone_of(&self.places()).await;
+        Repository::new(clone, machine, CurrentValue::default())
+    }
+
     /// Lets the agents work by themselves, with one that reviews and one that keeps the time of questions.
     pub(crate) async fn run(&self) {
         let improvement = Improvement::new(ImprovementOptions {
@@ -190,7 +195,7 @@ impl House {
             prompts: Prompts::shipped().unwrap(),
             templates: templates(),
             deadlines: Deadlines::default(),
-            clone: clone_of(&self.places()).await,
+            repository: self.repository().await,
         });
         let mut agents = self.agents.clone();
         agents.push(Arc::new(improvement.unwrap()));

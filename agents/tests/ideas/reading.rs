@@ -23,7 +23,7 @@ async fn a_plan_is_made_by_a_model_that_has_read_the_code() {
         reply: {text: Let me see., tools: [{name: code_outline, input: {path: src/keep.rs}}, {name: read, input: {path: src/keep.rs}}, \
         {name: history, input: {action: log}}, {name: write, input: {path: src/keep.rs, content: no}}]}}\n";
     let plan = rule(
-        "turn: 2, contains: ['name.len()', 'Ada: begin', 'there is no tool `write`']",
+        "turn: 2, contains: ['name.len()', 'Ada: begin', 'there is no tool `write` in the mode `plan`; the tools are: code_outline, glob, grep, history, ls, read']",
         &small_plan("Pets"),
     );
     let house = House::with(&format!("{look}{plan}"), &[CODE], false).await;
@@ -74,6 +74,36 @@ async fn a_chat_looks_before_it_answers_and_what_it_says_last_is_kept() {
     house.say(session, "More?").await;
     assert!(house.state().join("reading/1/tree/src/keep.rs").is_file());
     assert!(!house.state().join("reading/2").exists());
+}
+
+#[tokio::test]
+async fn a_chat_has_no_tool_that_changes_opens_or_leads_others_and_is_refused_where_it_calls_one() {
+    let forged = [
+        "spawn_agent",
+        "create_lane",
+        "report_completion",
+        "github_write",
+        "open",
+        "write",
+        "bash",
+    ];
+    let calls = forged.map(|name| {
+        format!("{{name: {name}, input: {{command: touch here, path: here, content: no}}}}")
+    });
+    let told = forged.map(|name| {
+        format!(
+            "'there is no tool `{name}` in the mode `explore`; the tools are: code_outline, glob, grep, history, ls, read'"
+        )
+    });
+    let (calls, told) = (calls.join(", "), told.join(", "));
+    let script = format!(
+        "- {{agent: ideation, turn: 1, reply: {{text: I will., tools: [{calls}]}}}}\n\
+        - {{agent: ideation, turn: 2, contains: [{told}], reply: {{text: I cannot., tools: [{{name: reply, input: {{}}}}]}}}}\n"
+    );
+    let house = House::with(&script, &[CODE], false).await;
+    let session = house.begin("pets", OPENING).await.session;
+    assert_eq!(house.messages(session).await, [OPENING, "I cannot."]);
+    assert!(!house.state().join("reading/1/tree/here").exists());
 }
 
 #[tokio::test]

@@ -366,13 +366,12 @@ async fn an_unresolved_ring_is_broken_at_its_least_urgent_member() {
 
 #[tokio::test]
 async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
-    let rows = [
+    for (answer, verdict, told) in [
         ("retry", vec![Verdict::Retry], vec!["decision.made"]),
         ("skip", vec![Verdict::Skip], vec!["decision.made"]),
         ("guide take the other side", vec![], vec!["task.retry"]),
         ("leave", vec![], vec![]),
-    ];
-    for (answer, verdict, told) in rows {
+    ] {
         let house = House::open().await;
         house.put(&build(1)).await;
         let request = DecisionRequested {
@@ -382,6 +381,7 @@ async fn a_decision_is_asked_with_options_and_the_answer_is_told() {
             options: ["retry", "guide", "skip", "leave"].map(choice).to_vec(),
             recommended: Some(choice("retry")),
             rule: None,
+            call: None,
         };
         house.give(&pm(), Payload::DecisionRequested(request)).await;
         let question = house.open_question().await.unwrap();

@@ -114,3 +114,25 @@ fn review_of(build: &Build, id: ReviewId) -> Review {
         at: noon(),
     }
 }
+
+#[tokio::test]
+async fn who_reviews_looks_at_what_the_build_left_and_changes_nothing() {
+    let looks = "- {agent: improvement, task: review, turn: 1, contains: 'Look into it where', reply: {tools: [\
+        {name: read, input: {path: README.md}}, {name: write, input: {path: a, content: x}}, {name: bash, input: {command: ls}}]}}\n";
+    for told in [
+        "1\\t# Habits",
+        "there is no tool `write` in the mode `review`; the tools are: code_outline, glob, grep, history, ls, read",
+        "there is no tool `bash` in the mode `review`",
+    ] {
+        let told = format!("task: review\n  turn: 2\n  contains: \"{told}\"");
+        let script = FINDINGS.replace("task: review", &told);
+        let workshop = Workshop::open(&format!("{looks}{script}")).await;
+        workshop.built(&[landed(1)]).await;
+        workshop.review().await;
+        let review = workshop.only_review().await;
+        let by_rules = |note: &String| note.contains("by rules alone");
+        let notes = &review.notes;
+        assert!(!notes.iter().any(by_rules), "{told}: {notes:?}");
+        assert_eq!(review.patterns.len(), 1);
+    }
+}

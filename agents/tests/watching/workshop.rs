@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use ropewalk_agents::improvement::{Improvement, ImprovementOptions};
+use ropewalk_agents::repository::Repository;
 use ropewalk_config::Prompts;
+use ropewalk_config::stack::StackProfiles;
 use ropewalk_engine::llm::{PriceTable, Script, ScriptedModel};
-use ropewalk_engine::{Engine, ModelEntry, Models};
+use ropewalk_engine::{CurrentValue, Engine, ModelEntry, Models};
+use ropewalk_gate::project::Machine;
 use ropewalk_knowledge::{Draft, record};
 use ropewalk_orchestrator::questions::Deadlines;
 use ropewalk_schemas::attempt::{Attempt, AttemptState};
@@ -18,7 +21,9 @@ use ropewalk_schemas::review::Review;
 use ropewalk_schemas::task::{Action, Task, TaskState};
 use ropewalk_schemas::{CommitId, KnowledgeId, Payload};
 use ropewalk_tests::repository;
-use ropewalk_workspace::{Environment, Git, Identity, LocalClone, LocalCloneOptions};
+use ropewalk_workspace::{
+    CommandRunner, Environment, Git, Identity, LocalClone, LocalCloneOptions,
+};
 
 use crate::house::{House, attempt_at, build, build_id, name, noon, task, templates};
 
@@ -112,12 +117,17 @@ impl Workshop {
             window_tokens: None,
             sees_images: true,
         });
+        let machine = Machine {
+            stacks: StackProfiles::shipped().unwrap(),
+            runner: CommandRunner::new(environment),
+            package_managers: Vec::new(),
+        };
         let improvement = Improvement::new(ImprovementOptions {
             engine: Engine::new(house.store.clone(), models, house.clock.clone()),
             prompts: Prompts::shipped().unwrap(),
             templates: templates(),
             deadlines: Deadlines::default(),
-            clone: clone.clone(),
+            repository: Repository::new(clone.clone(), machine, CurrentValue::default()),
         })
         .unwrap();
         Self {

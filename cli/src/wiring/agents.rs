@@ -139,9 +139,13 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
     };
     let machine = toolkit.machine()?;
     let policy = toolkit.parts.policy.clone();
+    let search = match &clone {
+        Some(_) => search::port(toolkit.parts.project, toolkit.parts.environment)?,
+        None => None,
+    };
     let repository = clone
         .clone()
-        .map(|clone| Repository::new(clone, machine, policy));
+        .map(|clone| Repository::new(clone, machine, policy).searching(search));
     if crew.has(Role::Ideation) {
         agents.push(Arc::new(toolkit.ideation(repository.clone())?));
     }
@@ -149,13 +153,13 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
         let none = || GitError::NoCommit(toolkit.parts.project.locations.repository.clone());
         let (clone, repository) = clone.zip(repository).ok_or_else(none)?;
         if crew.has(Role::Specification) {
-            agents.push(Arc::new(toolkit.specification(repository)?));
+            agents.push(Arc::new(toolkit.specification(repository.clone())?));
         }
         if crew.has(Role::Build) {
             agents.push(Arc::new(toolkit.build(&clone)?));
         }
         if crew.has(Role::Improvement) {
-            agents.push(Arc::new(toolkit.improvement(&clone)?));
+            agents.push(Arc::new(toolkit.improvement(repository)?));
         }
     }
     if crew.has(Role::Monitor) {
@@ -331,13 +335,13 @@ impl<'a> Toolkit<'a> {
         Ok(BuildAgent::new(parts)?)
     }
 
-    fn improvement(&self, repository: &LocalClone) -> Result<Improvement, CliError> {
+    fn improvement(&self, repository: Repository) -> Result<Improvement, CliError> {
         let options = ImprovementOptions {
             engine: self.parts.engine.clone(),
             prompts: self.prompts.clone(),
             templates: self.templates.clone(),
             deadlines: self.deadlines,
-            clone: repository.clone(),
+            repository,
         };
         Ok(Improvement::new(options)?)
     }

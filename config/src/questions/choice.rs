@@ -283,6 +283,10 @@ choices! {
         Pause = "pause",
         /// The build stops.
         Stop = "stop",
+        /// The refused call is done when the model makes it again.
+        AllowCall = "allow-call",
+        /// Whatever the rule leaves to a person is done for the rest of the build.
+        AllowRule = "allow-rule",
         /// It stays as it is.
         Leave = "leave",
     }

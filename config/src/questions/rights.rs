@@ -11,7 +11,7 @@ use super::choice::{
 };
 
 /// The choices that not everybody may take.
-const NEEDS: [(Trigger, &str, Right); 19] = [
+const NEEDS: [(Trigger, &str, Right); 21] = [
     (
         Trigger::SpecComplete,
         SpecComplete::Start.as_str(),
@@ -99,6 +99,16 @@ const NEEDS: [(Trigger, &str, Right); 19] = [
     ),
     (
         Trigger::DecisionNeeded,
+        DecisionNeeded::AllowCall.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::DecisionNeeded,
+        DecisionNeeded::AllowRule.as_str(),
+        Right::Approve,
+    ),
+    (
+        Trigger::DecisionNeeded,
         DecisionNeeded::Pause.as_str(),
         Right::Stop,
     ),
@@ -136,6 +146,9 @@ mod tests {
             ("build_finished", "leave", None),
             ("budget_exceeded", "half", Some(Right::Spend)),
             ("budget_exceeded", "stop", Some(Right::Stop)),
+            ("decision_needed", "allow-call", Some(Right::Approve)),
+            ("decision_needed", "allow-rule", Some(Right::Approve)),
+            ("decision_needed", "leave", None),
             ("idea_created", "start", None),
         ] {
             assert_eq!(of(trigger, choice), expected, "{trigger} {choice}");

@@ -11,7 +11,7 @@ use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::idea::Idea;
 use ropewalk_schemas::knowledge::KnowledgeItem;
 use ropewalk_schemas::payload::SpecApproved;
-use ropewalk_schemas::question::{About, Question, QuestionState};
+use ropewalk_schemas::question::{About, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Revision, Specification};
 use ropewalk_schemas::task::Task;
 use ropewalk_schemas::{BuildId, TaskId};
@@ -161,6 +161,11 @@ impl Again {
         // A task that joins branches came after the plan.
         for task in self.tasks.iter().filter(|task| task.joins.is_none()) {
             changes.insert(&Task::planned(build.id, task.number, task.block.clone()));
+        }
+        // They allow what was called after them, so that they may stand there from the beginning.
+        let allows = |one: &&Question| matches!(one.content, Some(Content::Call { .. }));
+        for allowed in self.answered.iter().filter(allows) {
+            changes.insert(allowed);
         }
         into.commit(changes).await?;
         Ok(())

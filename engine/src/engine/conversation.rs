@@ -11,7 +11,7 @@ use super::memory::{Memory, newest};
 use super::progress::Progress;
 use super::repair::repair;
 use super::repetition::Repetition;
-use super::tool_calls::{self, ToolResults};
+use super::tool_calls::{self, Calls, ToolResults};
 use super::{SAYS, is_whole};
 use crate::compaction::{message_tokens, request_tokens};
 use crate::error::EngineError;
@@ -295,18 +295,25 @@ impl<'a> Conversation<'a> {
     ) -> Result<Next, EngineError> {
         let (submitted, ordinary): (Vec<ToolUse>, Vec<ToolUse>) =
             calls.iter().cloned().partition(|call| self.takes(call));
-        for call in ordinary.iter().take(self.job.limits.calls_per_turn) {
-            if self.repetition.repeats(call) {
-                return Err(EngineError::DoomLoop {
-                    tool: call.name.clone(),
-                });
-            }
-        }
-        let called = (ordinary.as_slice(), early);
+        let run = ordinary.iter().take(self.job.limits.calls_per_turn);
+        let circles: Vec<bool> = run.map(|call| self.repetition.repeats(call)).collect();
+        let called = Calls {
+            all: &ordinary,
+            circles: &circles,
+            early,
+        };
         let ran = tool_calls::run(self.job, called, &mut self.progress, cancel, observer).await?;
         self.tool_calls += ran.count;
         for (call, output) in &ran.told {
             self.memory.note(call, output);
+        }
+        let outputs = ran.told.iter().map(|(_, output)| output);
+        for ((call, closes), output) in ordinary.iter().zip(&circles).zip(outputs) {
+            if self.repetition.is_lost(*closes && output.is_error) {
+                return Err(EngineError::DoomLoop {
+                    tool: call.name.clone(),
+                });
+            }
         }
         if !ordinary.is_empty() && submitted.is_empty() {
             self.texts.clear();

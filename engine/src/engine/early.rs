@@ -10,7 +10,7 @@ use ropewalk_runtime::secrets;
 use tokio_util::sync::CancellationToken;
 
 use super::repetition::Repetition;
-use super::tool_call::{self, SIDE_BY_SIDE};
+use super::tool_call::{self, CallingReply, SIDE_BY_SIDE};
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer};
 use crate::job::Job;
@@ -18,8 +18,8 @@ use crate::tool::{ToolContext, ToolOutput};
 
 /// The calls of one reply that were started before it was whole.
 pub(super) struct EarlyCalls<'a> {
-    /// Whether the model that calls sees pictures.
-    pub(super) sees_images: bool,
+    /// The reply.
+    pub(super) reply: CallingReply,
     /// None once nothing is started early any more.
     starter: Option<Starter<'a>>,
     started: Vec<ToolUse>,
@@ -44,9 +44,9 @@ struct Starter<'a> {
 
 impl<'a> EarlyCalls<'a> {
     /// Starts nothing early.
-    pub(super) fn none(sees_images: bool) -> Self {
+    pub(super) fn none(reply: CallingReply) -> Self {
         Self {
-            sees_images,
+            reply,
             starter: None,
             started: Vec::new(),
             running: FuturesUnordered::new(),
@@ -57,20 +57,20 @@ impl<'a> EarlyCalls<'a> {
     /// Starts calls of the next reply; `repetition` tells of the calls before.
     pub(super) fn of(
         job: &'a Job,
-        (sees_images, repetition): (bool, &Repetition),
+        (reply, repetition): (CallingReply, &Repetition),
         cancel: &CancellationToken,
         observer: &'a dyn Observer,
     ) -> Self {
         let starter = Starter {
             job,
             observer,
-            context: tool_call::context(job, sees_images, cancel),
+            context: tool_call::context(job, reply, cancel),
             repetition: repetition.clone(),
             left: job.limits.calls_per_turn,
         };
         Self {
             starter: Some(starter),
-            ..Self::none(sees_images)
+            ..Self::none(reply)
         }
     }
 

@@ -8,6 +8,7 @@ use super::Engine;
 use super::conversation::{Conversation, Next};
 use super::early::EarlyCalls;
 use super::session::open_intake;
+use super::tool_call::CallingReply;
 use crate::error::EngineError;
 use crate::event::SilentObserver;
 use crate::job::Job;
@@ -47,10 +48,18 @@ pub(super) async fn recall<'a>(
         let Some(known) = journal.replay(turn).await? else {
             return Ok(None);
         };
+        // Whoever was asked out there is not asked again, and would say something else by now.
+        if known.reply.tool_uses().any(|call| job.tools.goes_out(call)) {
+            return Ok(None);
+        }
+        let reply = CallingReply {
+            sees_images,
+            at: known.at,
+        };
         match conversation
             .hear(
                 known.reply,
-                EarlyCalls::none(sees_images),
+                EarlyCalls::none(reply),
                 &cancel,
                 &SilentObserver,
             )

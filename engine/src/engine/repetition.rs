@@ -1,4 +1,7 @@
 //! Notices a model that goes round in circles (LOOP-10 of the capability list).
+//!
+//! The call that closes the third round is left to a person, whatever rules allow. Who goes on in the circle after it was
+//! refused, again and again, is lost.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -11,10 +14,15 @@ const REPETITIONS: usize = 3;
 /// The longest circle that is noticed, in calls.
 const LONGEST: usize = 3;
 
+/// So many calls in a row that were refused as circles end a job.
+const REFUSALS: u32 = 3;
+
 /// Remembers the last calls of a job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Repetition {
     recent: Vec<u64>,
+    /// So many of the last calls were refused because they closed a circle.
+    refused: u32,
 }
 
 impl Repetition {
@@ -25,6 +33,12 @@ impl Repetition {
         }
         self.recent.push(fingerprint(call));
         (1..=LONGEST).any(|length| self.is_circle_of(length))
+    }
+
+    /// Takes whether a call was refused because it closed a circle; says whether the model minds no refusal.
+    pub(crate) fn is_lost(&mut self, was_refused: bool) -> bool {
+        self.refused = if was_refused { self.refused + 1 } else { 0 };
+        self.refused >= REFUSALS
     }
 
     fn is_circle_of(&self, length: usize) -> bool {

@@ -19,6 +19,7 @@ use super::asking::ask;
 use super::conversation::KEPT;
 use super::early::EarlyCalls;
 use super::secrets::strike_request;
+use super::tool_call::CallingReply;
 use crate::compaction::CompactionPolicy;
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer, SilentObserver};
@@ -182,7 +183,10 @@ impl Session<'_> {
         let began = self.engine.clock.now();
         let stop = cancel.child_token();
         let item = format!("summary-{}", self.turn);
-        let mut early = EarlyCalls::none(false);
+        let mut early = EarlyCalls::none(CallingReply {
+            sees_images: false,
+            at: began,
+        });
         let mut answer = std::pin::pin!(ask(
             (entry, brake),
             &request,

@@ -17,6 +17,7 @@ use super::conversation::{Conversation, Next};
 use super::early::EarlyCalls;
 use super::images;
 use super::secrets::strike_request;
+use super::tool_call::CallingReply;
 use crate::error::EngineError;
 use crate::event::{self, JobEvent, Observer};
 use crate::job::{Job, ModelEntry, ModelRole, Models, Outcome};
@@ -177,7 +178,7 @@ impl<'a> Session<'a> {
         let (reply, early) = if let Some(reply) = known {
             let text = reply.text();
             observer.see(JobEvent::MessageUpdated { item, text });
-            (reply, EarlyCalls::none(self.asked().sees_images))
+            (reply, EarlyCalls::none(self.calling()))
         } else {
             self.ask(&item, cancel, observer).await?
         };
@@ -186,6 +187,14 @@ impl<'a> Session<'a> {
         let cost = self.asked().micro_usd(&reply.model, &reply.usage);
         observer.see(event::message_ended(self.turn, &reply, cost));
         self.conversation.hear(reply, early, cancel, observer).await
+    }
+
+    /// Says what is known of the reply that was heard last.
+    fn calling(&self) -> CallingReply {
+        CallingReply {
+            sees_images: self.asked().sees_images,
+            at: self.heard_at.unwrap_or_else(|| self.engine.clock.now()),
+        }
     }
 
     /// Asks the model; its reply is in the journal before anything acts on it.
@@ -276,7 +285,13 @@ impl<'a> Session<'a> {
         in_hand::aside(self.engine.brake.pass(cancel)).await;
         let began = self.engine.clock.now();
         let brake = &self.engine.brake;
-        let before = (entry.sees_images, self.conversation.repetition());
+        let before = (
+            CallingReply {
+                sees_images: entry.sees_images,
+                at: began,
+            },
+            self.conversation.repetition(),
+        );
         let mut early = EarlyCalls::of(self.job, before, cancel, observer);
         let answer = ask(
             (entry, brake),
@@ -296,6 +311,7 @@ impl<'a> Session<'a> {
                 };
                 let known = self.journal.record(self.turn, reply, &asked).await?;
                 self.heard_at = Some(known.at);
+                early.reply.at = known.at;
                 Ok((known.reply, early))
             }
             Err(broken) => {

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use chrono::{DateTime, Utc};
 use ropewalk_llm::ToolUse;
 use tokio_util::sync::CancellationToken;
 
@@ -13,17 +14,28 @@ use crate::tool::{Progress, ToolContext, ToolOutput};
 /// The most calls that run side by side.
 pub(super) const SIDE_BY_SIDE: usize = 8;
 
+/// Is the reply whose calls are run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallingReply {
+    /// Whether the model sees pictures.
+    pub(super) sees_images: bool,
+    /// When it came, the same for whoever hears it from the journal; while it still comes, when it was asked for.
+    pub(super) at: DateTime<Utc>,
+}
+
 /// Says what the tools of a reply know about their calls.
-pub(super) fn context(job: &Job, sees_images: bool, cancel: &CancellationToken) -> ToolContext {
+pub(super) fn context(job: &Job, reply: CallingReply, cancel: &CancellationToken) -> ToolContext {
     ToolContext {
-        work: job.journal_key.clone(),
-        sees_images,
+        agent: job.journal_key.clone(),
+        called_at: reply.at,
+        closes_circle: false,
+        sees_images: reply.sees_images,
         cancel: cancel.child_token(),
         progress: Progress::default(),
     }
 }
 
-/// Runs a call, until it has ended or is cancelled; returns its id with what it came to.
+/// Runs a call, until it has ended or is cancelled, unless it may not be run; returns its id with what it came to.
 pub(super) async fn one(
     job: &Job,
     call: &ToolUse,

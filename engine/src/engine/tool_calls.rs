@@ -10,7 +10,7 @@ use super::tool_call::{self, SIDE_BY_SIDE};
 use crate::error::EngineError;
 use crate::event::{JobEvent, Observer};
 use crate::job::Job;
-use crate::tool::ToolOutput;
+use crate::tool::{ToolContext, ToolOutput};
 
 /// Is what the calls of one reply came to.
 #[derive(Debug, Default)]
@@ -25,25 +25,41 @@ pub(super) struct ToolResults {
     pub(super) count: u32,
 }
 
+/// The calls of one reply that are to be run.
+pub(super) struct Calls<'a, 'e> {
+    /// All of them.
+    pub(super) all: &'a [ToolUse],
+    /// Of each that may be run, whether it closes a circle.
+    pub(super) circles: &'a [bool],
+    /// What was started early.
+    pub(super) early: EarlyCalls<'e>,
+}
+
 /// Runs `calls`, but those that were started early; those above the bound of the job get an error instead.
 pub(super) async fn run(
     job: &Job,
-    (calls, early): (&[ToolUse], EarlyCalls<'_>),
+    calls: Calls<'_, '_>,
     moves: &mut Moves,
     cancel: &CancellationToken,
     observer: &dyn Observer,
 ) -> Result<ToolResults, EngineError> {
-    let context = tool_call::context(job, early.sees_images, cancel);
-    let mut early = early.finish().await;
-    let (taken, excess) = calls.split_at(calls.len().min(job.limits.calls_per_turn));
+    let context = tool_call::context(job, calls.early.reply, cancel);
+    let circling = ToolContext {
+        closes_circle: true,
+        ..context.clone()
+    };
+    let mut early = calls.early.finish().await;
+    let (taken, excess) = calls.all.split_at(calls.circles.len());
+    let mut circles = calls.circles.iter();
     let mut ran = ToolResults::default();
     for batch in batches(job, taken) {
         // Boxed one by one and not in a closure of the stream: through that the compiler cannot see that they are `Send`.
         let mut running = Vec::with_capacity(batch.len());
-        for call in batch {
+        for (call, closes_circle) in batch.iter().zip(&mut circles) {
+            let context = if *closes_circle { &circling } else { &context };
             running.push(match early.take(call) {
                 Some(ended) => std::future::ready(ended).boxed(),
-                None => tool_call::one(job, call, &context, observer).boxed(),
+                None => tool_call::one(job, call, context, observer).boxed(),
             });
         }
         let mut outputs = futures::stream::iter(running).buffered(SIDE_BY_SIDE);

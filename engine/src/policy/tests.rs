@@ -28,9 +28,16 @@ fn of_user(lines: &[&str]) -> Policy {
     policy(PermissionMode::FullAuto, scoped)
 }
 
+/// Who calls in these tests.
+const CALLER: Caller<'_> = Caller {
+    agent: "attempt/1",
+    tool: "bash",
+    at: DateTime::UNIX_EPOCH,
+};
+
 async fn may(policy: &Policy, permission: Permission, subject: &str) -> bool {
     let subjects = [subject.to_owned()];
-    policy.admit("tool", permission, &subjects).await.is_ok()
+    policy.admit(CALLER, permission, &subjects).await.is_ok()
 }
 
 #[tokio::test]
@@ -240,7 +247,7 @@ async fn what_is_left_to_a_person_waits_for_the_answer() {
         });
         let policy = of_user(&["ask bash git push *"]).approved_by(approver.clone());
         let line = ["git status && git push origin main".to_owned()];
-        let found = policy.admit("bash", Permission::Bash, &line).await;
+        let found = policy.admit(CALLER, Permission::Bash, &line).await;
         match expected {
             Ok(()) => assert_eq!(found, Ok(())),
             Err(part) => assert!(
@@ -251,7 +258,9 @@ async fn what_is_left_to_a_person_waits_for_the_answer() {
         let request = ApprovalRequest {
             tool: "bash".to_owned(),
             subject: "git push origin main".to_owned(),
-            asked_by: "the rule ask bash `git push *`".to_owned(),
+            asked_by: AskedBy::Rule("ask bash `git push *`".to_owned()),
+            agent: "attempt/1".to_owned(),
+            at: DateTime::UNIX_EPOCH,
         };
         assert_eq!(*approver.asked.lock().unwrap(), [request]);
     }

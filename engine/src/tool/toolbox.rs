@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::cache::{Cache, CacheBounds};
 use super::truncate::truncate;
 use super::{Schema, Tool, ToolContext, ToolFailure, ToolOutput, violations};
-use crate::policy::Policy;
+use crate::mode::AgentMode;
+use crate::policy::{Caller, Policy};
 
 /// Says why a set of tools cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +40,8 @@ struct Entry {
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Arc<BTreeMap<String, Entry>>,
+    /// None where the work has no mode, but tools of its own.
+    mode: Option<AgentMode>,
     policy: Policy,
     spill: Option<Arc<PathBuf>>,
     cache: Cache,
@@ -66,6 +69,15 @@ impl Toolbox {
             tools: Arc::new(entries),
             ..Self::default()
         })
+    }
+
+    /// Says which mode the tools are of, to whoever calls one that it does not have.
+    #[must_use]
+    pub(crate) fn in_mode(self, mode: AgentMode) -> Self {
+        Self {
+            mode: Some(mode),
+            ..self
+        }
     }
 
     /// Judges calls by `policy`. Tools of which it lets nothing be done are not told to models.
@@ -151,6 +163,12 @@ impl Toolbox {
         })
     }
 
+    /// Says that a call asks something of the outside.
+    pub(crate) fn goes_out(&self, call: &ToolUse) -> bool {
+        self.entry(&call.name)
+            .is_some_and(|entry| entry.tool.goes_out())
+    }
+
     /// Says whether the result of a call stays word for word.
     pub(crate) fn outlasts(&self, call: &ToolUse) -> bool {
         self.entry(&call.name)
@@ -177,7 +195,7 @@ impl Toolbox {
         call: &ToolUse,
         context: &ToolContext,
     ) -> Result<ToolOutput, String> {
-        let entry = match self.admit(call).await {
+        let entry = match self.admit(call, context).await {
             Ok(entry) => entry,
             Err(reason) => return Ok(ToolOutput::error(reason)),
         };
@@ -208,25 +226,33 @@ impl Toolbox {
         }
     }
 
-    /// Lets a call pass that is well-formed and that rules and mode allow; what guards files its tool asks then.
-    async fn admit(&self, call: &ToolUse) -> Result<&Entry, String> {
+    /// Lets a call pass that is well-formed, that rules and mode allow, and that closes no circle, unless a person allows
+    /// what they leave to one; what guards files its tool asks then.
+    async fn admit(&self, call: &ToolUse, context: &ToolContext) -> Result<&Entry, String> {
         let entry = self.well_formed(call)?;
+        let caller = Caller {
+            agent: &context.agent,
+            tool: entry.tool.name(),
+            at: context.called_at,
+        };
+        let subjects = entry.tool.subjects(&call.input);
         if let Some(permission) = entry.tool.permission() {
-            let subjects = entry.tool.subjects(&call.input);
-            let admitted = self.policy.admit(entry.tool.name(), permission, &subjects);
+            let admitted = self.policy.admit(caller, permission, &subjects);
             admitted.await?;
+        }
+        if context.closes_circle {
+            let subject = match subjects.as_slice() {
+                [] => call.input.to_string(),
+                subjects => subjects.join(", "),
+            };
+            self.policy.admit_again(caller, subject).await?;
         }
         Ok(entry)
     }
 
     fn well_formed(&self, call: &ToolUse) -> Result<&Entry, String> {
         let Some(entry) = self.entry(&call.name) else {
-            let names: Vec<&str> = self.shown().map(|entry| entry.tool.name()).collect();
-            return Err(format!(
-                "there is no tool `{}`; the tools are: {}",
-                call.name,
-                names.join(", ")
-            ));
+            return Err(self.missing(&call.name));
         };
         if call.malformed {
             return Err(malformed(call));
@@ -241,6 +267,19 @@ impl Toolbox {
                 violations.join("; ")
             ))
         }
+    }
+
+    /// Says that there is no such tool, and what there is.
+    fn missing(&self, name: &str) -> String {
+        let names: Vec<&str> = self.shown().map(|entry| entry.tool.name()).collect();
+        let own = without_namespace(name).to_lowercase();
+        let where_not = self.mode.filter(|mode| !mode.has(&own));
+        let where_not = where_not.map(|mode| format!(" in the mode `{mode}`"));
+        format!(
+            "there is no tool `{name}`{}; the tools are: {}",
+            where_not.unwrap_or_default(),
+            names.join(", ")
+        )
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
@@ -337,10 +376,9 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use async_trait::async_trait;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::tool::{Keep, Progress};
+    use crate::tool::Keep;
 
     struct Echo {
         name: &'static str,
@@ -388,15 +426,6 @@ mod tests {
         })
     }
 
-    fn context() -> ToolContext {
-        ToolContext {
-            work: "test".to_owned(),
-            sees_images: true,
-            cancel: CancellationToken::new(),
-            progress: Progress::default(),
-        }
-    }
-
     #[test]
     fn two_tools_of_one_name_are_refused() {
         let twice: [Arc<dyn Tool>; 2] = [echo("Say"), echo("say")];
@@ -423,7 +452,10 @@ mod tests {
         ];
         for (name, arguments, is_error, part) in cases {
             let output = toolbox
-                .run(&ToolUse::parse("t", name, arguments), &context())
+                .run(
+                    &ToolUse::parse("t", name, arguments),
+                    &ToolContext::of_test(),
+                )
                 .await
                 .unwrap();
             assert_eq!(output.is_error, is_error, "{name} {arguments}");
@@ -441,7 +473,7 @@ mod tests {
         let lines: Vec<String> = (1..=3_000).map(|line| format!("{line}\n")).collect();
         let text = lines.concat();
         let call = ToolUse::parse("t", "say", &json!({ "text": text }).to_string());
-        let output = toolbox.run(&call, &context()).await.unwrap();
+        let output = toolbox.run(&call, &ToolContext::of_test()).await.unwrap();
         assert!(output.text.ends_with("\n3000\n") && !output.text.contains("\n1000\n"));
         let path = output.metadata["full_output"].as_str().unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);

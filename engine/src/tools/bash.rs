@@ -184,8 +184,6 @@ fn told(output: &CommandOutput, seconds: u64) -> String {
 mod tests {
     use std::time::Instant;
 
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
     use crate::tool::Progress;
     use crate::tools::workbench::tests::Bench;
@@ -219,10 +217,8 @@ mod tests {
         let bench = Bench::new(&[], &[]);
         let (progress, mut heard) = Progress::heard();
         let context = ToolContext {
-            work: "test".to_owned(),
-            sees_images: true,
-            cancel: CancellationToken::new(),
             progress,
+            ..ToolContext::of_test()
         };
         let command = "for n in 1 2 3; do echo line $n; sleep 0.5; done; echo -n end";
         let output = Bash::new(bench.workbench.clone())
@@ -244,10 +240,8 @@ mod tests {
         let bench = Bench::new(&[], &[]);
         let (progress, mut heard) = Progress::heard();
         let context = ToolContext {
-            work: "test".to_owned(),
-            sees_images: true,
-            cancel: CancellationToken::new(),
             progress,
+            ..ToolContext::of_test()
         };
         let command = "seq -f 'line %.0f' 1 200000; sleep 0.7";
         Bash::new(bench.workbench.clone())
@@ -289,12 +283,7 @@ mod tests {
     #[tokio::test]
     async fn cancelling_stops_a_command() {
         let bench = Bench::new(&[], &[]);
-        let context = ToolContext {
-            work: "test".to_owned(),
-            sees_images: true,
-            cancel: CancellationToken::new(),
-            progress: Progress::default(),
-        };
+        let context = ToolContext::of_test();
         context.cancel.cancel();
         let output = Bash::new(bench.workbench.clone())
             .execute(json!({ "command": "sleep 99" }), &context)

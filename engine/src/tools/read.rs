@@ -424,10 +424,8 @@ mod tests {
         );
 
         let blind = ToolContext {
-            work: "test".to_owned(),
             sees_images: false,
-            cancel: tokio_util::sync::CancellationToken::new(),
-            progress: crate::tool::Progress::default(),
+            ..ToolContext::of_test()
         };
         let refused = read.execute(json!({ "path": "a.png" }), &blind).await;
         let told = refused.err().map(|refused| refused.to_string());

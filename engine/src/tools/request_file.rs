@@ -153,10 +153,7 @@ fn is_test(path: &str) -> bool {
 mod tests {
     use std::sync::Mutex;
 
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
-    use crate::tool::Progress;
     use crate::tools::workbench::tests::Bench;
 
     /// Answers every request the same and remembers what it was asked for.
@@ -265,12 +262,7 @@ mod tests {
         assert!(denied.is_error && denied.text.contains("its owner is busy"));
         assert!(bench.workbench.granted().is_empty());
         let (_bench, tool, _) = setup(GrantReply::Ended("it gave way".to_owned()));
-        let context = ToolContext {
-            work: "test".to_owned(),
-            sees_images: true,
-            cancel: CancellationToken::new(),
-            progress: Progress::default(),
-        };
+        let context = ToolContext::of_test();
         let ended = tool.execute(call(&["a"]), &context).await;
         assert!(matches!(ended, Err(ToolFailure::Ended(reason)) if reason == "it gave way"));
     }

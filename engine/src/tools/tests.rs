@@ -1,21 +1,31 @@
 //! Compares what models are told of each tool with the committed table.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ropewalk_llm::ToolUse;
+use ropewalk_schemas::HostPattern;
+use ropewalk_workspace::sandbox::egress::Egress;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::history::tests::world;
 use super::workbench::tests::Bench;
 use super::*;
-use crate::tool::{Progress, ToolContext};
+use crate::tool::ToolContext;
 
 /// What models are told; written anew with `UPDATE_TABLES=1 cargo test -p ropewalk-engine tools::tests`.
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables/tools.json");
+
+/// All of them.
+const MODES: [AgentMode; 4] = [
+    AgentMode::Implement,
+    AgentMode::Explore,
+    AgentMode::Plan,
+    AgentMode::Review,
+];
 
 struct NoGrants;
 
@@ -26,16 +36,50 @@ impl FileGrants for NoGrants {
     }
 }
 
+#[derive(Debug)]
+struct Nobody;
+
+#[async_trait]
+impl Asker for Nobody {
+    async fn ask(&self, _: u32, _: &TaskQuestion) -> AskReply {
+        AskReply::Ended(String::new())
+    }
+}
+
+#[async_trait]
+impl SearchPort for Nobody {
+    async fn search(&self, _: &str) -> Result<Vec<SearchHit>, SearchError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A bench that holds what every tool works with.
+async fn full_bench(directory: &Path) -> Result<Workbench, Box<dyn std::error::Error>> {
+    let (clone, base, _) = world(directory).await;
+    let root = directory.join("slot");
+    std::fs::create_dir_all(&root)?;
+    let egress = Egress {
+        hosts: vec![HostPattern::parse("docs.rs")?],
+        ..Egress::none()
+    };
+    let options = WorkbenchOptions {
+        egress: Some(egress),
+        grants: Some(Arc::new(NoGrants)),
+        asker: Some(Arc::new(Nobody)),
+        search: Some(Arc::new(Nobody)),
+        history: Some((clone, base)),
+        ..WorkbenchOptions::looking(root, directory.join("spill"))
+    };
+    Ok(Workbench::open(options)?)
+}
+
 #[tokio::test]
 async fn models_are_told_of_each_tool_what_the_table_says() -> Result<(), Box<dyn std::error::Error>>
 {
     let directory = tempfile::tempdir()?;
-    let (clone, base, _) = world(directory.path()).await;
-    let bench = Bench::with(&[], &[], Some(Arc::new(NoGrants)));
-    let tools = [
-        build_tools(&bench.workbench)?,
-        reading_tools(&bench.workbench, clone, base)?,
-    ];
+    let bench = full_bench(directory.path()).await?;
+    let tools = MODES.map(|mode| tools_of(mode, &bench));
+    let tools = tools.into_iter().collect::<Result<Vec<_>, _>>()?;
     let found: BTreeMap<String, Value> = tools
         .iter()
         .flat_map(Toolbox::specs)
@@ -54,15 +98,9 @@ async fn models_are_told_of_each_tool_what_the_table_says() -> Result<(), Box<dy
 
 /// Runs a call and says whether it was answered by an earlier result.
 async fn is_known(tools: &Toolbox, name: &str, arguments: Value) -> bool {
-    let context = ToolContext {
-        work: "test".to_owned(),
-        sees_images: true,
-        cancel: CancellationToken::new(),
-        progress: Progress::default(),
-    };
     let call = ToolUse::parse("t", name, &arguments.to_string());
     let before = tools.known_again();
-    let output = tools.run(&call, &context).await.unwrap();
+    let output = tools.run(&call, &ToolContext::of_test()).await.unwrap();
     assert!(!output.is_error, "{}", output.text);
     tools.known_again() > before
 }
@@ -70,7 +108,7 @@ async fn is_known(tools: &Toolbox, name: &str, arguments: Value) -> bool {
 #[tokio::test]
 async fn what_was_looked_at_is_told_again_until_it_is_changed() {
     let bench = Bench::new(&[("src/a", "one"), ("b", "two")], &["src/a"]);
-    let tools = build_tools(&bench.workbench).unwrap();
+    let tools = tools_of(AgentMode::Implement, &bench.workbench).unwrap();
     let read = |path: &str| json!({ "path": path });
     let search = |place: &str| json!({ "pattern": "one|two|three", "path": place });
     for (name, arguments) in [
@@ -103,20 +141,82 @@ async fn what_was_looked_at_is_told_again_until_it_is_changed() {
 #[tokio::test]
 async fn a_file_that_was_not_there_is_looked_for_again() {
     let bench = Bench::new(&[], &[]);
-    let tools = build_tools(&bench.workbench).unwrap();
-    let context = ToolContext {
-        work: "test".to_owned(),
-        sees_images: true,
-        cancel: CancellationToken::new(),
-        progress: Progress::default(),
-    };
+    let tools = tools_of(AgentMode::Implement, &bench.workbench).unwrap();
     let call = ToolUse::parse("t", "read", r#"{"path":"late"}"#);
-    assert!(tools.run(&call, &context).await.unwrap().is_error);
+    assert!(
+        tools
+            .run(&call, &ToolContext::of_test())
+            .await
+            .unwrap()
+            .is_error
+    );
     let late = bench.directory.path().join("slot/late");
     std::fs::write(late, "here").unwrap();
-    let output = tools.run(&call, &context).await.unwrap();
+    let output = tools.run(&call, &ToolContext::of_test()).await.unwrap();
     assert_eq!(
         (output.is_error, output.text.as_str()),
         (false, "     1\there\n")
     );
+}
+
+#[tokio::test]
+async fn each_mode_has_the_tools_of_the_matrix_and_refuses_those_of_another()
+-> Result<(), Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let bench = full_bench(directory.path()).await?;
+    let looks = [
+        "ask",
+        "code_outline",
+        "glob",
+        "grep",
+        "history",
+        "ls",
+        "read",
+        "web_fetch",
+        "web_search",
+    ];
+    let implements = [
+        "ask",
+        "bash",
+        "code_outline",
+        "edit",
+        "glob",
+        "grep",
+        "ls",
+        "read",
+        "request_file",
+        "todo_read",
+        "todo_write",
+        "web_fetch",
+        "web_search",
+        "write",
+    ];
+    for mode in MODES {
+        let tools = tools_of(mode, &bench)?;
+        let expected: &[&str] = match mode {
+            AgentMode::Implement => &implements,
+            AgentMode::Explore | AgentMode::Plan | AgentMode::Review => &looks,
+        };
+        let specs = tools.specs();
+        let names: Vec<&str> = specs.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, expected, "{mode}");
+        // What is called all the same is not run, and neither is what there is nowhere: who coordinates others, or opens
+        // something before a person.
+        let never = ["open", "spawn_agent", "create_lane", "github_write"];
+        for name in implements.iter().chain(&looks).chain(&never) {
+            if expected.contains(name) {
+                continue;
+            }
+            let call = ToolUse::parse("t", *name, "{}");
+            let told = tools.run(&call, &ToolContext::of_test()).await?;
+            let refusal =
+                format!("there is no tool `{name}` in the mode `{mode}`; the tools are: ask");
+            assert!(
+                told.is_error && told.text.starts_with(&refusal),
+                "{}",
+                told.text
+            );
+        }
+    }
+    Ok(())
 }

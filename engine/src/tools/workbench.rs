@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use ropewalk_schemas::RepoPath;
-use ropewalk_workspace::{CommandRunner, Environment, PathError, SlotFiles};
+use ropewalk_schemas::{CommitId, RepoPath};
+use ropewalk_workspace::sandbox::egress::Egress;
+use ropewalk_workspace::{CommandRunner, Environment, LocalClone, PathError, SlotFiles};
 
 use super::asker::Asker;
 use super::file_grants::FileGrants;
@@ -41,12 +42,38 @@ pub struct WorkbenchOptions {
     pub asker: Option<Arc<dyn Asker>>,
     /// Searches the web; without it there is no `web_search`.
     pub search: Option<Arc<dyn SearchPort>>,
+    /// Leads to the hosts whose pages may be read; without it there is no `web_fetch`.
+    pub egress: Option<Egress>,
+    /// The history that may be looked up, and the commit behind which it lies; without it there is no `history`.
+    pub history: Option<(LocalClone, CommitId)>,
     /// Bounds what of an earlier look around is told again.
     pub cache: CacheBounds,
     /// Where the commands of `bash` write down what is no part of the work; they find it by `TMPDIR`.
     pub scratch: Option<PathBuf>,
     /// Keeps the full text of outputs that were cut; outside the slot.
     pub spill_directory: PathBuf,
+}
+
+impl WorkbenchOptions {
+    /// Sets up a bench on which nothing may be written.
+    pub fn looking(root: PathBuf, spill_directory: PathBuf) -> Self {
+        Self {
+            root,
+            writable: Vec::new(),
+            gate_files: Vec::new(),
+            policy: Policy::default(),
+            runner: CommandRunner::new(Environment::default()),
+            variables: Vec::new(),
+            grants: None,
+            asker: None,
+            search: None,
+            egress: None,
+            history: None,
+            cache: CacheBounds::default(),
+            scratch: None,
+            spill_directory,
+        }
+    }
 }
 
 /// Is what the tools of one attempt share. Cheap to clone.
@@ -79,18 +106,6 @@ impl Workbench {
             state: Mutex::new(state),
             options,
         })))
-    }
-
-    /// Opens a tree that is only looked at: nothing of it may be written, and nothing runs there.
-    pub fn reading(
-        root: PathBuf,
-        spill_directory: PathBuf,
-        policy: Policy,
-    ) -> Result<Self, PathError> {
-        Self::open(WorkbenchOptions {
-            policy,
-            ..looking(root, spill_directory)
-        })
     }
 
     /// Lists the files that were granted on request.
@@ -239,24 +254,6 @@ impl Workbench {
     }
 }
 
-/// Sets up a bench on which nothing is written and nothing runs.
-pub(super) fn looking(root: PathBuf, spill_directory: PathBuf) -> WorkbenchOptions {
-    WorkbenchOptions {
-        root,
-        writable: Vec::new(),
-        gate_files: Vec::new(),
-        policy: Policy::default(),
-        runner: CommandRunner::new(Environment::default()),
-        variables: Vec::new(),
-        grants: None,
-        asker: None,
-        search: None,
-        cache: CacheBounds::default(),
-        scratch: None,
-        spill_directory,
-    }
-}
-
 /// Tells the model why a file cannot be used, with the cause.
 pub(super) fn refused(error: &PathError) -> ToolFailure {
     let cause = std::error::Error::source(error).map(|source| format!(": {source}"));
@@ -269,12 +266,11 @@ pub(super) mod tests {
 
     use super::known::REMEMBERED;
     use super::*;
-    use crate::tool::{Progress, Tool, ToolContext, ToolOutput};
+    use crate::tool::{Tool, ToolContext, ToolOutput};
     use crate::tools::edit::Edit;
     use crate::tools::read::Read;
     use crate::tools::write::Write;
     use serde_json::Value;
-    use tokio_util::sync::CancellationToken;
 
     /// Is a slot in a temporary directory, for the tests of tools.
     pub(crate) struct Bench {
@@ -302,22 +298,17 @@ pub(super) mod tests {
                 std::fs::write(file, content).unwrap();
             }
             std::fs::create_dir_all(&root).unwrap();
+            let spill = directory.path().join("spill");
             let workbench = Workbench::open(WorkbenchOptions {
-                root,
                 writable: writable.iter().map(|path| repo_path(path)).collect(),
                 gate_files: vec![repo_path("check.sh")],
-                policy: Policy::default(),
                 runner: CommandRunner::new(Environment::from_pairs([(
                     "PATH",
                     "/usr/local/bin:/usr/bin:/bin",
                 )])),
                 variables: vec![("ADDED".to_owned(), "yes".to_owned())],
                 grants,
-                asker: None,
-                search: None,
-                cache: CacheBounds::default(),
-                scratch: None,
-                spill_directory: directory.path().join("spill"),
+                ..WorkbenchOptions::looking(root, spill)
             })
             .unwrap();
             Self {
@@ -331,7 +322,7 @@ pub(super) mod tests {
             let root = self.directory.path().join("slot");
             Workbench::open(WorkbenchOptions {
                 writable: writable.iter().map(|path| repo_path(path)).collect(),
-                ..looking(root, self.directory.path().join("spill"))
+                ..WorkbenchOptions::looking(root, self.directory.path().join("spill"))
             })
             .unwrap()
         }
@@ -359,12 +350,7 @@ pub(super) mod tests {
 
     /// Runs a tool, an error as a refused output.
     async fn run(tool: &dyn Tool, arguments: Value) -> ToolOutput {
-        let context = ToolContext {
-            work: "test".to_owned(),
-            sees_images: true,
-            cancel: CancellationToken::new(),
-            progress: Progress::default(),
-        };
+        let context = ToolContext::of_test();
         match tool.execute(arguments, &context).await {
             Ok(output) => output,
             Err(ToolFailure::Refused(reason)) => ToolOutput::error(reason),

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use ropewalk_engine::{EngineError, Job, JobEvent, Observer, Outcome, Steering, build_tools};
+use ropewalk_engine::{
+    AgentMode, EngineError, Job, JobEvent, Observer, Outcome, Steering, tools_of,
+};
 use ropewalk_llm::{Block, Message, ModelRequest, Role};
 use ropewalk_schemas::attempt::FailureClass;
 use ropewalk_schemas::model_call::{Compaction, ModelCall};
@@ -220,7 +222,10 @@ async fn of_five_long_results_the_newest_three_stay_and_nobody_sums_up() -> anyh
         let file = house.directory.path().join(format!("slot/{number}.txt"));
         std::fs::write(file, format!("{}\n", "y".repeat(99)).repeat(112))?;
     }
-    let (job, made) = (job(build_tools(&bench)?), CompactionLog::default());
+    let (job, made) = (
+        job(tools_of(AgentMode::Implement, &bench)?),
+        CompactionLog::default(),
+    );
     let engine = house.compacting(15_500)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(made.all(), [(Compaction::Trimmed, false)]);
@@ -266,7 +271,10 @@ async fn a_file_whose_text_is_gone_has_to_be_read_again_and_what_was_done_with_f
     let file = house.directory.path().join("slot/src/lib.rs");
     std::fs::create_dir_all(house.directory.path().join("slot/src"))?;
     std::fs::write(&file, "one\n")?;
-    let (job, made) = (job(build_tools(&bench)?), CompactionLog::default());
+    let (job, made) = (
+        job(tools_of(AgentMode::Implement, &bench)?),
+        CompactionLog::default(),
+    );
     let engine = house.compacting(23_900)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert_eq!(made.all().first(), Some(&(Compaction::Summarised, false)));
@@ -305,7 +313,10 @@ async fn what_was_done_with_files_is_told_over_two_summaries() -> anyhow::Result
     for name in ["a.txt", "c.txt"] {
         std::fs::write(house.directory.path().join("slot").join(name), "text\n")?;
     }
-    let (job, made) = (job(build_tools(&bench)?), CompactionLog::default());
+    let (job, made) = (
+        job(tools_of(AgentMode::Implement, &bench)?),
+        CompactionLog::default(),
+    );
     let engine = house.compacting(24_000)?;
     engine.run(&job, &CancellationToken::new(), &made).await?;
     assert!(made.all().len() >= 2, "{:?}", made.all());
@@ -339,7 +350,7 @@ async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() 
     let script = SUMMARIES.to_owned() + &rules + DONE;
     let house = House::new(&script).await?;
     let (first, made) = (
-        job(build_tools(&workbench(&house)?)?),
+        job(tools_of(AgentMode::Implement, &workbench(&house)?)?),
         CompactionLog::default(),
     );
     let engine = house.compacting(24_000)?;
@@ -370,7 +381,7 @@ async fn the_list_of_what_is_to_be_done_stays_over_two_summaries_and_a_replay() 
         changes.insert(&row.record);
     }
     other.store.commit(changes).await?;
-    let again = job(build_tools(&workbench(&other)?)?);
+    let again = job(tools_of(AgentMode::Implement, &workbench(&other)?)?);
     let engine = other.compacting(24_000)?;
     engine.run(&again, &CancellationToken::new(), &made).await?;
     assert_eq!(last_text(&other.requests()), last);

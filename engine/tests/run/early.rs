@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream;
-use ropewalk_engine::{JobEvent, Observer, build_tools};
+use ropewalk_engine::{AgentMode, JobEvent, Observer, tools_of};
 use ropewalk_llm::{
     Block, Delta, Model, ModelError, ModelRequest, Reply, ReplyStream, StopReason, ToolUse, Usage,
 };
@@ -121,7 +121,7 @@ async fn run(
     let bench = workbench(&house)?;
     let slot = house.directory.path().join("slot");
     std::fs::write(slot.join("a.txt"), "one\n")?;
-    let job = job(build_tools(&bench)?);
+    let job = job(tools_of(AgentMode::Implement, &bench)?);
     let watcher = Watcher::new();
     let model = Arc::new(Slow {
         calls,

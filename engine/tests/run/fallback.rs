@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ropewalk_engine::{
-    EngineError, Job, JobEvent, ModelEntry, ModelRole, Models, Observer, Outcome, build_tools,
+    AgentMode, EngineError, Job, JobEvent, ModelEntry, ModelRole, Models, Observer, Outcome,
+    tools_of,
 };
 use ropewalk_llm::{ProviderConfig, build};
 use ropewalk_runtime::Clock;
@@ -255,7 +256,7 @@ async fn a_picture_of_the_slot_reaches_who_sees_it_and_whoever_takes_over_is_tol
     let house = House::new("[]").await?;
     let bench = workbench(&house)?;
     std::fs::copy(red(), house.directory.path().join("slot/red.png"))?;
-    let job = job(build_tools(&bench)?);
+    let job = job(tools_of(AgentMode::Implement, &bench)?);
     let ran = run_job(&house, &job, vec![reads(), limited()]).await?;
     assert_eq!(ran.outcome?.text, "Done.");
     let [seen, unseen] = &ran.last;
@@ -280,7 +281,7 @@ async fn a_job_that_saw_a_picture_is_run_again_from_the_journal_and_another_pict
     let bench = workbench(&house)?;
     let picture = house.directory.path().join("slot/red.png");
     std::fs::copy(red(), &picture)?;
-    let job = job(build_tools(&bench)?);
+    let job = job(tools_of(AgentMode::Implement, &bench)?);
     let first = run_job(&house, &job, vec![reads(), streams(says())]).await?;
     assert_eq!(
         (first.outcome?.text.as_str(), first.asked),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ropewalk_engine::{JobEvent, Observer, build_tools};
+use ropewalk_engine::{AgentMode, JobEvent, Observer, tools_of};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{House, job, workbench};
@@ -35,7 +35,7 @@ async fn watched(script: &str) -> anyhow::Result<(usize, usize)> {
         house.directory.path().join("slot/notes.txt"),
         lines.concat(),
     )?;
-    let job = job(build_tools(&bench)?);
+    let job = job(tools_of(AgentMode::Implement, &bench)?);
     let watcher = Watcher::default();
     let cancel = CancellationToken::new();
     house.engine().run(&job, &cancel, &watcher).await?;
@@ -98,7 +98,7 @@ async fn a_tool_is_heard_before_it_has_ended() -> anyhow::Result<()> {
 - { turn: 2, reply: { text: Done. } }
 "#;
     let house = House::new(script).await?;
-    let job = job(build_tools(&workbench(&house)?)?);
+    let job = job(tools_of(AgentMode::Implement, &workbench(&house)?)?);
     let heard = CallLog::default();
     let cancel = CancellationToken::new();
     house.engine().run(&job, &cancel, &heard).await?;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use ropewalk_config::Prompts;
 use ropewalk_engine::{
-    CacheBounds, CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models,
-    Outcome, Policy, SilentObserver, Submission, Tool, ToolContext, ToolFailure, ToolOutput,
-    Toolbox, UsageScope, Workbench, WorkbenchOptions,
+    CompactionPolicy, Engine, EngineError, Job, Limits, ModelEntry, ModelRole, Models, Outcome,
+    SilentObserver, Submission, Tool, ToolContext, ToolFailure, ToolOutput, Toolbox, UsageScope,
+    Workbench, WorkbenchOptions,
 };
 use ropewalk_llm::{
     Block, Message, Model, ModelError, ModelRequest, PriceTable, ReplyStream, Script, ScriptKey,
@@ -283,17 +283,8 @@ pub(crate) fn workbench(house: &House) -> anyhow::Result<Workbench> {
     let root = house.directory.path().join("slot");
     std::fs::create_dir_all(&root)?;
     Ok(Workbench::open(WorkbenchOptions {
-        root,
         writable: vec![RepoPath::parse("src/lib.rs")?],
-        gate_files: Vec::new(),
-        policy: Policy::default(),
         runner: CommandRunner::new(Environment::from_pairs([("PATH", "/usr/bin:/bin")])),
-        variables: Vec::new(),
-        grants: None,
-        asker: None,
-        search: None,
-        cache: CacheBounds::default(),
-        scratch: None,
-        spill_directory: house.directory.path().join("spill"),
+        ..WorkbenchOptions::looking(root, house.directory.path().join("spill"))
     })?)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ropewalk_engine::{EngineError, SilentObserver, Tool, Toolbox, build_tools};
+use ropewalk_engine::{AgentMode, EngineError, SilentObserver, Tool, Toolbox, tools_of};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Counter, House, job, workbench};
@@ -95,7 +95,9 @@ async fn a_task_is_worked_on_with_the_built_in_tools() -> anyhow::Result<()> {
 "#,
     )
     .await?;
-    let outcome = house.run(&job(build_tools(&workbench(&house)?)?)).await?;
+    let outcome = house
+        .run(&job(tools_of(AgentMode::Implement, &workbench(&house)?)?))
+        .await?;
     assert_eq!((outcome.text.as_str(), outcome.tool_calls), ("Written.", 5));
     let slot = house.directory.path().join("slot");
     assert_eq!(
@@ -133,7 +135,7 @@ async fn cancelling_a_job_ends_its_command_and_all_its_children() -> anyhow::Res
         "- reply: {{ tools: [{{ name: bash, input: {{ command: '{command}' }} }}] }}"
     ))
     .await?;
-    let job = job(build_tools(&workbench(&house)?)?);
+    let job = job(tools_of(AgentMode::Implement, &workbench(&house)?)?);
     let cancel = CancellationToken::new();
     let engine = house.engine();
     let run = engine.run(&job, &cancel, &SilentObserver);

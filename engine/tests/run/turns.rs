@@ -1,10 +1,16 @@
 //! How a job goes from turn to turn and how it ends.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
-use ropewalk_engine::{EngineError, JobEvent, Limits, Observer, Toolbox};
+use async_trait::async_trait;
+use ropewalk_config::settings::PolicySettings;
+use ropewalk_engine::{
+    Approval, ApprovalRequest, Approver, AskedBy, EngineError, JobEvent, Limits, Observer, Policy,
+    Toolbox,
+};
 use ropewalk_llm::{Block, Message, ModelError, StopReason, ToolChoice, ToolUse};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{House, counting, job, results};
@@ -124,13 +130,76 @@ async fn of_sixty_calls_fifty_run_and_ten_get_an_error() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Calls the same until it is told better.
+const CIRCLES: &str = "- contains: 'go round in circles'\n  reply: { text: I stop. }\n\
+    - reply: { tools: [{ name: count, input: { n: 3 } }] }\n";
+
 #[tokio::test]
 async fn the_third_identical_call_in_a_row_is_not_run() -> anyhow::Result<()> {
     let house = House::new("- reply: { tools: [{ name: count, input: { n: 1 } }] }").await?;
     let (toolbox, counter) = counting()?;
     let ended = house.run(&job(toolbox)).await;
+    // It is told twice before it is given up.
     assert!(matches!(ended, Err(EngineError::DoomLoop { tool }) if tool == "count"));
     assert_eq!(counter.runs.load(Ordering::SeqCst), 2);
+    assert_eq!(house.requests().len(), 5);
+    let told = house.last_results();
+    assert!(
+        told[0].1 && told[0].0.contains("nobody is there"),
+        "{told:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_model_that_is_told_of_its_circle_goes_on_whatever_rules_allow() -> anyhow::Result<()> {
+    let house = House::new(CIRCLES).await?;
+    let (toolbox, counter) = counting()?;
+    let mut rules = PolicySettings::default();
+    let all = json!([{ "permission": "*", "pattern": "**", "action": "allow" }]);
+    rules.rules.flags = serde_json::from_value(all)?;
+    let outcome = house
+        .run(&job(toolbox.guarded_by(Policy::new(rules))))
+        .await?;
+    assert_eq!(outcome.text, "I stop.");
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 2);
+    Ok(())
+}
+
+/// Allows everything, and remembers what it was asked.
+#[derive(Default)]
+struct Yes(Mutex<Vec<ApprovalRequest>>);
+
+#[async_trait]
+impl Approver for Yes {
+    async fn decide(&self, request: &ApprovalRequest) -> Approval {
+        self.0.lock().unwrap().push(request.clone());
+        Approval::Granted
+    }
+}
+
+#[tokio::test]
+async fn only_a_person_lets_a_circle_be_closed() -> anyhow::Result<()> {
+    let script = "- contains: '3 run 4'\n  reply: { text: I stop. }\n\
+        - reply: { tools: [{ name: count, input: { n: 3 } }] }\n";
+    let house = House::new(script).await?;
+    let (toolbox, counter) = counting()?;
+    let yes = Arc::new(Yes::default());
+    let policy = Policy::default().approved_by(yes.clone());
+    let job = job(toolbox.guarded_by(policy));
+    house.run(&job).await?;
+    assert_eq!(counter.runs.load(Ordering::SeqCst), 4);
+    let asked = yes.0.lock().unwrap().clone();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[0].at <= asked[1].at);
+    for request in asked {
+        assert_eq!(request.asked_by, AskedBy::Repetition);
+        assert_eq!(request.subject, r#"{"n":3}"#);
+        assert_eq!(
+            (request.tool.as_str(), request.agent),
+            ("count", job.journal_key.clone())
+        );
+    }
     Ok(())
 }
 

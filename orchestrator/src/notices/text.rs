@@ -91,6 +91,10 @@ fn bound(content: &Content, spec: Option<&Specification>) -> String {
             let price = price.unwrap_or_else(|| "Its price is not known.".to_owned());
             format!("Yes holds for revision {revision} with the hash {hash} alone. {price}")
         }
+        // What it is stands in the question, as a block in which no mark counts.
+        Content::Call { tool, .. } => {
+            format!("Yes holds for this very call of {tool}, or for its rule in this build.")
+        }
         Content::Files { changes, .. } => {
             let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
             format!("Yes holds for these changes alone: {}", paths.join(", "))

@@ -152,6 +152,20 @@ pub struct DecisionRequested {
     /// The rule that leaves it to a person, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The call that was refused, where a person may allow it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<RefusedCall>,
+}
+
+/// What a model wanted to do with a tool and may not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedCall {
+    /// The agent that wanted it, by the key of its work.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// What it wanted to do: a path, or a command, whole.
+    pub subject: String,
 }
 
 /// PM decided something.

@@ -23,6 +23,15 @@ pub enum Content {
         /// The hash of its text and its tasks.
         hash: ContentHash,
     },
+    /// What a model wanted to do and something left to a person.
+    Call {
+        /// What left it to one: a rule, the mode, the guard against circles.
+        rule: String,
+        /// The tool.
+        tool: String,
+        /// What it wanted to do: a path, or a command.
+        subject: String,
+    },
 }
 
 /// What a file holds before and after a change.
@@ -47,7 +56,7 @@ impl Content {
             Self::Files {
                 changes: allowed, ..
             } => changes.iter().all(|change| allowed.contains(change)),
-            Self::Revision { .. } => false,
+            Self::Revision { .. } | Self::Call { .. } => false,
         }
     }
 }

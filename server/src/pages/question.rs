@@ -186,6 +186,9 @@ fn bound(content: &Content) -> String {
         Content::Revision { revision, hash } => {
             format!("a yes holds for revision {revision} with hash {hash}")
         }
+        Content::Call { tool, subject, .. } => {
+            format!("a yes holds for this alone, or for its rule in this build: {tool} {subject}")
+        }
         Content::Files { candidate, changes } => {
             let files: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
             let commit = candidate.short();

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use ropewalk_engine::{EngineError, JobEvent, Observer, Session, Workbench, build_tools};
+use ropewalk_engine::{AgentMode, EngineError, JobEvent, Observer, Session, Workbench, tools_of};
 use ropewalk_runtime::{in_hand, traces};
 use ropewalk_schemas::attempt::{AttemptState, FailureClass, Verdict};
 use ropewalk_schemas::task::Task;
@@ -36,7 +36,8 @@ pub(super) async fn work_on(
     let (claim, shared) = (work.claim, work.shared);
     let missing = |error: String| BuilderError::Missing(error);
     let gotchas = lessons::gather(work, report).await?;
-    let tools = build_tools(bench).map_err(|error| missing(error.to_string()))?;
+    let tools =
+        tools_of(AgentMode::Implement, bench).map_err(|error| missing(error.to_string()))?;
     let options = &shared.options;
     let job = prompt::job(&shared.prompts, options, claim, background, &gotchas, tools);
     let job = job.map_err(|error| missing(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ropewalk_engine::{EngineError, SilentObserver};
+use ropewalk_engine::{AgentMode, EngineError, SilentObserver};
 use ropewalk_knowledge::decide::{FAILURE_SEEN, MERELY_TOLD};
 use ropewalk_knowledge::{Draft, RecordOutcome, record, similarity};
 use ropewalk_orchestrator::{AgentError, Context};
@@ -12,7 +12,7 @@ use ropewalk_schemas::review::{Divergence, Review, ReviewKind};
 use ropewalk_schemas::{BuildId, KnowledgeId, ReviewId, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::ledger::Ledger;
 use super::{completed, lessons};
@@ -21,6 +21,7 @@ use crate::improvement::context::{self, BuildChanges, ReviewedBuild};
 use crate::improvement::decide::{self, TaskFacts};
 use crate::improvement::findings::{self, Difference, Findings, Lesson};
 use crate::improvement::{ImprovementOptions, prompt};
+use crate::repository::ReadingTools;
 
 /// A lesson that one build taught is not surer than this.
 const SUREST_PATTERN: f64 = 0.85;
@@ -78,7 +79,7 @@ async fn difference(
     reviewed: &ReviewedBuild,
     notes: &mut Vec<String>,
 ) -> Option<BuildChanges> {
-    match context::changed(&options.clone, reviewed).await {
+    match context::changed(options.repository.local_clone(), reviewed).await {
         Ok(Some(changed)) => Some(changed),
         Ok(None) => {
             notes.push("the build made no commits".to_owned());
@@ -98,7 +99,9 @@ async fn interpretation(
     changed: Option<&BuildChanges>,
     notes: &mut Vec<String>,
 ) -> Result<Findings, AgentError> {
-    let asked = match prompt::job(&options.prompts, reviewed, changed) {
+    let reading = reading(options, reviewed).await;
+    let tools = reading.as_ref().map(|reading| reading.tools.clone());
+    let asked = match prompt::job(&options.prompts, (reviewed, changed), tools) {
         Ok(job) => {
             let (engine, never) = (&options.engine, CancellationToken::new());
             match engine.run(&job, &never, &SilentObserver).await {
@@ -117,6 +120,15 @@ async fn interpretation(
         ));
         Findings::default()
     }))
+}
+
+/// Lets the model look at what the build left. One that left nothing, or cannot be checked out, is judged by what is told.
+async fn reading(options: &ImprovementOptions, reviewed: &ReviewedBuild) -> Option<ReadingTools> {
+    let head = reviewed.build.head.as_ref()?;
+    let reading = options.repository.tools_at(AgentMode::Review, head).await;
+    reading
+        .inspect_err(|error| warn!("the review cannot look at `{head}`: {error}"))
+        .ok()
 }
 
 fn divergences(

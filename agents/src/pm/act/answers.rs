@@ -4,7 +4,7 @@ use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{DecisionNeeded, TaskStuck};
 use ropewalk_orchestrator::{AgentError, Context, timers};
 use ropewalk_schemas::payload::{BuildRequest, QuestionAnswered, TaskRetry, Verdict};
-use ropewalk_schemas::question::{About, Question};
+use ropewalk_schemas::question::{About, Content, Question};
 use ropewalk_schemas::{BuildId, Payload, Subject, TaskId};
 use ropewalk_store::ChangeSet;
 
@@ -30,7 +30,7 @@ pub(super) async fn answered(
             provider::answered(answer, context).await
         }
         (Some(Trigger::DecisionNeeded), About::Task { build, task }) => {
-            Ok(about_task(answer, (*build, task), context))
+            about_task(answer, (*build, task), context).await
         }
         (Some(Trigger::DecisionNeeded), About::Build { build }) => {
             Ok(about_build(answer, *build, context))
@@ -96,37 +96,69 @@ async fn stuck_task(
     Ok(changes)
 }
 
-fn about_task(
+async fn about_task(
     answer: &QuestionAnswered,
     (build, task): (BuildId, &TaskId),
     context: &Context,
-) -> ChangeSet {
+) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
     let by = &answer.answered_by;
+    let guided = |guidance: String| {
+        let retry = TaskRetry {
+            build_id: build,
+            task_id: task.clone(),
+            requested_by: by.clone(),
+            guidance: Some(guidance),
+        };
+        context.event(Subject::task(build, task), Payload::TaskRetry(retry))
+    };
     let verdict = match DecisionNeeded::of(answer.choice.as_ref()) {
         Some(DecisionNeeded::Retry) => Verdict::Retry,
         Some(DecisionNeeded::Skip) => Verdict::Skip,
         Some(DecisionNeeded::Interrupt) => Verdict::Interrupt,
         Some(DecisionNeeded::Guide) => {
-            changes.emit(context.event(
-                Subject::task(build, task),
-                Payload::TaskRetry(TaskRetry {
-                    build_id: build,
-                    task_id: task.clone(),
-                    requested_by: by.clone(),
-                    guidance: Some(answer.answer.clone()),
-                }),
-            ));
-            return changes;
+            changes.emit(guided(answer.answer.clone()));
+            return Ok(changes);
+        }
+        Some(allowed @ (DecisionNeeded::AllowCall | DecisionNeeded::AllowRule)) => {
+            let id = answer.question_id.to_string();
+            let question = context.store.get::<Question>(&id).await?;
+            let content = question.and_then(|question| question.record.content);
+            let told = content.and_then(|content| told_allowed(allowed, &content));
+            if let Some(told) = told {
+                changes.emit(guided(told));
+            }
+            return Ok(changes);
         }
         // The others are offered about builds.
         Some(DecisionNeeded::Leave | DecisionNeeded::Pause | DecisionNeeded::Stop) | None => {
-            return changes;
+            return Ok(changes);
         }
     };
     let reason = format!("`{by}` decided: {}", answer.answer);
     decided(&mut changes, context, (build, task), verdict, reason, None);
-    changes
+    Ok(changes)
+}
+
+/// Says to the model what it may do now.
+fn told_allowed(allowed: DecisionNeeded, content: &Content) -> Option<String> {
+    let Content::Call {
+        rule,
+        tool,
+        subject,
+    } = content
+    else {
+        return None;
+    };
+    Some(if allowed == DecisionNeeded::AllowRule {
+        format!(
+            "What {rule} leaves to a person is allowed now, `{subject}` with `{tool}` too. Do it if the task needs it."
+        )
+    } else {
+        format!(
+            "This is allowed now: `{subject}` with `{tool}`, exactly so. Do it if the task needs it."
+        )
+    })
 }
 
 fn about_build(answer: &QuestionAnswered, build: BuildId, context: &Context) -> ChangeSet {
@@ -145,7 +177,9 @@ fn about_build(answer: &QuestionAnswered, build: BuildId, context: &Context) -> 
             DecisionNeeded::Leave
             | DecisionNeeded::Guide
             | DecisionNeeded::Interrupt
-            | DecisionNeeded::Skip,
+            | DecisionNeeded::Skip
+            | DecisionNeeded::AllowCall
+            | DecisionNeeded::AllowRule,
         )
         | None => return changes,
     };

@@ -8,7 +8,7 @@ use ropewalk_orchestrator::questions::QuestionRequest;
 use ropewalk_orchestrator::{AgentError, Context, questions};
 use ropewalk_schemas::build::{Build, BuildState};
 use ropewalk_schemas::payload::{BuildCompleted, DecisionRequested};
-use ropewalk_schemas::question::About;
+use ropewalk_schemas::question::{About, Content};
 use ropewalk_schemas::{ChoiceId, EventPattern, Subject};
 use ropewalk_store::{ChangeSet, EventFilter};
 
@@ -25,6 +25,14 @@ const ABOUT_TASK: [DecisionNeeded; 5] = [
     DecisionNeeded::Leave,
 ];
 
+/// What can be decided about a call that was refused.
+const ABOUT_CALL: [DecisionNeeded; 4] = [
+    DecisionNeeded::AllowCall,
+    DecisionNeeded::AllowRule,
+    DecisionNeeded::Guide,
+    DecisionNeeded::Leave,
+];
+
 /// A decision that a person has to make.
 struct Decision {
     summary: String,
@@ -32,6 +40,8 @@ struct Decision {
     options: Vec<DecisionNeeded>,
     recommended: Option<DecisionNeeded>,
     about: About,
+    /// What a yes holds for.
+    content: Option<Content>,
 }
 
 /// Asks what somebody could not decide alone.
@@ -56,9 +66,10 @@ pub(super) async fn requested(
             format!("The build of {}", build.idea),
         ),
     };
-    let possible = match request.task_id {
-        Some(_) => ABOUT_TASK.as_slice(),
-        None => ABOUT_BUILD.as_slice(),
+    let possible = match (&request.call, &request.task_id) {
+        (Some(_), _) => ABOUT_CALL.as_slice(),
+        (None, Some(_)) => ABOUT_TASK.as_slice(),
+        (None, None) => ABOUT_BUILD.as_slice(),
     };
     let decision = Decision {
         summary: format!("{what} needs a decision."),
@@ -66,6 +77,7 @@ pub(super) async fn requested(
         options: offered(possible, &request.options),
         recommended: DecisionNeeded::of(request.recommended.as_ref()),
         about,
+        content: refused(request),
     };
     put(options, decision, &build, context).await
 }
@@ -99,6 +111,7 @@ pub(super) async fn build_ended(
         options: ABOUT_BUILD.to_vec(),
         recommended: Some(DecisionNeeded::Retry),
         about: About::Build { build: build.id },
+        content: None,
     };
     put(options, decision, &build, context).await
 }
@@ -112,6 +125,16 @@ async fn stopped_by_person(build: &Build, context: &Context) -> Result<bool, Age
         ..EventFilter::default()
     };
     Ok(build.state == BuildState::Stopped && !context.store.events(&filter).await?.is_empty())
+}
+
+/// Returns what a yes to a refused call holds for.
+fn refused(request: &DecisionRequested) -> Option<Content> {
+    let (rule, call) = (request.rule.clone()?, request.call.as_ref()?);
+    Some(Content::Call {
+        rule,
+        tool: call.tool.clone(),
+        subject: call.subject.clone(),
+    })
 }
 
 /// Offers what was asked for and can be done, else all that can be done: a question without choices has no answer.
@@ -149,6 +172,12 @@ async fn put(
         decision.about,
         Some(&build.idea),
     );
+    // One about each rule may be open.
+    asking.topic = match &decision.content {
+        Some(Content::Call { rule, .. }) => Some(rule.clone()),
+        _ => None,
+    };
+    asking.content = decision.content;
     asking.choices.retain_mut(|choice| {
         let decided = DecisionNeeded::of(Some(&choice.id));
         choice.recommended = decided.is_some() && decided == decision.recommended;

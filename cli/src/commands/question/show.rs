@@ -114,6 +114,11 @@ fn bound(content: &Content) -> String {
         Content::Revision { revision, hash } => {
             format!("\na yes holds for revision {revision} with hash {hash}\n")
         }
+        Content::Call { tool, subject, .. } => {
+            format!(
+                "\na yes holds for this alone, or for its rule in this build: {tool} {subject}\n"
+            )
+        }
         Content::Files { candidate, changes } => {
             let files = changes.iter().map(|change| change.path.as_str());
             let files: Vec<&str> = files.collect();

@@ -116,6 +116,10 @@ impl Tool for WebFetch {
         true
     }
 
+    fn goes_out(&self) -> bool {
+        true
+    }
+
     async fn execute(
         &self,
         value: Value,

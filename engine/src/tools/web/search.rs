@@ -91,6 +91,10 @@ impl Tool for WebSearch {
         true
     }
 
+    fn goes_out(&self) -> bool {
+        true
+    }
+
     async fn execute(
         &self,
         value: Value,

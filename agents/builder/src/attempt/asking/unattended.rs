@@ -1,12 +1,18 @@
-//! Answers for people who are not there: what a rule or the mode leaves to one is refused at once, and people hear of it
-//! once for each build.
+//! Answers for people who are not there: what a rule, the mode or the guard against circles leaves to one is refused at
+//! once, and people hear of it once for each build. What one of them allows then holds for what is called later.
+
+use std::borrow::Cow;
 
 use async_trait::async_trait;
-use ropewalk_engine::{Approval, ApprovalRequest, Approver};
+use ropewalk_config::questions::choice::DecisionNeeded;
+use ropewalk_engine::{Approval, ApprovalRequest, Approver, AskedBy};
 use ropewalk_orchestrator::Context;
-use ropewalk_schemas::payload::DecisionRequested;
+use ropewalk_runtime::terminal;
+use ropewalk_schemas::clip;
+use ropewalk_schemas::payload::{DecisionRequested, RefusedCall};
+use ropewalk_schemas::question::{Content, Question};
 use ropewalk_schemas::{BuildId, ChoiceId, Event, EventPattern, Payload, Subject, TaskId};
-use ropewalk_store::{ChangeSet, EventFilter};
+use ropewalk_store::{ChangeSet, EventFilter, Query, ReadError};
 use tracing::warn;
 
 use crate::attempt::work::Work;
@@ -14,12 +20,17 @@ use crate::context::{self, retry_on_conflict};
 use crate::error::BuilderError;
 
 /// What a person can do about a refusal while the work goes on.
-const OPTIONS: [&str; 2] = ["guide", "leave"];
+const OPTIONS: [DecisionNeeded; 4] = [
+    DecisionNeeded::AllowCall,
+    DecisionNeeded::AllowRule,
+    DecisionNeeded::Guide,
+    DecisionNeeded::Leave,
+];
 /// What a model does without what was refused.
 const INSTEAD: &str = "no person is there now; do the task without it. Where that cannot be done, hand in with `blocked` \
                        and say what it needs";
-/// So much of what was refused is told, in characters.
-const SUBJECT: usize = 300;
+/// What was refused is told whole up to so many characters. Nobody allows what is not shown whole: a yes is for what was shown.
+const SUBJECT: usize = 1_000;
 
 /// Answers for people while a task of a build is worked on.
 pub(in crate::attempt) struct UnattendedApprover {
@@ -41,6 +52,7 @@ impl UnattendedApprover {
 
     /// Lets people hear of a refusal, unless they have heard of this rule in this build.
     async fn tell(&self, request: &ApprovalRequest) -> Result<(), BuilderError> {
+        let rule = request.asked_by.to_string();
         retry_on_conflict!(&self.task, {
             let store = &self.context.store;
             let Some(build) = context::build(store, self.build).await? else {
@@ -57,7 +69,7 @@ impl UnattendedApprover {
                 .iter()
                 .filter_map(|told| Event::try_from(&*told.event).ok());
             let is_told = told.any(|told| match told.payload {
-                Payload::DecisionRequested(told) => told.rule.as_ref() == Some(&request.asked_by),
+                Payload::DecisionRequested(told) => told.rule.as_ref() == Some(&rule),
                 _ => false,
             });
             if is_told {
@@ -74,27 +86,94 @@ impl UnattendedApprover {
     }
 
     fn decision(&self, request: &ApprovalRequest) -> DecisionRequested {
-        let subject: String = request.subject.chars().take(SUBJECT).collect();
-        let choice = |id: &str| ChoiceId::parse(id).ok();
+        let is_whole = is_shown_whole(&request.subject);
+        let may = |choice: &DecisionNeeded| match choice {
+            DecisionNeeded::AllowCall => is_whole,
+            // Nobody allows circles.
+            DecisionNeeded::AllowRule => is_whole && request.asked_by != AskedBy::Repetition,
+            _ => true,
+        };
+        let id = |choice: DecisionNeeded| ChoiceId::parse(choice.as_str()).ok();
         DecisionRequested {
             build_id: self.build,
             task_id: Some(self.task.clone()),
-            question: format!(
-                "The model wanted to use `{}` for `{subject}`, which {} leaves to a person. Nobody was there, so it was \
-                 refused, and the work goes on without it; other such calls of this build are refused alike. A rule in \
-                 `policy.rules` that allows it holds from the next turn on.",
-                request.tool, request.asked_by
-            ),
-            options: OPTIONS.into_iter().filter_map(choice).collect(),
-            recommended: choice("leave"),
-            rule: Some(request.asked_by.clone()),
+            question: told(request),
+            options: OPTIONS.into_iter().filter(may).filter_map(id).collect(),
+            recommended: id(DecisionNeeded::Leave),
+            rule: Some(request.asked_by.to_string()),
+            call: is_whole.then(|| RefusedCall {
+                agent: request.agent.clone(),
+                tool: request.tool.clone(),
+                subject: request.subject.clone(),
+            }),
         }
+    }
+
+    /// Says whether a person allowed this before it was called, by itself or with all that its rule leaves to one.
+    async fn is_allowed(&self, request: &ApprovalRequest) -> Result<bool, ReadError> {
+        let of_build = Query::new().equal("build", self.build.to_string());
+        let asked = self.context.store.list::<Question>(of_build).await?;
+        let by = request.asked_by.to_string();
+        Ok(asked.iter().any(|question| {
+            let Some(answer) = &question.answer else {
+                return false;
+            };
+            let Some(Content::Call {
+                rule,
+                tool,
+                subject,
+            }) = &question.content
+            else {
+                return false;
+            };
+            let is_of_rule = answer.at <= request.at && *rule == by;
+            is_of_rule
+                && match DecisionNeeded::of(answer.choice.as_ref()) {
+                    Some(DecisionNeeded::AllowCall) => {
+                        *tool == request.tool && *subject == request.subject
+                    }
+                    Some(DecisionNeeded::AllowRule) => request.asked_by != AskedBy::Repetition,
+                    _ => false,
+                }
+        }))
+    }
+}
+
+/// Says whether every surface shows all of this as it is.
+fn is_shown_whole(subject: &str) -> bool {
+    let is_plain = matches!(terminal::visible(subject), Cow::Borrowed(_));
+    is_plain && subject.chars().count() <= SUBJECT && !subject.contains("```")
+}
+
+/// Tells a person what was refused, as a block in which no surface reads marks, and what can be done about it.
+fn told(request: &ApprovalRequest) -> String {
+    let (tool, agent) = (&request.tool, &request.agent);
+    let subject = terminal::visible(&request.subject);
+    let subject = clip::letters(&subject, SUBJECT);
+    let refused = "Nobody was there, so it was refused, and the work goes on without it";
+    match &request.asked_by {
+        AskedBy::Repetition => format!(
+            "The model ({agent}) goes round in circles: it wanted to use `{tool}` for the third time for\n```sh\n{subject}\n```\n\
+             {refused}; what it is told may help it out."
+        ),
+        asked_by => format!(
+            "The model ({agent}) wanted to use `{tool}` for\n```sh\n{subject}\n```\nwhich {asked_by} leaves to a person. \
+             {refused}; other such calls of this build are refused alike. A rule in `policy.rules` that allows it holds \
+             from the next turn on."
+        ),
     }
 }
 
 #[async_trait]
 impl Approver for UnattendedApprover {
     async fn decide(&self, request: &ApprovalRequest) -> Approval {
+        match self.is_allowed(request).await {
+            Ok(true) => return Approval::Granted,
+            Ok(false) => {}
+            Err(error) => {
+                warn!(task.id = %self.task, "what people allowed cannot be read: {error}")
+            }
+        }
         if let Err(error) = self.tell(request).await {
             // The refusal stands; the next one tells it.
             warn!(task.id = %self.task, "nobody could be told that {} asks: {error}", request.asked_by);

@@ -104,22 +104,22 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
     }
     open.settled().await;
     let told = open.events().await;
-    let requested: Vec<&Value> = told
-        .iter()
-        .filter(|(kind, _)| kind == "decision.requested")
-        .map(|(_, data)| data)
-        .collect();
+    let requested = decisions(&told);
     let [requested] = requested.as_slice() else {
         panic!("{requested:?}");
     };
     assert_eq!(requested["rule"], json!("the rule ask bash `touch *`"));
+    assert_eq!(requested["call"]["subject"], json!("touch asked"));
+    let agent = requested["call"]["agent"].as_str().unwrap();
+    assert!(agent.starts_with("attempt/"), "{agent}");
     let asked = open.questions("decision_needed").await;
     let [question] = asked.as_slice() else {
         panic!("{asked:?}");
     };
-    assert!(question.text.contains("`touch asked`"), "{}", question.text);
+    let shown = "```sh\ntouch asked\n```";
+    assert!(question.text.contains(shown), "{}", question.text);
     let choices: Vec<&str> = question.choices.iter().map(|one| one.id.as_str()).collect();
-    assert_eq!(choices, ["guide", "leave"]);
+    assert_eq!(choices, ["guide", "allow-call", "allow-rule", "leave"]);
     assert_ne!(question.state, QuestionState::Answered);
     open.close().await;
 }
@@ -173,7 +173,124 @@ async fn without_anybody_there_the_mode_edit_runs_no_command_and_no_denied_tool_
         }
     }
     let told = open.events().await;
+    assert_eq!(decisions(&told).len(), 1);
+    open.close().await;
+}
+
+/// Reads out of the events what people were asked to decide.
+fn decisions(told: &[(String, Value)]) -> Vec<&Value> {
     let requested = told.iter().filter(|(kind, _)| kind == "decision.requested");
-    assert_eq!(requested.count(), 1);
+    requested.map(|(_, data)| data).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_person_allows_is_done_from_then_on_and_not_before() {
+    let line = "expr 1111111 + 1";
+    let asks = format!("leaves `{line}` to a person");
+    for (answer, other) in [
+        ("allow-call", "leaves `expr 7 + 7` to a person"),
+        ("allow-rule", "14"),
+    ] {
+        let first = script(
+            "T-1",
+            &[
+                ("", "bash", bash(line)),
+                (
+                    &asks,
+                    "finish",
+                    json!({ "summary": "No.", "blocked": "I have to count." }),
+                ),
+            ],
+        );
+        let again = script(
+            "T-1",
+            &[
+                ("allowed now", "bash", bash(line)),
+                ("1111112", "bash", bash("expr 7 + 7")),
+                (other, "write", writes("T-1")),
+                ("wrote", "finish", done()),
+            ],
+        );
+        let first = first.replace("  turn:", "  absent: allowed now\n  turn:");
+        let other = script(
+            "T-2",
+            &[("", "write", writes("T-2")), ("", "finish", done())],
+        );
+        let house = House::new(&[first, again, other].concat())
+            .watched()
+            .with(|options| {
+                let mut policy = PolicySettings::default();
+                policy.rules.user = rules(json!([
+                    { "permission": "bash", "pattern": "expr *", "action": "ask" },
+                ]));
+                options.policy.replace(policy);
+            });
+        let open = house.open().await;
+        let spec = open.approve(plan()).await;
+        open.until(spec, |_, tasks| {
+            tasks.iter().any(|task| task.state == TaskState::Failed)
+        })
+        .await;
+        open.settled().await;
+        let asked = open.questions("decision_needed").await;
+        let question = asked.iter().find(|one| one.content.is_some()).unwrap();
+        open.answer_question(question.id, answer).await;
+        let (build, tasks) = open
+            .until(spec, |_, tasks| {
+                tasks.iter().all(|task| task.state == TaskState::Complete)
+            })
+            .await;
+        assert_eq!(task(&tasks, "T-1").attempts, 2, "{:?}", build.reason);
+        open.settled().await;
+        assert_eq!(decisions(&open.events().await).len(), 1);
+        open.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_goes_round_in_circles_is_told_and_a_person_hears_of_it_once() {
+    let circles = "you go round in circles";
+    let scripts = [
+        script(
+            "T-1",
+            &[
+                ("", "bash", bash("true")),
+                ("", "bash", bash("true")),
+                ("", "bash", bash("true")),
+                (circles, "bash", bash("true")),
+                (circles, "write", writes("T-1")),
+                ("wrote", "finish", done()),
+            ],
+        ),
+        script(
+            "T-2",
+            &[
+                ("", "bash", bash("true")),
+                ("", "bash", bash("true")),
+                ("", "bash", bash("true")),
+                (circles, "write", writes("T-2")),
+                ("wrote", "finish", done()),
+            ],
+        ),
+    ];
+    let house = House::new(&scripts.concat()).watched().with(|options| {
+        let mut policy = PolicySettings::default();
+        // No rule allows a circle.
+        policy.rules.flags =
+            rules(json!([{ "permission": "*", "pattern": "**", "action": "allow" }]));
+        options.policy.replace(policy);
+    });
+    let open = house.open().await;
+    let spec = open.approve(plan()).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    open.settled().await;
+    let told = open.events().await;
+    let requested = decisions(&told);
+    assert_eq!(requested.len(), 1, "{requested:?}");
+    assert_eq!(requested[0]["rule"], json!("the guard against circles"));
+    let asked = open.questions("decision_needed").await;
+    let choices: Vec<&str> = asked[0].choices.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(choices, ["guide", "allow-call", "leave"]);
     open.close().await;
 }

@@ -7,9 +7,10 @@ use wiremock::matchers::{header, path, query_param};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::*;
-use crate::tools::build_tools;
+use crate::mode::AgentMode;
+use crate::tools::tools_of;
 use crate::tools::workbench::tests::Bench;
-use crate::tools::workbench::{Workbench, WorkbenchOptions, looking};
+use crate::tools::workbench::{Workbench, WorkbenchOptions};
 
 /// Leads every name to this machine.
 #[derive(Debug)]
@@ -147,15 +148,15 @@ async fn a_server_inside_is_not_asked_unless_a_person_said_so() {
 async fn models_are_offered_a_search_where_somebody_is_configured_for_it() {
     let server = MockServer::start().await;
     let bench = Bench::new(&[], &[]);
-    let none = build_tools(&bench.workbench).unwrap();
+    let none = tools_of(AgentMode::Implement, &bench.workbench).unwrap();
     assert!(!none.contains("web_search"));
     let root = bench.directory.path().join("slot");
     let url = Url::parse(&server.uri()).unwrap();
     let options = WorkbenchOptions {
         search: Some(Arc::new(Searxng::new(url, None, SearxngAccess::Anywhere))),
-        ..looking(root, bench.directory.path().join("spill"))
+        ..WorkbenchOptions::looking(root, bench.directory.path().join("spill"))
     };
-    let some = build_tools(&Workbench::open(options).unwrap()).unwrap();
+    let some = tools_of(AgentMode::Implement, &Workbench::open(options).unwrap()).unwrap();
     assert!(some.contains("web_search"));
     // No page can be read here, so that nothing speaks of it.
     assert!(!some.contains("web_fetch"));
