@@ -173,8 +173,9 @@ impl Reading<'_> {
         let Some(name) = words.first() else {
             return Ok(());
         };
-        let Some(base) = name.base() else {
-            return Err(ShellLineError::Hidden(shortened(self.text(node))));
+        let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
+        let Some(base) = name.base().filter(|base| !name.is_pattern || *base == "[") else {
+            return Err(hidden());
         };
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let mut also = vec![joined(base, &texts[1..])];
@@ -197,18 +198,52 @@ impl Reading<'_> {
         (base, words): (&str, &[Word]),
     ) -> Result<(), ShellLineError> {
         let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
-        if base == "eval" {
-            let whole = words.iter().all(|word| word.is_fixed);
-            let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-            if !whole {
-                return Err(hidden());
+        let texts = || words.iter().map(|word| word.text.as_str());
+        let is_fixed = words.iter().all(|word| word.is_fixed);
+        match base {
+            "eval" | "alias" | "trap" if !is_fixed => return Err(hidden()),
+            "eval" => self.inner.push(texts().collect::<Vec<_>>().join(" ")),
+            "alias" => {
+                let values = texts().filter_map(|text| Some(text.split_once('=')?.1.to_owned()));
+                self.inner.extend(values);
             }
-            self.inner.push(texts.join(" "));
+            // What it runs later; `-` and a number undo one.
+            "trap" => {
+                let first = texts().find(|text| *text != "--");
+                let runs = first.filter(|text| !text.starts_with('-'));
+                self.inner.extend(runs.map(str::to_owned));
+            }
+            "env" => {
+                let split = |text: &str| {
+                    let rest = text.strip_prefix("-S");
+                    let rest = rest.or_else(|| text.strip_prefix("--split-string="));
+                    rest.filter(|rest| !rest.is_empty()).map(str::to_owned)
+                };
+                self.inner.extend(texts().filter_map(split));
+            }
+            "hash" if texts().any(|text| text.starts_with("-p")) => return Err(hidden()),
+            "source" | "." => return self.script(node, words.first()),
+            _ if SHELLS.contains(&base) => return self.own_shell(node, words),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets a script file be run: what it holds is not part of the line, unless it is what the line itself feeds.
+    fn script(&mut self, node: Node<'_>, file: Option<&Word>) -> Result<(), ShellLineError> {
+        let Some(file) = file else { return Ok(()) };
+        let is_fed = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/", "<("];
+        if !is_fed.iter().any(|place| file.text.starts_with(place)) {
             return Ok(());
         }
-        if !SHELLS.contains(&base) {
-            return Ok(());
-        }
+        let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
+        let text = self.fed(node).ok_or_else(hidden)?;
+        self.inner.push(text);
+        Ok(())
+    }
+
+    fn own_shell(&mut self, node: Node<'_>, words: &[Word]) -> Result<(), ShellLineError> {
+        let hidden = || ShellLineError::Hidden(shortened(self.text(node)));
         let is_option = |word: &Word| word.text.starts_with(['-', '+']) && word.text.len() > 1;
         let options = words.iter().take_while(|word| is_option(word)).count();
         let has = |letter: char| {
@@ -219,8 +254,7 @@ impl Reading<'_> {
             let text = words.get(options).filter(|word| word.is_fixed);
             text.ok_or_else(hidden)?.text.clone()
         } else if words.len() > options && !has('s') {
-            // A script file: what it holds is not part of the line.
-            return Ok(());
+            return self.script(node, words.get(options));
         } else if words
             .iter()
             .any(|word| word.text == "--version" || word.text == "--help")

@@ -136,6 +136,57 @@ fn what_does_not_parse_or_hides_its_words_is_told_apart() {
 }
 
 #[test]
+fn no_other_way_to_say_it_hides_a_command_from_a_rule() {
+    for line in [
+        "alias x='rm -rf y'\nx",
+        "alias a=ls x=rm; x y",
+        "trap 'rm x' EXIT",
+        "coproc rm x",
+        "{rm,-rf,x}",
+        "/bin/r[m] x",
+        "/bin/r? x",
+        "/usr/b*/rm* x",
+        "bash <(echo rm x)",
+        "source <(echo rm x)",
+        ". /dev/stdin <<'EOF'\nrm x\nEOF",
+        "bash /dev/stdin <<'EOF'\nrm x\nEOF",
+        "bash /dev/fd/0 <<< 'rm x'",
+        "env -S'rm x'",
+        "env --split-string='rm x'",
+        "hash -p /bin/rm x; x y",
+        "watch -n 1 rm x",
+        "setpriv --no-new-privs rm x",
+        "builtin eval 'rm x'",
+        "f() { rm x; }; f",
+        "echo <(rm x)",
+        "\"$(rm x)\"",
+        "$'rm' x",
+        "rm$IFS-rf x",
+    ] {
+        let told = match read(line) {
+            Err(_) => true,
+            Ok(found) => found.commands.iter().any(|one| {
+                let mut words = one.also.iter().chain([&one.words]);
+                words.any(|words| words.split(' ').next() == Some("rm"))
+            }),
+        };
+        assert!(told, "{line}: {:?}", read(line));
+    }
+    // What only looks like it is judged as it stands.
+    for line in [
+        "echo {a,b}",
+        "ls r[m]",
+        "alias",
+        "trap - EXIT",
+        "source venv/bin/activate",
+        "[ -f x ]",
+        "hash -r",
+    ] {
+        assert!(read(line).is_ok(), "{line}: {:?}", read(line));
+    }
+}
+
+#[test]
 fn files_that_redirections_write_are_found() {
     let line = "a > x 2>> 'y z' < in; b &> ../out; c > $D/w; d > /dev/null";
     let found = read(line).unwrap();

@@ -9,6 +9,8 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether all of it is known.
     pub(super) is_fixed: bool,
+    /// Whether the shell makes other words of it, by the names of files or by what stands in braces.
+    pub(super) is_pattern: bool,
     /// How many bytes at the end of `text` are known.
     fixed_end: usize,
 }
@@ -19,6 +21,7 @@ impl Word {
         let mut word = Self {
             text: String::new(),
             is_fixed: true,
+            is_pattern: false,
             fixed_end: 0,
         };
         word.take(node, source);
@@ -40,7 +43,10 @@ impl Word {
     fn take(&mut self, node: Node<'_>, source: &str) {
         let text = source.get(node.byte_range()).unwrap_or_default();
         match node.kind() {
-            "word" | "number" | "test_operator" | "regex" => self.fixed(&plain(text)),
+            "word" | "number" | "test_operator" | "regex" => {
+                self.is_pattern |= is_pattern(text);
+                self.fixed(&plain(text));
+            }
             "raw_string" => self.fixed(text.trim_matches('\'')),
             "command_name" | "concatenation" | "string" => self.parts(node, source),
             "string_content" => self.fixed(&quoted(text)),
@@ -59,17 +65,29 @@ impl Word {
         let mut cursor = node.walk();
         for part in node.named_children(&mut cursor) {
             // Blanks between the parts of a string are no node of their own.
-            self.fixed(source.get(at..part.start_byte()).unwrap_or_default());
+            self.between(&node, source.get(at..part.start_byte()));
             self.take(part, source);
             at = part.end_byte();
         }
-        self.fixed(source.get(at..end).unwrap_or_default());
+        self.between(&node, source.get(at..end));
+    }
+
+    /// Takes in what stands between the parts of a word.
+    fn between(&mut self, node: &Node<'_>, text: Option<&str>) {
+        let text = text.unwrap_or_default();
+        self.is_pattern |= node.kind() != "string" && is_pattern(text);
+        self.fixed(text);
     }
 
     fn fixed(&mut self, text: &str) {
         self.text.push_str(text);
         self.fixed_end += text.len();
     }
+}
+
+/// Says whether a text without quotes stands for other words.
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
 }
 
 /// Takes the backslashes out of an unquoted word.

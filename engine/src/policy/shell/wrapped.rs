@@ -5,22 +5,27 @@ use std::collections::BTreeSet;
 use super::word::Word;
 
 /// Commands that run what stands in their arguments, with how many arguments of their own come before it.
-const WRAPPERS: [(&str, usize); 24] = [
+const WRAPPERS: [(&str, usize); 30] = [
     ("builtin", 0),
     ("busybox", 0),
     ("chroot", 1),
     ("chrt", 1),
     ("command", 0),
+    ("coproc", 0),
     ("doas", 0),
     ("env", 0),
     ("exec", 0),
+    ("fakeroot", 0),
     ("flock", 1),
     ("ionice", 0),
+    ("ltrace", 0),
     ("nice", 0),
     ("nohup", 0),
     ("nsenter", 0),
     ("parallel", 0),
     ("pkexec", 0),
+    ("setarch", 1),
+    ("setpriv", 0),
     ("setsid", 0),
     ("stdbuf", 0),
     ("strace", 0),
@@ -29,6 +34,7 @@ const WRAPPERS: [(&str, usize); 24] = [
     ("time", 0),
     ("timeout", 1),
     ("unshare", 0),
+    ("watch", 0),
     ("xargs", 0),
 ];
 /// Commands that run what follows one of these.
