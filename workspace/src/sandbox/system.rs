@@ -70,6 +70,14 @@ const TOOLS: [&str; 40] = [
 ];
 /// What cargo keeps beside its credentials.
 const CARGO: [&str; 6] = ["bin", "registry", "git", "config", "config.toml", "env"];
+/// Where a manager of versions keeps the programs that stand for those of one.
+const SHIMS: &str = "shims";
+/// Where it keeps the versions themselves; one that has neither is none.
+const VERSIONS: [&str; 2] = ["versions", "installs"];
+/// What else of a manager its programs need. What somebody else laid beside it is not shown.
+const MANAGER: [&str; 8] = [
+    "bin", "lib", "libexec", "plugins", "pyenv.d", "rbenv.d", "share", "version",
+];
 /// How deep it is looked for what others may not read.
 const DEPTH: usize = 3;
 
@@ -98,6 +106,7 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
             tools.extend(interpreter::needed_by(&around, home.as_deref()));
             tools.push(around);
         }
+        tools.extend(manager_around(&programs));
         tools.push(programs);
     }
     let mut seen = BTreeSet::new();
@@ -111,6 +120,17 @@ pub(super) fn mounts(environment: &Environment) -> Vec<Mount> {
         found.extend(tool.map(Mount::Read));
     }
     found
+}
+
+/// Lists what belongs to the manager of versions whose stand-ins `programs` holds; nothing where it is none.
+fn manager_around(programs: &Path) -> Vec<PathBuf> {
+    let root = programs
+        .parent()
+        .filter(|_| programs.ends_with(SHIMS) && programs.is_dir());
+    let root = root.filter(|root| VERSIONS.iter().any(|part| root.join(part).is_dir()));
+    let parts = VERSIONS.iter().chain(&MANAGER);
+    root.map(|root| parts.map(|part| root.join(part)).collect())
+        .unwrap_or_default()
 }
 
 /// Says that nothing that is read so far holds `place`.
@@ -212,6 +232,44 @@ mod tests {
             ]
         );
         assert!(found.iter().all(|mount| mount.place() != Path::new("/")));
+    }
+
+    #[test]
+    fn a_manager_of_versions_is_shown_wherever_it_lives_and_nothing_else_that_lies_there() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let (home, own) = (base.join("ada"), base.join("pyenv"));
+        for root in [&home, &own] {
+            for part in ["shims", "bin", "libexec", "versions/3.13/bin", ".ssh"] {
+                fs::create_dir_all(root.join(part)).unwrap();
+            }
+            fs::write(root.join("version"), "3.13").unwrap();
+            fs::write(root.join("credentials"), "token").unwrap();
+        }
+        // No manager: there are no versions.
+        let other = base.join("other/shims");
+        fs::create_dir_all(other.with_file_name("bin")).unwrap();
+        fs::create_dir_all(&other).unwrap();
+        let path = [own.join("shims"), other.clone()];
+        let environment = Environment::from_pairs([
+            ("HOME", home.clone().into_os_string()),
+            ("PATH", std::env::join_paths(path).unwrap()),
+        ]);
+        let shown = |root: &Path| -> BTreeSet<PathBuf> {
+            let found = mounts(&environment);
+            let read = found.into_iter().filter_map(|mount| match mount {
+                Mount::Read(place) => Some(place),
+                _ => None,
+            });
+            read.filter(|place| place.starts_with(root)).collect()
+        };
+        let parts = |root: &Path, parts: &[&str]| -> BTreeSet<PathBuf> {
+            parts.iter().map(|part| root.join(part)).collect()
+        };
+        let managed = ["bin", "libexec", "shims", "version", "versions"];
+        assert_eq!(shown(&own), parts(&own, &managed));
+        assert_eq!(shown(&base.join("other")), BTreeSet::from([other]));
+        assert_eq!(shown(&home), BTreeSet::new());
     }
 
     #[test]
