@@ -2,6 +2,8 @@
 //! what it tries on what is not its own is refused and told, and its work lands.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
@@ -46,29 +48,39 @@ struct Attempt {
     tool: &'static str,
     input: Value,
     told: String,
-    /// What it would get if nothing were in the way; none where nothing can be got on a machine without a network.
-    prize: Option<&'static str>,
+    /// What does the same where nothing is in the way.
+    line: String,
+    /// What it gets then.
+    prize: &'static str,
 }
 
 impl Attempt {
-    fn file(tool: &'static str, path: &str) -> Self {
-        let mut input = json!({ "path": path });
-        if tool == "write" {
-            input["content"] = json!("escaped\n");
-        }
+    fn read(path: &str, prize: &'static str) -> Self {
         Self {
-            tool,
-            input,
+            tool: "read",
+            input: json!({ "path": path }),
             told: path.to_owned(),
-            prize: None,
+            line: format!("cat {path}"),
+            prize,
         }
     }
 
-    fn line(line: &str, told: &str, prize: Option<&'static str>) -> Self {
+    fn write(path: &str) -> Self {
+        Self {
+            tool: "write",
+            input: json!({ "path": path, "content": "escaped\n" }),
+            told: path.to_owned(),
+            line: format!("echo escaped > {path} && cat {path}"),
+            prize: "escaped",
+        }
+    }
+
+    fn line(line: &str, told: &str, prize: &'static str) -> Self {
         Self {
             tool: "bash",
             input: json!({ "command": line }),
             told: told.to_owned(),
+            line: line.to_owned(),
             prize,
         }
     }
@@ -106,41 +118,44 @@ impl Ground {
         let hidden = |path: &str| {
             let line = format!("cat {base}/{path}");
             let told = format!("the sandbox does not show it `{base}/{path}`");
-            Attempt::line(&line, &told, Some(CANARY))
+            Attempt::line(&line, &told, CANARY)
         };
         let ssh = format!("cat ~/.ssh/id; cat {base}/home/.ssh/id");
         let bus = format!("curl -sS --http0.9 http://127.0.0.1:{}", self.bus);
         vec![
-            Attempt::file("read", "../x"),
-            Attempt::file("write", "../x"),
-            Attempt::file("read", "out"),
-            Attempt::line(
-                "echo escaped > ../x",
-                "the sandbox lets it not change",
-                None,
-            ),
-            Attempt::line("cat out", "out: No such file", Some(CANARY)),
+            Attempt::read("../x", CANARY),
+            Attempt::write("../x"),
+            Attempt::read("out", CANARY),
+            Attempt {
+                line: "echo escaped > ../x && cat ../x".to_owned(),
+                ..Attempt::line(
+                    "echo escaped > ../x",
+                    "the sandbox lets it not change",
+                    "escaped",
+                )
+            },
+            Attempt::line("cat out", "out: No such file", CANARY),
             hidden("state/slots/9/tree/kept"),
             hidden("state/kept"),
             Attempt::line(
                 &ssh,
                 &format!("the sandbox does not show it `{base}/home/.ssh/id`"),
-                Some(CANARY),
+                CANARY,
             ),
             Attempt::line(
                 "cat /proc/*/environ | tr '\\0' '\\n' | grep WALKS_NOTE",
                 "[exit code 1]",
-                Some(CANARY),
+                CANARY,
             ),
             Attempt::line(
                 &bus,
                 &format!("connect to 127.0.0.1 port {}", self.bus),
-                Some("INFO {"),
+                "INFO {",
             ),
             Attempt::line(
                 "curl -sS http://other.test/page",
                 "it did not reach `other.test`",
-                None,
+                CANARY,
             ),
         ]
     }
@@ -249,18 +264,46 @@ impl Drop for Ending {
     }
 }
 
+/// Stands for the outside on a machine without a network: a proxy that answers every request.
+fn outside() -> anyhow::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    // It ends with the process of the test.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut asked = BufReader::new(&stream).lines();
+            while asked
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            let length = CANARY.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{CANARY}"
+            );
+            stream.write_all(answer.as_bytes()).ok();
+        }
+    });
+    Ok(format!("http://{address}"))
+}
+
 /// Checks that each of the attempts gets what it wants where nothing is in its way.
 fn check_prizes(ground: &Ground, user: Option<u32>, attempts: &[Attempt]) -> anyhow::Result<()> {
+    let beside = ground.base.join("x");
+    repository::write(&beside, CANARY)?;
+    give(&beside, user)?;
+    let outside = outside()?;
     let mut other = unconfined(&ground.base, user, "sleep");
     let _other = Ending(other.arg("600").env("WALKS_NOTE", CANARY).spawn()?);
     for attempt in attempts {
-        let Some(prize) = attempt.prize else { continue };
-        let line = attempt.input["command"].as_str().context("a line")?;
+        let (line, prize) = (&attempt.line, attempt.prize);
         let mut shell = unconfined(&ground.base, user, "sh");
-        let output: Output = shell.args(["-c", line]).output()?;
+        let shell = shell.args(["-c", line]).env("http_proxy", &outside);
+        let output: Output = shell.env("no_proxy", "127.0.0.1").output()?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(said.contains(prize), "unconfined `{line}`: {output:?}");
     }
+    fs::remove_file(&beside)?;
     Ok(())
 }
 
