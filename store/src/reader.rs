@@ -52,7 +52,7 @@ impl Store {
         Ok(counted.collect())
     }
 
-    /// Looks for knowledge items that hold any of the words of `text`, best match first.
+    /// Looks for knowledge items that hold any of the words of `text`, or other English forms of them, best match first.
     pub async fn search_knowledge(
         &self,
         text: &str,

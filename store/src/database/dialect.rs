@@ -274,7 +274,8 @@ impl Dialect {
         }
     }
 
-    /// Looks for knowledge items that hold any word of a text, best match first; `None` when it holds none.
+    /// Looks for knowledge items that hold any word of a text, or another form of it, best match first; `None` when it holds
+    /// none.
     pub(crate) fn search(self, text: &str, limit: u32) -> Option<Statement> {
         let words = self.search_words(text)?;
         let mut statement = Statement::new("SELECT key, version, body FROM knowledge ");
@@ -284,7 +285,7 @@ impl Dialect {
                 .bind(words)
                 .push(" ORDER BY bm25(knowledge_text), key LIMIT "),
             Self::Postgres => statement
-                .push("CROSS JOIN to_tsquery('pg_catalog.simple', ")
+                .push("CROSS JOIN to_tsquery('stems', ")
                 .push("'''' || replace(trim(plain_words(")
                 .bind(words)
                 .push(")), ' ', ''' | ''') || '''') AS asked WHERE words @@ asked ")

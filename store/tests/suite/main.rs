@@ -31,4 +31,6 @@ mod reading;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod stems;
+#[cfg(test)]
 mod usage;

@@ -10,7 +10,7 @@ use ropewalk_store::{EventFilter, Query, ReadError, Store};
 
 use crate::support::{Bench, changes, name};
 
-fn item(bench: &Bench, content: &str) -> KnowledgeItem {
+pub(crate) fn item(bench: &Bench, content: &str) -> KnowledgeItem {
     KnowledgeItem {
         id: KnowledgeId(bench.ids.next()),
         kind: KnowledgeKind::Gotcha,
@@ -162,7 +162,7 @@ async fn events_are_found_by_each_filter(bench: Bench) {
     assert_eq!(store.last_sequence().await.unwrap(), 6);
 }
 
-async fn search(store: &Store, text: &str) -> Vec<String> {
+pub(crate) async fn search(store: &Store, text: &str) -> Vec<String> {
     let found = store.search_knowledge(text, 10).await.unwrap();
     found.into_iter().map(|item| item.record.content).collect()
 }
