@@ -190,6 +190,8 @@ impl Sender {
         let begin = |notice: &mut Notice| {
             notice.repeats += u32::from(notice.state == NoticeState::Sending);
             notice.state = NoticeState::Sending;
+            // One message is known by one nonce, also to who sends it again after a death.
+            notice.nonce.clone_from(&first.nonce);
             notice.tries += 1;
         };
         self.change(together, begin, context).await?;
@@ -404,8 +406,9 @@ async fn telling(
     })
 }
 
-/// Returns what is told together with `first`: everything for the same receiver that holds nothing up. What holds work up
-/// is told alone, so that it is what a phone shows.
+/// Returns what is told together with `first`: everything for the same receiver that holds nothing up, and of what was on
+/// its way when its sender died, what was in the same message. What holds work up is told alone, so that it is what a phone
+/// shows.
 fn gathered<'a>(
     first: &'a Versioned<Notice>,
     open: &'a [Versioned<Notice>],
@@ -415,11 +418,15 @@ fn gathered<'a>(
         notice.question.is_none() && notice.state == NoticeState::Waiting && !notice.urgent
     };
     let goes_along = |notice: &&Versioned<Notice>| {
-        is_gathered(notice) && notice.receiver == first.receiver && notice.key != first.key
+        let is_of_it = match first.state {
+            NoticeState::Sending => {
+                notice.state == NoticeState::Sending && notice.nonce == first.nonce
+            }
+            _ => is_gathered(first) && is_gathered(notice),
+        };
+        is_of_it && notice.receiver == first.receiver && notice.key != first.key
     };
-    if is_gathered(first) {
-        together.extend(open.iter().filter(goes_along).take(GATHERED - 1));
-    }
+    together.extend(open.iter().filter(goes_along).take(GATHERED - 1));
     together
 }
 

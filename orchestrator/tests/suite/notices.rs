@@ -1,5 +1,6 @@
 //! People are told once what they have to know, and no longer asked what is answered.
 
+mod dying;
 mod paper;
 mod summaries;
 mod webhooks;
@@ -265,31 +266,6 @@ async fn an_hour_of_outage_changes_nothing_and_everything_is_told_once_after_it(
     }
     assert_eq!(paper.edits().len(), 2, "what was asked before is mended");
     house.close().await
-}
-
-#[tokio::test]
-async fn a_death_between_sending_and_recording_repeats_one_message_under_its_nonce()
--> anyhow::Result<()> {
-    let directory = tempfile::tempdir()?;
-    let clock = Clock::manual(noon());
-    let paper = Paper::new(&["ada"]);
-    let first = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    paper.hangs(true);
-    let id = ask(&first).await?;
-    let said = paper.said(&first, 1).await?;
-    first.abort().await?;
-
-    paper.hangs(false);
-    let second = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
-    let again = paper.said(&second, 2).await?;
-    assert_eq!(again[1].nonce, said[0].nonce);
-    paper
-        .until_rows(&second, |rows| rows[0].state == NoticeState::Sent)
-        .await?;
-    assert_eq!(rows(&second).await?[0].repeats, 1, "it is counted");
-    questions::answer(&second.context("cli")?, id, "no", "ada", "cli").await?;
-    paper.until(&second, || !paper.edits().is_empty()).await?;
-    second.close().await
 }
 
 #[tokio::test]
