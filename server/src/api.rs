@@ -34,7 +34,7 @@ use utoipa_axum::routes;
 
 use crate::guard::intake::{Bounds, intake};
 use crate::guard::{here, known, outer};
-use crate::problem::Problem;
+use crate::problem::{Problem, unreadable};
 use crate::shared::ServerState;
 use crate::{document, health, pages};
 
@@ -159,11 +159,6 @@ async fn find<R: Record>(
     let whole = id.parse::<uuid::Uuid>().map_err(|_| unknown())?;
     let found = store.get::<R>(&whole.to_string()).await?;
     found.ok_or_else(unknown)
-}
-
-/// Says which field holds a name that is none.
-fn unreadable<E: Display>(field: &str) -> impl FnOnce(E) -> Problem + '_ {
-    move |error| Problem::usage(format!("`{field}` cannot be understood: {error}"))
 }
 
 /// Reads a value of a query, where one is wanted.

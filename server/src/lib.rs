@@ -25,6 +25,7 @@ mod shared;
 mod stream;
 mod take;
 mod traced;
+mod wanted;
 
 pub use hook::{Hook, HookError};
 pub use listen::{Address, Door, ListenError, Server};

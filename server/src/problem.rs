@@ -1,5 +1,7 @@
 //! Says in the words of the terminal why a request was refused, as problem+json.
 
+use std::fmt::Display;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -339,6 +341,11 @@ impl From<RefusedAnswer> for Problem {
         };
         Self::of(status, "question", &error)
     }
+}
+
+/// Says which field holds a name that is none.
+pub(crate) fn unreadable<E: Display>(field: &str) -> impl FnOnce(E) -> Problem + '_ {
+    move |error| Problem::usage(format!("`{field}` cannot be understood: {error}"))
 }
 
 #[cfg(test)]

@@ -5,16 +5,16 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use ropewalk_desk::views::event::{self, TimelineEvent};
-use ropewalk_schemas::{ComponentName, CorrelationId, EventPattern, Subject};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
 
-use super::{Here, unreadable};
+use super::Here;
 use crate::page::{Page, Part};
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::stream;
 use crate::take::Parameters;
+use crate::wanted::WantedEvents;
 
 /// Which events are wanted.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -49,32 +49,13 @@ impl Which {
 
     /// Returns the filter for this.
     pub(crate) fn filter(&self) -> Result<EventFilter, Problem> {
-        let pattern = self.event_type.as_deref().map(|text| {
-            let none = (
-                "no event type is called so",
-                "write for example `task.failed` or `alert.*`",
-            );
-            EventPattern::known(text).ok_or_else(|| Problem::usage(none))
-        });
-        let source = self
-            .source
-            .as_deref()
-            .map(|text| ComponentName::parse(text).map_err(unreadable("source")));
-        let subject = self
-            .subject
-            .as_deref()
-            .map(|text| Subject::parse(text).map_err(unreadable("subject")));
-        let correlation = self.correlation.as_deref().map(|text| {
-            text.parse::<CorrelationId>()
-                .map_err(unreadable("correlation"))
-        });
-        Ok(EventFilter {
-            pattern: pattern.transpose()?,
-            source: source.transpose()?,
-            subject: subject.transpose()?,
-            correlation: correlation.transpose()?,
-            ..EventFilter::default()
-        })
+        let wanted = WantedEvents {
+            event_type: self.event_type.as_deref(),
+            source: self.source.as_deref(),
+            subject: self.subject.as_deref(),
+            correlation: self.correlation.as_deref(),
+        };
+        wanted.filter()
     }
 }
 

@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use ropewalk_desk::views::event::{self, EventName, EventView, TimelineEvent};
 use ropewalk_schemas::clip;
-use ropewalk_schemas::{EventPattern, Subject};
 use ropewalk_store::EventFilter;
 use serde::Deserialize;
 
@@ -17,6 +16,7 @@ use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;
+use crate::wanted::WantedEvents;
 
 pub(super) use download::download;
 
@@ -39,25 +39,21 @@ pub(super) struct Which {
 impl Which {
     /// Returns the filter for this.
     fn filter(&self) -> Result<EventFilter, Problem> {
-        let pattern = match self.event_type.trim() {
-            "" => None,
-            text => Some(EventPattern::known(text).ok_or_else(|| {
-                let text =
-                    "no event type is called so; write for example `task.failed` or `alert.*`";
-                Problem::usage(text)
-            })?),
-        };
-        let subject = match self.subject.trim() {
-            "" => None,
-            text => Some(Subject::parse(text).map_err(|error| Problem::usage(error.to_string()))?),
+        let wanted = WantedEvents {
+            event_type: filled(&self.event_type),
+            subject: filled(&self.subject),
+            ..WantedEvents::default()
         };
         Ok(EventFilter {
-            pattern,
-            subject,
             before_sequence: self.before,
-            ..EventFilter::default()
+            ..wanted.filter()?
         })
     }
+}
+
+/// Returns what stands in a field of a form, unless that is blank.
+fn filled(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| !text.is_empty())
 }
 
 #[derive(Template)]

@@ -81,6 +81,24 @@ async fn ideas_are_listed_by_how_far_they_have_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn events_that_nobody_can_mean_are_refused_in_the_same_words_everywhere() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    for (query, words) in [
+        ("type=nothing.at-all", "no event type is called so"),
+        ("subject=two%20words", "cannot be understood"),
+    ] {
+        let told = answered(house.ask("GET", &format!("/api/events?{query}"), ADA)).await;
+        let page = browser.read(&format!("/events?{query}")).await;
+        assert_eq!((told.status, page.status), (400, 400), "{query}");
+        for text in [&told.text, &page.text] {
+            assert!(text.contains(words), "{query}: {text}");
+        }
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_timeline_is_taken_along_whole_or_as_it_is_filtered() {
     let house = House::new().await;
     house.specified().await;
