@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use ropewalk_bus::Tail;
 use ropewalk_config::settings::{BudgetSettings, Network};
 use ropewalk_desk::builds::landing::LandingView;
@@ -31,6 +32,8 @@ use crate::problem::Problem;
 
 /// Who the events of requests come from.
 const SOURCE: &str = "api";
+/// How long what a look found is told to whoever asks.
+const FRESH: TimeDelta = TimeDelta::seconds(5);
 /// How many listen at once.
 const STREAMS: usize = 2_048;
 
@@ -93,8 +96,9 @@ pub(crate) struct Inner {
     pub(crate) folder: Folder,
     changes: Changes,
     landings: Landings,
-    /// What looks at everything that a run needs, for one at a time.
-    checkup: tokio::sync::Mutex<Checkup>,
+    checkup: Checkup,
+    /// What was found last, and when; held while somebody looks.
+    found: tokio::sync::Mutex<Option<(DateTime<Utc>, Vec<Finding>)>>,
     pub(crate) budget: BudgetSettings,
     pub(crate) state: PathBuf,
     pub(crate) builds_with: Vec<String>,
@@ -125,10 +129,16 @@ impl ServerState {
         landing.map_err(|error| Problem::failed(&error))
     }
 
-    /// Looks at everything that a run needs; others who ask wait meanwhile, since it takes a while.
+    /// Tells how everything is that a run needs. A look takes a while: who asks meanwhile, or soon after, hears the same.
     pub(crate) async fn examined(&self) -> Vec<Finding> {
-        let checkup = self.checkup.lock().await;
-        (checkup)().await
+        let mut found = self.found.lock().await;
+        let is_fresh = |at: DateTime<Utc>| (self.services.clock.now() - at).abs() < FRESH;
+        if let Some((_, findings)) = found.as_ref().filter(|(at, _)| is_fresh(*at)) {
+            return findings.clone();
+        }
+        let findings = (self.checkup)().await;
+        *found = Some((self.services.clock.now(), findings.clone()));
+        findings
     }
 
     /// Returns the lines that a build changed.
@@ -157,7 +167,8 @@ impl ServerState {
             folder: options.folder,
             changes: options.changes,
             landings: options.landings,
-            checkup: tokio::sync::Mutex::new(options.checkup),
+            checkup: options.checkup,
+            found: tokio::sync::Mutex::default(),
             budget: options.budget,
             state: options.state,
             builds_with: options.builds_with,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ropewalk_config::settings::{BudgetSettings, Network, PersonRecord};
@@ -55,6 +56,8 @@ pub(crate) struct House {
     pub(crate) client: reqwest::Client,
     /// A link by which ada logs in.
     pub(crate) link: String,
+    /// How often everything was looked at.
+    pub(crate) looks: Arc<AtomicUsize>,
 }
 
 /// Returns the name of a person.
@@ -99,6 +102,8 @@ impl House {
             services,
             supervisor,
         } = plan.open(directory.path()).await.unwrap();
+        let looks: Arc<AtomicUsize> = Arc::default();
+        let looked = Arc::clone(&looks);
         let options = Options {
             people: people(),
             hosts: Vec::new(),
@@ -109,7 +114,10 @@ impl House {
             hook: None,
             changes: Arc::new(|_| Box::pin(async { Ok(FileLines::of_difference(DIFFERENCE)) })),
             landings: Arc::new(|build| Box::pin(async move { Ok(landing(&build)) })),
-            checkup: Arc::new(|| Box::pin(async { findings() })),
+            checkup: Arc::new(move || {
+                looked.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async { findings() })
+            }),
             budget: BudgetSettings {
                 day_tokens: Some(50_000),
                 ..BudgetSettings::default()
@@ -128,6 +136,7 @@ impl House {
             address,
             client: http::client(ClientOptions::default()).unwrap(),
             link,
+            looks,
         }
     }
 

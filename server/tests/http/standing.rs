@@ -1,5 +1,8 @@
 //! How everything stands: what a look finds, what a build owns, and who waits for whom, in a picture.
 
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
 use ropewalk_schemas::lease::Ownership;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::wait::{Party, Resource, Wait};
@@ -29,6 +32,28 @@ async fn what_a_look_finds_stands_on_a_page_in_the_words_of_the_terminal() {
         "{page}"
     );
     assert!(page.contains("start <code>nats-server</code>"), "{page}");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_again_and_again_how_everything_is_lets_nobody_look_each_time() {
+    let house = House::new().await;
+    let browser = Browser::new(&house).await;
+    let looks = || house.looks.load(Ordering::Relaxed);
+    let began = Instant::now();
+    let all = (0..32).map(|_| house.read("/api/doctor"));
+    let all = futures::future::join_all(all).await;
+    assert!(all.iter().all(|looked| looked == &all[0]), "{all:#?}");
+    browser.read("/health").await;
+    let spans = began.elapsed().as_secs() / 5;
+    let asked = u64::try_from(looks()).unwrap();
+    assert!((1..=1 + spans).contains(&asked), "{asked} in {began:?}");
+    // What was found is not believed for ever.
+    while looks() == 1 {
+        assert!(began.elapsed() < Duration::from_mins(1), "nobody looks");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        house.read("/api/doctor").await;
+    }
     house.stop().await;
 }
 
