@@ -96,6 +96,14 @@ pub struct TaskCounts {
     pub blocked: u32,
 }
 
+impl TaskCounts {
+    /// Returns whether the newest landing made it half of the tasks, and not all of them.
+    pub const fn just_reached_half(&self) -> bool {
+        let half = self.total.div_ceil(2);
+        self.complete == half && half < self.total
+    }
+}
+
 /// What a person allowed a build beyond a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Raise {

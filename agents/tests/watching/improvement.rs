@@ -2,7 +2,7 @@
 
 use ropewalk_agents::improvement::WEEKLY;
 use ropewalk_schemas::attempt::{Attempt, FailureClass};
-use ropewalk_schemas::build::{Build, BuildState};
+use ropewalk_schemas::build::{Build, BuildState, TaskCounts};
 use ropewalk_schemas::knowledge::{Injection, KnowledgeItem, KnowledgeKind, KnowledgeState};
 use ropewalk_schemas::payload::{
     ReviewCompleted, SpecGenerated, TaskCompleted, TaskFailed, TaskSkipped,
@@ -159,6 +159,7 @@ async fn a_self_correction_is_confirmed_when_its_task_lands_and_counted_in_the_r
     let task = workshop.built(&[failed.clone(), landed(2)]).await;
     let gotcha = workshop.candidate(&build_id(1).to_string(), &failed).await;
     let landing = Payload::TaskCompleted(TaskCompleted {
+        counts: TaskCounts::default(),
         build_id: task.build,
         task_id: task.id.clone(),
         idea_slug: build(1).idea,

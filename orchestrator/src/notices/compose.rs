@@ -4,6 +4,7 @@ use ropewalk_config::questions::Trigger;
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::build::PauseReason;
 use ropewalk_schemas::notice::NoticeText;
+use ropewalk_schemas::payload::TaskCompleted;
 use ropewalk_schemas::person::Role;
 use ropewalk_schemas::question::{About, Question, QuestionState};
 use ropewalk_schemas::specification::Specification;
@@ -50,7 +51,7 @@ pub(super) const TAKES: [&str; 31] = [
 
 /// What is told of an event.
 pub(super) struct Draft {
-    pub(super) role: Role,
+    pub(super) roles: Vec<Role>,
     pub(super) urgency: Urgency,
     pub(super) text: NoticeText,
 }
@@ -78,6 +79,18 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         Payload::TaskFailed(failed) if !failed.will_retry => {
             (Role::Technical, Soon, text::failed(failed))
         }
+        Payload::TaskCompleted(done) => {
+            let is_half = done.counts.just_reached_half() && !asks_at_half(done, store).await?;
+            let (urgency, text) = (Gathered, text::landed(done, is_half));
+            let mut roles = vec![Role::Technical];
+            // How far the whole has come is no technical matter alone.
+            roles.extend(is_half.then_some(Role::Product));
+            return Ok(Some(Draft {
+                roles,
+                urgency,
+                text,
+            }));
+        }
         payload => {
             let severity = severity(payload);
             let (role, urgency, (title, body, recommendation)) =
@@ -95,7 +108,7 @@ pub(super) async fn draft(event: &Event, store: &Store) -> Result<Option<Draft>,
         }
     };
     Ok(Some(Draft {
-        role,
+        roles: vec![role],
         urgency,
         text,
     }))
@@ -257,14 +270,6 @@ fn step(payload: &Payload) -> Option<(Role, NoticeWords)> {
 /// What happens to a task.
 fn of_task(payload: &Payload) -> Option<(Role, NoticeWords)> {
     let told = match payload {
-        Payload::TaskCompleted(done) => (
-            Role::Technical,
-            (
-                format!("Task {} of `{}` landed", done.task_id, done.idea_slug),
-                String::new(),
-                None,
-            ),
-        ),
         Payload::TaskSkipped(skipped) => (
             Role::Technical,
             (
@@ -313,6 +318,14 @@ async fn is_asked_about(spec: SpecId, store: &Store) -> Result<bool, ReadError> 
     Ok(open
         .iter()
         .any(|question| question.about == About::Specification { spec }))
+}
+
+/// Returns whether a question tells people already that half of the build is done.
+async fn asks_at_half(done: &TaskCompleted, store: &Store) -> Result<bool, ReadError> {
+    let asked = Query::new()
+        .equal("build", done.build_id)
+        .equal("trigger", Trigger::MilestoneReached.as_str());
+    Ok(store.count::<Question>(asked).await? > 0)
 }
 
 /// Puts a question in words, with what its yes binds to.

@@ -1,5 +1,6 @@
 //! Makes rows of what happens: who is told what, by one port.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -99,6 +100,8 @@ impl Notifier {
         let known = self.of_question(question.id, context).await?;
         let urgency = match question.kind {
             QuestionKind::Blocking => Urgency::Blocking,
+            // What is only said on the way is worth nothing once the way has ended.
+            QuestionKind::Celebratory => Urgency::Gathered,
             _ => Urgency::Soon,
         };
         for receiver in receivers {
@@ -262,7 +265,11 @@ impl Notifier {
                 changes.update(&before, &over);
             }
         }
-        let audience = decide::audience(draft.role, &self.people);
+        let audiences = draft.roles.iter();
+        let audience: BTreeSet<UserSlug> = audiences
+            .flat_map(|role| decide::audience(*role, &self.people))
+            .collect();
+        let audience: Vec<UserSlug> = audience.into_iter().collect();
         for receiver in self.reached(&audience, context).await? {
             let what = (draft.urgency, draft.text.clone());
             changes.insert(&self.notice((event, context), &event.id.to_string(), receiver, what));

@@ -3,7 +3,7 @@
 use ropewalk_schemas::alert::Severity;
 use ropewalk_schemas::build::{BuildState, TaskCounts};
 use ropewalk_schemas::notice::NoticeText;
-use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskFailed};
+use ropewalk_schemas::payload::{BuildCompleted, BuildPaused, TaskCompleted, TaskFailed};
 use ropewalk_schemas::question::{Choice, Content, Question, QuestionState};
 use ropewalk_schemas::specification::{Price, Specification};
 
@@ -171,6 +171,22 @@ pub(super) fn completed(completed: &BuildCompleted) -> NoticeText {
     );
     let reason = completed.reason.clone().unwrap_or_default();
     text(title, [reason, facts], Some(recommendation))
+}
+
+/// Says that a task landed, and whether half of all have with it.
+pub(super) fn landed(done: &TaskCompleted, is_half: bool) -> NoticeText {
+    let (task, idea, counts) = (&done.task_id, &done.idea_slug, done.counts);
+    if !is_half {
+        return text(format!("Task {task} of `{idea}` landed"), [], None);
+    }
+    text(
+        format!("Half of `{idea}` is done"),
+        [format!(
+            "Task {task} landed, {} of {} tasks have.",
+            counts.complete, counts.total
+        )],
+        None,
+    )
 }
 
 /// Says that a task failed for good.

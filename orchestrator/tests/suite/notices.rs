@@ -1,6 +1,7 @@
 //! People are told once what they have to know, and no longer asked what is answered.
 
 mod dying;
+mod halves;
 mod paper;
 mod summaries;
 mod webhooks;
@@ -62,6 +63,16 @@ async fn begun(house: &House, build: BuildId, idea: &str) -> anyhow::Result<()> 
 }
 
 async fn landed(house: &House, build: BuildId, task: &str) -> anyhow::Result<()> {
+    landed_of(house, build, task, TaskCounts::default()).await
+}
+
+/// Tells that a task landed, which left the tasks of its build so.
+async fn landed_of(
+    house: &House,
+    build: BuildId,
+    task: &str,
+    counts: TaskCounts,
+) -> anyhow::Result<()> {
     let task = TaskId::parse(task)?;
     let payload = Payload::TaskCompleted(TaskCompleted {
         build_id: build,
@@ -71,6 +82,7 @@ async fn landed(house: &House, build: BuildId, task: &str) -> anyhow::Result<()>
         duration_seconds: 3,
         commit_sha: None,
         unblocked: Vec::new(),
+        counts,
     });
     tell(house, Subject::task(build, &task), payload).await
 }

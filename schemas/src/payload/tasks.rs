@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::FailureClass;
+use crate::build::TaskCounts;
 use crate::ids::{BuildId, CommitId, ComponentName, Slug, TaskId};
 use crate::repo_path::RepoPath;
 
@@ -43,6 +44,9 @@ pub struct TaskCompleted {
     /// The tasks that waited for this one last and are free now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unblocked: Vec<TaskId>,
+    /// The tasks of the build by outcome, this one landed; events from before this was told count none.
+    #[serde(default)]
+    pub counts: TaskCounts,
 }
 
 /// A task was left out.

@@ -2,7 +2,7 @@
 
 use ropewalk_runtime::failpoint;
 use ropewalk_schemas::attempt::{Evidence, FailureClass, Verdict};
-use ropewalk_schemas::build::Build;
+use ropewalk_schemas::build::{Build, TaskCounts};
 use ropewalk_schemas::payload::TaskCompleted;
 use ropewalk_schemas::task::{Action, ChangeRequestState, Task};
 use ropewalk_schemas::{CommitId, Payload, RepoPath, Subject};
@@ -18,6 +18,7 @@ use super::report::Report;
 use super::rows::Rows;
 use super::work::{Work, held_now};
 use crate::context::{Plan, retry_on_conflict};
+use crate::decide::counts::count;
 use crate::decide::readiness::unblocked_by;
 use crate::effects::Scene;
 use crate::error::BuilderError;
@@ -155,16 +156,13 @@ async fn landing(
     let now = context.now();
     let commit = (rows.task.block.action != Action::Verify).then(|| evidence.commit.clone());
     let mut changes = ChangeSet::new();
-    // The version of the build fences the head: nobody else can have landed in between.
+    // The version of the build fences the head and what is counted: nobody else can have landed in between.
+    let head = commit.clone().or_else(|| rows.build.head.clone());
     let build = Build {
-        head: Some(evidence.commit.clone()),
+        head,
         ..rows.build.record.clone()
     };
-    if commit.is_some() {
-        changes.update(&rows.build, &build);
-    } else {
-        changes.require(&rows.build);
-    }
+    changes.update(&rows.build, &build);
     let mut ended = ChangeSet::new();
     let input = Input::Land {
         commit: commit.clone(),
@@ -180,6 +178,7 @@ async fn landing(
     let plan = Plan::load(&context.store, task.build).await?;
     let tasks = plan.map_or_else(Vec::new, |plan| plan.records());
     let unblocked = unblocked_by(&tasks, &task.id);
+    let counts = counts_with(&task, &tasks);
     let passed = evidence.tests_passed();
     milestones::landed(
         work.shared,
@@ -201,11 +200,21 @@ async fn landing(
             duration_seconds: u64::try_from((now - started).num_seconds()).unwrap_or_default(),
             commit_sha: commit,
             unblocked,
+            counts,
         }),
     ));
     changes.merge(ended);
     lessons::learn(work, rows, report, &mut changes).await?;
     Ok(changes)
+}
+
+/// Counts the tasks as this landing leaves them.
+fn counts_with(landed: &Task, tasks: &[Task]) -> TaskCounts {
+    let mut after = tasks.to_vec();
+    if let Some(task) = after.iter_mut().find(|task| task.id == landed.id) {
+        task.clone_from(landed);
+    }
+    count(&after)
 }
 
 /// Marks what owners allowed as made.

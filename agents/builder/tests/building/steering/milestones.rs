@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ropewalk_runtime::Clock;
 use ropewalk_schemas::SpecId;
-use ropewalk_schemas::build::{BuildState, PauseReason};
+use ropewalk_schemas::build::{BuildState, PauseReason, TaskCounts};
 use ropewalk_schemas::question::QuestionState;
 use ropewalk_schemas::task::TaskState;
 use ropewalk_schemas::{Payload, Subject};
@@ -77,6 +77,39 @@ async fn what_was_told_on_the_way_is_closed_by_every_end() {
     assert_eq!(build.state, BuildState::Stopped);
     let told = open.questions("milestone_reached").await;
     assert_eq!(told[0].state, QuestionState::Superseded);
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_landing_says_how_far_the_build_is_with_it() {
+    let looks = |id: &str| {
+        json!({
+            "id": id, "phase": "api", "action": "VERIFY", "file": "T-1.txt", "depends_on": ["T-1"],
+            "validation": { "command": "grep -q good T-1.txt", "expected": "exit 0" },
+        })
+    };
+    let mut rules = String::new();
+    for id in ["T-1", "T-2", "T-3"] {
+        rules.push_str(&writes(id, &format!("{id}.txt"), "good\n", None));
+    }
+    let house = House::new(&rules).with(|options| options.loops = 3);
+    let open = house.open().await;
+    let makes = ["T-1", "T-2", "T-3"].map(|id| create(id, &[]));
+    let plan: Vec<Value> = makes.into_iter().chain(["T-4", "T-5"].map(looks)).collect();
+    let spec = open.approve(json!(plan)).await;
+    let (build, _) = open.ended(spec).await;
+    assert_eq!(build.state, BuildState::Succeeded, "{:?}", build.reason);
+    let landings = open.events().await.into_iter();
+    let landings = landings.filter(|(name, _)| name == "task.completed");
+    let counts: Vec<Value> = landings.map(|(_, data)| data["counts"].clone()).collect();
+    let expected = (1..=5).map(|complete| {
+        json!(TaskCounts {
+            total: 5,
+            complete,
+            ..TaskCounts::default()
+        })
+    });
+    assert_eq!(counts, expected.collect::<Vec<_>>());
     open.close().await;
 }
 
