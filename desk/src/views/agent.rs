@@ -1,5 +1,7 @@
 //! Agents and build loops as people see them: the parts that every process has shown.
 
+mod work;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -16,6 +18,14 @@ pub async fn list(store: &Store, all: bool) -> Result<Vec<Component>, ReadError>
     let mut parts = records(rows);
     parts.retain(|part| all || !part.stopped);
     Ok(parts)
+}
+
+/// Says in words for eyes what a part works on; nothing for one that rests.
+pub async fn work(part: &Component, store: &Store) -> Result<String, ReadError> {
+    match &part.working_on {
+        Some(entity) => work::in_words(entity, store).await,
+        None => Ok(String::new()),
+    }
 }
 
 /// Returns whether a part was not stopped and gives no sign of life all the same.

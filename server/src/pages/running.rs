@@ -41,10 +41,16 @@ struct RunningPage {
     /// How many tasks of which builds wait for others of their plan.
     planned: Vec<PlanWaits>,
     locks: Vec<Lease>,
-    /// Every part, with its state in a word.
-    parts: Vec<(Component, &'static str)>,
+    parts: Vec<PartView>,
     letters: Vec<DeadLetterRow>,
     may_stop: Option<String>,
+}
+
+/// A part in words.
+struct PartView {
+    part: Component,
+    state: &'static str,
+    work: String,
 }
 
 /// Somebody who waits, with the pages of both sides.
@@ -76,11 +82,14 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let store = &shared.services.store;
     let now = shared.services.clock.now();
-    let parts = agent::list(store, false).await?;
-    let told = |part: Component| {
-        let state = agent::state(&part, shared.silent_after, now);
-        (part, state)
-    };
+    let mut parts = Vec::new();
+    for part in agent::list(store, false).await? {
+        parts.push(PartView {
+            state: agent::state(&part, shared.silent_after, now),
+            work: agent::work(&part, store).await?,
+            part,
+        });
+    }
     let (waits, planned) = wait::held(store).await?;
     let ideas = wait::ideas_of(store, &waits).await?;
     let waits: Vec<WaitView> = waits.into_iter().map(|row| waiting(row, &ideas)).collect();
@@ -90,7 +99,7 @@ pub(super) async fn show(
         waits,
         planned,
         locks: lock::list(store, false).await?,
-        parts: parts.into_iter().map(told).collect(),
+        parts,
         letters: dead_letter::list(store, LETTERS).await?,
         may_stop: frame.refusal(Right::Stop),
         frame,

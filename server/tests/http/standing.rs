@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ropewalk_schemas::agent::{AgentState, Component};
 use ropewalk_schemas::lease::Ownership;
-use ropewalk_schemas::task::TaskState;
+use ropewalk_schemas::task::{Task, TaskState};
 use ropewalk_schemas::wait::{Party, Resource, Wait};
-use ropewalk_schemas::{BuildId, CommitId, RepoPath, TaskId};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::{BuildId, CommitId, ComponentName, RepoPath, TaskId};
+use ropewalk_store::{ChangeSet, task_key};
 
 use crate::browser::Browser;
 use crate::house::House;
@@ -53,6 +54,53 @@ async fn who_asks_again_and_again_how_everything_is_lets_nobody_look_each_time()
         assert!(began.elapsed() < Duration::from_mins(1), "nobody looks");
         tokio::time::sleep(Duration::from_millis(100)).await;
         house.read("/api/doctor").await;
+    }
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_parts_work_on_is_said_in_words() {
+    let house = House::new().await;
+    let build = house.built().await;
+    house.task(build, "T-1", TaskState::Working).await;
+    let key = task_key(build, &TaskId::parse("T-1").unwrap());
+    let task = house.services.store.get::<Task>(&key).await.unwrap();
+    let mut task = task.unwrap().into_inner();
+    task.block.title = Some("Count the steps".to_owned());
+    let mut changes = ChangeSet::new();
+    changes.put(&task);
+    let now = house.services.clock.now();
+    let gone = BuildId(house.services.ids.next());
+    for (name, entity) in [
+        ("loop-1-1", format!("task/{build}/T-1")),
+        ("pm", format!("build/{build}")),
+        ("questions", format!("timer/{}", house.services.ids.next())),
+        ("ideation", "idea/walks".to_owned()),
+        ("monitor", format!("build/{gone}")),
+    ] {
+        changes.put(&Component {
+            name: ComponentName::parse(name).unwrap(),
+            role: "build".to_owned(),
+            process: "ropewalk-1".to_owned(),
+            state: AgentState::Active,
+            working_on: Some(entity),
+            since: now,
+            last_seen: now,
+            stopped: false,
+        });
+    }
+    house.services.store.commit(changes).await.unwrap();
+    let page = Browser::new(&house).await.read("/running").await.text;
+    for words in [
+        "task T-1 of walks: Count the steps",
+        "the build of walks",
+        "a timer",
+        "the idea walks",
+        // What is gone has no words.
+        &format!("build/{gone}"),
+    ] {
+        let cell = format!("<td data-of=\"Works on\">{words}</td>");
+        assert!(page.contains(&cell), "{words}: {page}");
     }
     house.stop().await;
 }
