@@ -1,6 +1,7 @@
 //! Does what a command asks for, by the verbs of `desk`.
 
 use ropewalk_desk::builds::Wish;
+use ropewalk_desk::views::agent;
 use ropewalk_desk::views::build::{self, BuildFilter};
 use ropewalk_desk::views::idea::{self, IdeaFilter};
 use ropewalk_desk::{halt, ideas, phones, specifications};
@@ -62,8 +63,10 @@ pub(crate) async fn carry_out(
         Command::Idea => talk::turn_to(surface, whom, rest).await,
         Command::Done => done(surface, whom, rest).await,
         Command::Agents => {
-            let parts = store.list::<Component>(Query::new()).await?;
-            let lines: Vec<String> = parts.iter().map(|part| part_told(part)).collect();
+            let mut lines = Vec::new();
+            for part in &store.list::<Component>(Query::new()).await? {
+                lines.push(part_told(part, &agent::work(part, store).await?));
+            }
             Ok(none(&lines.join("\n"), "Nothing runs."))
         }
         Command::Pause => builds::steer(surface, whom, rest, Wish::Pause).await,
@@ -108,9 +111,11 @@ fn none(text: &str, instead: &str) -> String {
     if text.is_empty() { instead } else { text }.to_owned()
 }
 
-fn part_told(part: &Component) -> String {
-    let at = part.working_on.as_ref();
-    let at = at.map_or_else(String::new, |entity| format!(" at {entity}"));
+fn part_told(part: &Component, work: &str) -> String {
+    let at = match work {
+        "" => String::new(),
+        work => format!(" at {work}"),
+    };
     let state = if part.stopped {
         "stopped"
     } else {

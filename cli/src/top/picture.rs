@@ -37,17 +37,15 @@ impl Picture {
         let (store, now) = (&desk.store, desk.clock.now());
         let down_after = desk.project.config().monitor.component_down_seconds;
         let down_after = Duration::from_secs(down_after.into());
-        let parts = agent::list(store, false).await?;
-        let parts = parts.iter().map(|part| {
-            let state = agent::state(part, down_after, now).to_owned();
-            let work = part.working_on.as_deref().unwrap_or_default();
-            [
+        let mut parts = Vec::new();
+        for part in &agent::list(store, false).await? {
+            parts.push([
                 part.name.to_string(),
-                state,
-                plain(work),
+                agent::state(part, down_after, now).to_owned(),
+                plain(&agent::work(part, store).await?),
                 ago(part.since, now),
-            ]
-        });
+            ]);
+        }
         let waits = wait::list(store).await?;
         let waits = waits.iter().map(|row| {
             let resource = match row {
@@ -72,7 +70,7 @@ impl Picture {
             halt: halt::standing(store)
                 .await?
                 .map(|halt| plain(&wiring::halt_told(&halt))),
-            parts: parts.collect(),
+            parts,
             waits: waits.collect(),
             questions: questions.collect(),
             spend: spend(desk, now).await?,

@@ -1,5 +1,6 @@
 //! Verb `agent list`: what every part of every process does.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,6 +27,10 @@ impl List {
         let down_after = Duration::from_secs(down_after.into());
         let now = Clock::system().now();
         let parts = agent::list(&desk.store, self.all).await?;
+        let mut works = BTreeMap::new();
+        for part in &parts {
+            works.insert(part.name.clone(), agent::work(part, &desk.store).await?);
+        }
         let headers = [
             "part",
             "role",
@@ -40,7 +45,7 @@ impl List {
                 part.name.to_string(),
                 part.role.clone(),
                 agent::state(part, down_after, now).to_owned(),
-                part.working_on.clone().unwrap_or_default(),
+                works.get(&part.name).cloned().unwrap_or_default(),
                 time(part.since),
                 time(part.last_seen),
                 part.process.clone(),
