@@ -27,8 +27,10 @@ impl StagingFolder {
             held.lock()?;
             // Whoever looked before it was locked took it for left.
             if folder.path().exists() {
-                let _held = held;
-                return Ok(Self { folder, _held });
+                return Ok(Self {
+                    folder,
+                    _held: held,
+                });
             }
         }
     }

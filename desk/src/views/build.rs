@@ -204,12 +204,13 @@ pub async fn show(
     providers: &[String],
 ) -> Result<BuildView, ReadError> {
     let calls = Query::new().equal("build", build.id.to_string());
+    // On the heap, since five queries at once are much for the stack of whoever asks.
     let (trace, timeline, spending, owns, outage) = futures::try_join!(
-        Trace::load(store, &build),
-        timeline(store, &build),
-        store.spending(calls),
-        ownership::kept_by(store, &build),
-        standing(store, providers),
+        Box::pin(Trace::load(store, &build)),
+        Box::pin(timeline(store, &build)),
+        Box::pin(store.spending(calls)),
+        Box::pin(ownership::kept_by(store, &build)),
+        Box::pin(standing(store, providers)),
     )?;
     Ok(BuildView {
         timeline,

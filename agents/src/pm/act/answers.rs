@@ -123,8 +123,8 @@ async fn about_task(
         Some(allowed @ (DecisionNeeded::AllowCall | DecisionNeeded::AllowRule)) => {
             let id = answer.question_id.to_string();
             let question = context.store.get::<Question>(&id).await?;
-            let content = question.and_then(|question| question.record.content);
-            let told = content.and_then(|content| told_allowed(allowed, &content));
+            let shown = question.and_then(|question| question.record.content);
+            let told = shown.and_then(|shown| told_allowed(allowed, &shown));
             if let Some(told) = told {
                 changes.emit(guided(told));
             }

@@ -52,7 +52,7 @@ pub async fn show(
     };
     let (ideas, mut busy, all) = futures::try_join!(
         store.list(newest.page(number, PAGE)),
-        busy,
+        Box::pin(busy),
         store.count::<Idea>(Query::new()),
     )?;
     let mut ideas: Vec<Idea> = records(ideas);
@@ -65,7 +65,7 @@ pub async fn show(
         ideas.sort_by_key(|idea: &Idea| Reverse(idea.created_at));
     }
     Ok(BoardView {
-        cards: cards(store, ideas, providers).await?,
+        cards: Box::pin(cards(store, ideas, providers)).await?,
         ideas: all,
         has_older: has_older(number, all),
     })

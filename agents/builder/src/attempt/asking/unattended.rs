@@ -171,7 +171,7 @@ impl Approver for UnattendedApprover {
             Ok(true) => return Approval::Granted,
             Ok(false) => {}
             Err(error) => {
-                warn!(task.id = %self.task, "what people allowed cannot be read: {error}")
+                warn!(task.id = %self.task, "what people allowed cannot be read: {error}");
             }
         }
         if let Err(error) = self.tell(request).await {
