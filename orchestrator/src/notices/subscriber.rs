@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ropewalk_config::questions::Trigger;
 use ropewalk_runtime::token;
 use ropewalk_schemas::notice::{Notice, NoticeState, NoticeText};
 use ropewalk_schemas::payload::ScheduleDue;
@@ -100,8 +101,9 @@ impl Notifier {
         let known = self.of_question(question.id, context).await?;
         let urgency = match question.kind {
             QuestionKind::Blocking => Urgency::Blocking,
-            // What is only said on the way is worth nothing once the way has ended.
-            QuestionKind::Celebratory => Urgency::Gathered,
+            // What is only said on the way is worth nothing once the way has ended; the end of a way is celebrated too,
+            // and waits for its answer.
+            _ if question.trigger == Trigger::MilestoneReached.as_str() => Urgency::Gathered,
             _ => Urgency::Soon,
         };
         for receiver in receivers {

@@ -111,3 +111,17 @@ async fn half_of_a_build_is_told_by_the_question_where_one_is_put() -> anyhow::R
     assert_eq!(halves(&paper, "ada"), []);
     house.close().await
 }
+
+#[tokio::test]
+async fn what_is_asked_at_the_end_of_a_way_is_told_at_once() -> anyhow::Result<()> {
+    let directory = tempfile::tempdir()?;
+    let clock = Clock::manual(noon());
+    let paper = Paper::new(&["ada"]);
+    let house = house(directory.path(), &clock, &paper, &[("ada", &[])]).await?;
+    let mut asking = asking(QuestionKind::Celebratory, false);
+    "spec_complete".clone_into(&mut asking.trigger);
+    let question = open(&house, asking).await?;
+    let said = paper.said(&house, 1).await?;
+    assert_eq!(said[0].question, Some(question));
+    house.close().await
+}
