@@ -21,20 +21,27 @@ struct Browser {
 }
 
 impl Browser {
-    /// Opens the link that `up` showed last.
+    /// Opens the link that `up` shows; one that an earlier `up` showed lets nobody in any more.
     async fn open(phone: &Phone) -> anyhow::Result<Self> {
-        let began = Instant::now();
-        let link = loop {
+        let (began, mut tried) = (Instant::now(), None);
+        loop {
             let said = phone.project.said();
             let link = said.rsplit_once("pages and API: ");
-            if let Some(link) = link.and_then(|(_, rest)| rest.split_whitespace().next()) {
-                break link.to_owned();
+            let link = link.and_then(|(_, rest)| rest.split_whitespace().next());
+            if link.is_some() && link != tried.as_deref() {
+                tried = link.map(str::to_owned);
+                if let Ok(entered) = Self::enter(link.unwrap_or_default()).await {
+                    return Ok(entered);
+                }
             }
             ensure!(began.elapsed() < PATIENCE, "no link: {said}");
             tokio::time::sleep(Duration::from_millis(50)).await;
-        };
+        }
+    }
+
+    async fn enter(link: &str) -> anyhow::Result<Self> {
         let entered = client(ClientOptions::default())?;
-        let entered = entered.get(&link).send().await?;
+        let entered = entered.get(link).send().await?;
         let cookie = entered.headers().get("set-cookie").context("no cookie")?;
         let cookie = cookie.to_str()?.split(';').next().unwrap_or_default();
         let (cookie, entered) = (cookie.to_owned(), entered.json::<Value>().await?);
