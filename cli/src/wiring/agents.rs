@@ -13,7 +13,7 @@ use ropewalk_builder::land::Lander;
 use ropewalk_builder::{BuildAgent, BuildOptions, BuildParts};
 use ropewalk_config::settings::{CountPatterns, PolicySettings};
 use ropewalk_config::{Config, Environment, Prompts, QuestionTemplates, stack::StackProfiles};
-use ropewalk_engine::{CurrentValue, Engine};
+use ropewalk_engine::{CurrentValue, Engine, SearchPort};
 use ropewalk_gate::project::Machine;
 use ropewalk_gate::runner::{GateRunner, RunnerParts};
 use ropewalk_gate::shell::Shell;
@@ -145,7 +145,7 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
     };
     let repository = clone
         .clone()
-        .map(|clone| Repository::new(clone, machine, policy).searching(search));
+        .map(|clone| Repository::new(clone, machine, policy).searching(search.clone()));
     if crew.has(Role::Ideation) {
         agents.push(Arc::new(toolkit.ideation(repository.clone())?));
     }
@@ -156,7 +156,7 @@ pub(super) async fn agents(crew: &Crew, parts: Parts<'_>) -> Result<Vec<Arc<dyn 
             agents.push(Arc::new(toolkit.specification(repository.clone())?));
         }
         if crew.has(Role::Build) {
-            agents.push(Arc::new(toolkit.build(&clone)?));
+            agents.push(Arc::new(toolkit.build(&clone, search)?));
         }
         if crew.has(Role::Improvement) {
             agents.push(Arc::new(toolkit.improvement(repository)?));
@@ -313,7 +313,11 @@ impl<'a> Toolkit<'a> {
         Ok(SpecificationWriter::new(options)?)
     }
 
-    fn build(&self, repository: &LocalClone) -> Result<BuildAgent, CliError> {
+    fn build(
+        &self,
+        repository: &LocalClone,
+        search: Option<Arc<dyn SearchPort>>,
+    ) -> Result<BuildAgent, CliError> {
         let environment = super::command_environment(self.parts.project, self.parts.environment);
         let owner = processes::name(self.parts.project.state(), self.parts.process);
         let parts = BuildParts {
@@ -326,7 +330,7 @@ impl<'a> Toolkit<'a> {
             state: self.parts.project.state().to_owned(),
             options: BuildOptions {
                 order: self.parts.order.clone(),
-                search: search::port(self.parts.project, self.parts.environment)?,
+                search,
                 policy: self.parts.policy.clone(),
                 ..BuildOptions::from_config(self.config(), self.deadlines)
             },
