@@ -25,7 +25,7 @@ mod shared;
 mod stream;
 mod take;
 mod traced;
-mod wanted;
+mod wanted_events;
 
 pub use hook::{Hook, HookError};
 pub use listen::{Address, Door, ListenError, Server};

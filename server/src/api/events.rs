@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::stream;
 use crate::take::Parameters;
-use crate::wanted::WantedEvents;
+use crate::wanted_events::WantedEvents;
 
 /// Which events are wanted.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]

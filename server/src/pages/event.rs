@@ -16,7 +16,7 @@ use super::shown;
 use crate::problem::Problem;
 use crate::shared::ServerState;
 use crate::take::Parameters;
-use crate::wanted::WantedEvents;
+use crate::wanted_events::WantedEvents;
 
 pub(super) use download::download;
 
