@@ -30,7 +30,7 @@ pub trait Approver: Send + Sync {
 pub struct ApprovalRequest {
     /// The tool.
     pub tool: String,
-    /// What it wants to do: a path, or a command.
+    /// What it wants to do: a path, or a shell line as it was written.
     pub subject: String,
     /// What asks.
     pub asked_by: AskedBy,
@@ -111,6 +111,15 @@ impl Default for Policy {
     }
 }
 
+/// What was judged of a call.
+struct JudgedPart<'a> {
+    /// What rules are about: a path, or a command as the shell reads it, without its quotes and what it is fed.
+    part: &'a str,
+    /// What a person sees and says yes to: the line as it was written, which alone says all that it does.
+    whole: &'a str,
+    verdict: Verdict,
+}
+
 impl Policy {
     /// Judges by `settings`; whatever is left to a person is refused.
     pub fn new(settings: PolicySettings) -> Self {
@@ -169,7 +178,8 @@ impl Policy {
         subjects: &[String],
     ) -> Result<(), String> {
         if permission != Permission::Bash {
-            return self.admit_paths(caller, permission, subjects).await;
+            let paths = (subjects, None);
+            return self.admit_paths(caller, permission, paths).await;
         }
         for line in subjects {
             self.admit_line(caller, line).await?;
@@ -188,11 +198,12 @@ impl Policy {
             .await
     }
 
+    /// Lets pass what is done to `paths`, by the line `whole` if it is one that does so.
     async fn admit_paths(
         &self,
         caller: Caller<'_>,
         permission: Permission,
-        paths: &[String],
+        (paths, whole): (&[String], Option<&str>),
     ) -> Result<(), String> {
         for path in paths {
             // As the tool reads it; what is no path of the repository the tool refuses itself.
@@ -200,8 +211,12 @@ impl Policy {
                 continue;
             };
             let verdict = self.said(permission, |rule| rule.matches_path(path.as_str()));
-            self.carry(caller, permission, (path.as_str(), verdict))
-                .await?;
+            let judged = JudgedPart {
+                part: path.as_str(),
+                whole: whole.unwrap_or(path.as_str()),
+                verdict,
+            };
+            self.carry(caller, permission, judged).await?;
         }
         Ok(())
     }
@@ -216,12 +231,15 @@ impl Policy {
             }
         };
         for command in &read.commands {
-            let verdict = self.of_command(command);
-            let subject = (command.words.as_str(), verdict);
-            self.carry(caller, Permission::Bash, subject).await?;
+            let judged = JudgedPart {
+                part: &command.words,
+                whole: line,
+                verdict: self.of_command(command),
+            };
+            self.carry(caller, Permission::Bash, judged).await?;
         }
-        self.admit_paths(caller, Permission::Write, &read.writes)
-            .await
+        let writes = (read.writes.as_slice(), Some(line));
+        self.admit_paths(caller, Permission::Write, writes).await
     }
 
     /// Judges a command by its words, and more tightly by what else it may be.
@@ -254,25 +272,26 @@ impl Policy {
         &self,
         caller: Caller<'_>,
         permission: Permission,
-        (subject, verdict): (&str, Verdict),
+        judged: JudgedPart<'_>,
     ) -> Result<(), String> {
+        let part = judged.part;
         let settings = self.settings.now();
         let mode = settings.mode;
         if is_barred(&settings, permission) {
             return Err(format!(
-                "refused: in the mode `plan` nothing is changed, so not `{subject}`"
+                "refused: in the mode `plan` nothing is changed, so not `{part}`"
             ));
         }
-        let asked_by = match verdict {
-            Verdict::Denied(why) => return Err(format!("refused: {why} forbids `{subject}`")),
+        let asked_by = match judged.verdict {
+            Verdict::Denied(why) => return Err(format!("refused: {why} forbids `{part}`")),
             Verdict::Asked(rule) => AskedBy::Rule(rule),
             Verdict::Unsaid if mode == PermissionMode::Edit && permission == Permission::Bash => {
                 AskedBy::Mode
             }
             Verdict::Unsaid | Verdict::Allowed => return Ok(()),
         };
-        let denied = format!("refused: {asked_by} leaves `{subject}` to a person");
-        self.ask(caller, (subject.to_owned(), asked_by), &denied)
+        let denied = format!("refused: {asked_by} leaves `{part}` to a person");
+        self.ask(caller, (judged.whole.to_owned(), asked_by), &denied)
             .await
     }
 

@@ -246,7 +246,8 @@ async fn what_is_left_to_a_person_waits_for_the_answer() {
             asked: Mutex::default(),
         });
         let policy = of_user(&["ask bash git push *"]).approved_by(approver.clone());
-        let line = ["git status && git push origin main".to_owned()];
+        // Whoever says yes says it to this line: without its quotes it would be another.
+        let line = ["git status && git push origin 'main next'".to_owned()];
         let found = policy.admit(CALLER, Permission::Bash, &line).await;
         match expected {
             Ok(()) => assert_eq!(found, Ok(())),
@@ -257,7 +258,7 @@ async fn what_is_left_to_a_person_waits_for_the_answer() {
         }
         let request = ApprovalRequest {
             tool: "bash".to_owned(),
-            subject: "git push origin main".to_owned(),
+            subject: line[0].clone(),
             asked_by: AskedBy::Rule("ask bash `git push *`".to_owned()),
             agent: "attempt/1".to_owned(),
             at: DateTime::UNIX_EPOCH,

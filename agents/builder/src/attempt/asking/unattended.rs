@@ -147,17 +147,17 @@ fn is_shown_whole(subject: &str) -> bool {
 
 /// Tells a person what was refused, as a block in which no surface reads marks, and what can be done about it.
 fn told(request: &ApprovalRequest) -> String {
-    let (tool, agent) = (&request.tool, &request.agent);
+    let tool = &request.tool;
     let subject = terminal::visible(&request.subject);
     let subject = clip::letters(&subject, SUBJECT);
     let refused = "Nobody was there, so it was refused, and the work goes on without it";
     match &request.asked_by {
         AskedBy::Repetition => format!(
-            "The model ({agent}) goes round in circles: it wanted to use `{tool}` for the third time for\n```sh\n{subject}\n```\n\
+            "The model goes round in circles: it wanted to use `{tool}` for the third time for\n```sh\n{subject}\n```\n\
              {refused}; what it is told may help it out."
         ),
         asked_by => format!(
-            "The model ({agent}) wanted to use `{tool}` for\n```sh\n{subject}\n```\nwhich {asked_by} leaves to a person. \
+            "The model wanted to use `{tool}` for\n```sh\n{subject}\n```\nwhich {asked_by} leaves to a person. \
              {refused}; other such calls of this build are refused alike. A rule in `policy.rules` that allows it holds \
              from the next turn on."
         ),

@@ -109,14 +109,14 @@ async fn what_a_rule_leaves_to_a_person_is_refused_and_told_once_for_a_build() {
         panic!("{requested:?}");
     };
     assert_eq!(requested["rule"], json!("the rule ask bash `touch *`"));
-    assert_eq!(requested["call"]["subject"], json!("touch asked"));
+    assert_eq!(requested["call"]["subject"], json!("true && touch asked"));
     let agent = requested["call"]["agent"].as_str().unwrap();
     assert!(agent.starts_with("attempt/"), "{agent}");
     let asked = open.questions("decision_needed").await;
     let [question] = asked.as_slice() else {
         panic!("{asked:?}");
     };
-    let shown = "```sh\ntouch asked\n```";
+    let shown = "```sh\ntrue && touch asked\n```";
     assert!(question.text.contains(shown), "{}", question.text);
     let choices: Vec<&str> = question.choices.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(choices, ["guide", "allow-call", "allow-rule", "leave"]);
@@ -187,9 +187,14 @@ fn decisions(told: &[(String, Value)]) -> Vec<&Value> {
 async fn what_a_person_allows_is_done_from_then_on_and_not_before() {
     let line = "expr 1111111 + 1";
     let asks = format!("leaves `{line}` to a person");
-    for (answer, other) in [
-        ("allow-call", "leaves `expr 7 + 7` to a person"),
-        ("allow-rule", "14"),
+    // The same words in another line are another call: it may be fed something else.
+    for (answer, next, other) in [
+        (
+            "allow-call",
+            "expr '1111111' + 1",
+            "leaves `expr 1111111 + 1` to a person",
+        ),
+        ("allow-rule", "expr 7 + 7", "14"),
     ] {
         let first = script(
             "T-1",
@@ -206,7 +211,7 @@ async fn what_a_person_allows_is_done_from_then_on_and_not_before() {
             "T-1",
             &[
                 ("allowed now", "bash", bash(line)),
-                ("1111112", "bash", bash("expr 7 + 7")),
+                ("1111112", "bash", bash(next)),
                 (other, "write", writes("T-1")),
                 ("wrote", "finish", done()),
             ],
