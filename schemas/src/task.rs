@@ -71,6 +71,16 @@ states! {
     }
 }
 
+impl TaskState {
+    /// Returns whether an attempt holds the task.
+    pub const fn is_active(self) -> bool {
+        matches!(
+            self,
+            Self::Claimed | Self::Working | Self::Validating | Self::Landing
+        )
+    }
+}
+
 states! {
     /// Says how far a request to the owner of a file has come.
     ChangeRequestState ("change request") {

@@ -11,7 +11,6 @@ use tracing::info;
 use crate::SharedState;
 use crate::ask;
 use crate::context::Plan;
-use crate::decide::counts::is_active;
 use crate::effects::Scene;
 use crate::error::BuilderError;
 use crate::machine::{build, task};
@@ -71,7 +70,7 @@ async fn end_touched(
         .unwrap_or_default();
     let scene = Scene::new(shared, context, before);
     let mut goes_on = false;
-    for row in plan.tasks.iter().filter(|row| is_active(row.state)) {
+    for row in plan.tasks.iter().filter(|row| row.state.is_active()) {
         if is_given_up(&revision.tasks, row, &touched) {
             let why = format!("revision {} asks for something else", revision.number);
             let after = scene

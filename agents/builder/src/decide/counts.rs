@@ -68,7 +68,7 @@ impl TaskImpact {
 pub fn standing(tasks: &[Task], failed: &TaskId) -> TaskImpact {
     let behind = dependents(tasks, failed);
     let open = |task: &&Task| {
-        is_active(task.state)
+        task.state.is_active()
             || matches!(
                 task.state,
                 TaskState::Pending | TaskState::Ready | TaskState::Waiting | TaskState::Blocked
@@ -89,17 +89,9 @@ pub fn standing(tasks: &[Task], failed: &TaskId) -> TaskImpact {
     }
 }
 
-/// Returns whether an attempt holds the task.
-pub const fn is_active(state: TaskState) -> bool {
-    matches!(
-        state,
-        TaskState::Claimed | TaskState::Working | TaskState::Validating | TaskState::Landing
-    )
-}
-
 /// Tells a build that was asked to pause and still runs.
 pub fn pausing(tasks: &[Task]) -> String {
-    let running = tasks.iter().filter(|task| is_active(task.state)).count();
+    let running = tasks.iter().filter(|task| task.state.is_active()).count();
     format!("pause requested, {running} running")
 }
 
@@ -107,7 +99,7 @@ pub fn pausing(tasks: &[Task]) -> String {
 pub fn ended_by_stop<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> String {
     let names: Vec<String> = tasks
         .into_iter()
-        .filter(|task| is_active(task.state))
+        .filter(|task| task.state.is_active())
         .map(|task| format!("`{}`", task.id))
         .collect();
     if names.is_empty() {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use ropewalk_schemas::build::{Build, BuildState, PauseReason, StopCause};
 use ropewalk_schemas::task::{Task, TaskState, WaitReason};
 
-use super::counts::{is_active, named};
+use super::counts::named;
 
 /// When a build gives up.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub enum Step {
 
 /// Decides the next step of a build whose tasks have settled.
 pub fn next(build: &Build, tasks: &[Task], limits: &StopLimits, now: DateTime<Utc>) -> Step {
-    let active = tasks.iter().any(|task| is_active(task.state));
+    let active = tasks.iter().any(|task| task.state.is_active());
     match build.state {
         BuildState::Stopped if build.completed_at.is_none() && !active => Step::Conclude,
         BuildState::Running => {

@@ -19,7 +19,7 @@ use crate::budget;
 use crate::claim::lock_request;
 use crate::claim::obstacles::{Obstacles, close_requests};
 use crate::context::{Plan, of_build, retry_on_conflict};
-use crate::decide::counts::{count, ended_by_stop, is_active, pausing};
+use crate::decide::counts::{count, ended_by_stop, pausing};
 use crate::decide::readiness::edges;
 use crate::decide::step::{self, Step, working_time};
 use crate::effects::{Scene, party};
@@ -144,7 +144,7 @@ async fn wake(
 
 /// Working time runs while an attempt runs, and stands while nothing but waits is left.
 fn track_working_time(build: &mut Build, tasks: &[Task], now: chrono::DateTime<chrono::Utc>) {
-    let active = tasks.iter().any(|task| is_active(task.state));
+    let active = tasks.iter().any(|task| task.state.is_active());
     match (active, build.working_since) {
         (true, None) => build.working_since = Some(now),
         (false, Some(_)) => {

@@ -1,7 +1,6 @@
 //! Says of each state who moves it next, and whether that claim, timer, question or wait exists. The matches are
 //! exhaustive: a new state has to say who moves it.
 
-use ropewalk_builder::decide::counts::is_active;
 use ropewalk_builder::machine::build;
 use ropewalk_builder::machine::task::{Blocker, On, State};
 use ropewalk_schemas::build::PauseReason;
@@ -152,7 +151,7 @@ fn culprit(world: &World, chain: &[TaskId], state: TaskState) -> Result<(), Stri
 
 fn whole(world: &World) -> Result<(), String> {
     let moving = world.tasks.iter().any(|task| {
-        is_active(task.state) || matches!(task.state, TaskState::Ready | TaskState::Waiting)
+        task.state.is_active() || matches!(task.state, TaskState::Ready | TaskState::Waiting)
     });
     match build::State::of(&world.build) {
         // The scheduler.

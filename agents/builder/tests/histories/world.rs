@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use rand::RngExt;
 use rand::rngs::StdRng;
-use ropewalk_builder::decide::counts::is_active;
 use ropewalk_builder::decide::readiness::edges;
 use ropewalk_builder::decide::step::{self, Step, StopLimits};
 use ropewalk_builder::machine::task::{Input, State};
@@ -242,6 +241,6 @@ impl World {
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        self.tasks.iter().any(|task| is_active(task.state))
+        self.tasks.iter().any(|task| task.state.is_active())
     }
 }

@@ -3,10 +3,11 @@
 use ropewalk_config::Trigger;
 use ropewalk_config::questions::choice::{DecisionNeeded, TaskStuck};
 use ropewalk_orchestrator::{AgentError, Context, timers};
-use ropewalk_schemas::payload::{BuildRequest, QuestionAnswered, TaskRetry, Verdict};
+use ropewalk_schemas::payload::{BuildRequest, BuildTell, QuestionAnswered, TaskRetry, Verdict};
 use ropewalk_schemas::question::{About, Content, Question};
-use ropewalk_schemas::{BuildId, Payload, Subject, TaskId};
-use ropewalk_store::ChangeSet;
+use ropewalk_schemas::task::Task;
+use ropewalk_schemas::{BuildId, Event, Payload, Subject, TaskId};
+use ropewalk_store::{ChangeSet, task_key};
 
 use super::{change, decided, provider, stuck};
 use crate::pm::context::{self, RunningAttempt};
@@ -103,21 +104,12 @@ async fn about_task(
 ) -> Result<ChangeSet, AgentError> {
     let mut changes = ChangeSet::new();
     let by = &answer.answered_by;
-    let guided = |guidance: String| {
-        let retry = TaskRetry {
-            build_id: build,
-            task_id: task.clone(),
-            requested_by: by.clone(),
-            guidance: Some(guidance),
-        };
-        context.event(Subject::task(build, task), Payload::TaskRetry(retry))
-    };
     let verdict = match DecisionNeeded::of(answer.choice.as_ref()) {
         Some(DecisionNeeded::Retry) => Verdict::Retry,
         Some(DecisionNeeded::Skip) => Verdict::Skip,
         Some(DecisionNeeded::Interrupt) => Verdict::Interrupt,
         Some(DecisionNeeded::Guide) => {
-            changes.emit(guided(answer.answer.clone()));
+            changes.emit(heard(answer, (build, task), answer.answer.clone(), context).await?);
             return Ok(changes);
         }
         Some(allowed @ (DecisionNeeded::AllowCall | DecisionNeeded::AllowRule)) => {
@@ -126,7 +118,7 @@ async fn about_task(
             let shown = question.and_then(|question| question.record.content);
             let told = shown.and_then(|shown| told_allowed(allowed, &shown));
             if let Some(told) = told {
-                changes.emit(guided(told));
+                changes.emit(heard(answer, (build, task), told, context).await?);
             }
             return Ok(changes);
         }
@@ -138,6 +130,34 @@ async fn about_task(
     let reason = format!("`{by}` decided: {}", answer.answer);
     decided(&mut changes, context, (build, task), verdict, reason, None);
     Ok(changes)
+}
+
+/// Lets the model of a task hear words: at its next turn where it works, else in another round.
+async fn heard(
+    answer: &QuestionAnswered,
+    (build, task): (BuildId, &TaskId),
+    words: String,
+    context: &Context,
+) -> Result<Event, AgentError> {
+    let row = context.store.get::<Task>(&task_key(build, task)).await?;
+    let is_active = row.is_some_and(|row| row.state.is_active());
+    let (task_id, by) = (task.clone(), answer.answered_by.clone());
+    let payload = if is_active {
+        Payload::BuildTell(BuildTell {
+            build_id: build,
+            task_id,
+            said_by: by,
+            text: words,
+        })
+    } else {
+        Payload::TaskRetry(TaskRetry {
+            build_id: build,
+            task_id,
+            requested_by: by,
+            guidance: Some(words),
+        })
+    };
+    Ok(context.event(Subject::task(build, task), payload))
 }
 
 /// Says to the model what it may do now.

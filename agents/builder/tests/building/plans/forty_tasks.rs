@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use ropewalk_builder::decide::counts::is_active;
 use ropewalk_builder::decide::order::claimable;
 use ropewalk_builder::decide::readiness::edges;
 use ropewalk_builder::decide::step::{self, Step, StopLimits};
@@ -213,7 +212,7 @@ impl Run<'_> {
             self.world.release(&format!("model {} 1", HELD.0));
         }
         let limited = tasks.iter().find(|task| task.id.as_str() == plan::LIMIT);
-        if limited.is_some_and(|task| !is_active(task.state) || task.attempts > 1) {
+        if limited.is_some_and(|task| !task.state.is_active() || task.attempts > 1) {
             self.world.release("limit");
         }
         (build, tasks)
@@ -235,7 +234,7 @@ impl Run<'_> {
     /// Says that everybody waits for the world.
     async fn is_still(&self, build: &Build, tasks: &[Task]) -> bool {
         let (waiting, _) = self.world.waiting();
-        let active = tasks.iter().filter(|task| is_active(task.state)).count();
+        let active = tasks.iter().filter(|task| task.state.is_active()).count();
         let settled = matches!(build.state, BuildState::Running | BuildState::Paused)
             && step::next(build, tasks, &StopLimits::default(), self.world.clock.now())
                 == Step::Continue
