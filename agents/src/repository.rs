@@ -65,6 +65,18 @@ pub(crate) struct ReadingTools {
     checkout: CleanCheckout,
 }
 
+impl ReadingTools {
+    /// Takes a folder out of what is looked at; the next who looks has it again.
+    pub(crate) fn without(self, folder: &str) -> Result<Self, AgentError> {
+        match std::fs::remove_dir_all(self.checkout.root().join(folder)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(AgentError::transient(error))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
 /// A look at one commit. Its checkout is free again when this is dropped.
 pub(crate) struct Look {
     /// The commit.

@@ -136,3 +136,23 @@ async fn who_reviews_looks_at_what_the_build_left_and_changes_nothing() {
         assert_eq!(review.patterns.len(), 1);
     }
 }
+
+#[tokio::test]
+async fn who_reviews_sees_no_folder_of_ideas() {
+    let looks = "- {agent: improvement, task: review, turn: 1, reply: {tools: [\
+        {name: ls, input: {}}, {name: grep, input: {pattern: walks}}]}}\n";
+    let documents = [
+        ("ideas/habits/spec.md", "All walks of the plan.\n"),
+        ("walks.md", "The walks that were built.\n"),
+    ];
+    for (told, is_told) in [("walks.md:1:The walks", true), ("ideas/", false)] {
+        let told = format!("task: review\n  turn: 2\n  contains: \"{told}\"");
+        let script = FINDINGS.replace("task: review", &told);
+        let workshop = Workshop::open_with(&format!("{looks}{script}"), &documents).await;
+        workshop.built(&[landed(1)]).await;
+        workshop.review().await;
+        let notes = workshop.only_review().await.notes;
+        let by_rules = notes.iter().any(|note| note.contains("by rules alone"));
+        assert_eq!(!by_rules, is_told, "{told}: {notes:?}");
+    }
+}

@@ -126,6 +126,8 @@ async fn interpretation(
 async fn reading(options: &ImprovementOptions, reviewed: &ReviewedBuild) -> Option<ReadingTools> {
     let head = reviewed.build.head.as_ref()?;
     let reading = options.repository.tools_at(AgentMode::Review, head).await;
+    // What was planned stands in what it is told.
+    let reading = reading.and_then(|reading| reading.without(decide::IDEAS));
     reading
         .inspect_err(|error| warn!("the review cannot look at `{head}`: {error}"))
         .ok()
