@@ -82,8 +82,8 @@ impl Init {
         }
         app.output.show(&initialised, |done| {
             format!(
-                "wrote {}\nproject     {}\nstate       {}\n{}next        set a model key, then `ropewalk idea new \"…\"`; \
-                 `ropewalk doctor` checks everything",
+                "wrote {}\nproject     {}\nstate       {}\n{}next        `ropewalk doctor` checks everything, the key of a model among it; then \
+                 `ropewalk idea new \"…\"`",
                 done.file.display(),
                 done.name,
                 done.state.display(),

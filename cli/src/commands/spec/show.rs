@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use ropewalk_desk::views::{self, specification::SpecificationView};
+use ropewalk_schemas::RepoPath;
 use ropewalk_schemas::document::spec_md::{self, SpecHeader};
-use ropewalk_schemas::specification::{Price, Revision, Specification};
+use ropewalk_schemas::specification::{Price, Specification};
+use ropewalk_schemas::task::TaskBlock;
 use ropewalk_store::Store;
 
 use crate::app::App;
@@ -48,7 +50,7 @@ fn human(shown: &SpecificationView) -> String {
             &revision.document,
         ));
         text.push('\n');
-        text.push_str(&tasks(revision));
+        text.push_str(&tasks(&revision.tasks));
         // Writing to a String cannot fail.
         for warning in &revision.validation {
             writeln!(text, "warning: {warning}").ok();
@@ -86,9 +88,9 @@ fn human(shown: &SpecificationView) -> String {
     text
 }
 
-fn tasks(revision: &Revision) -> String {
+fn tasks(tasks: &[TaskBlock]) -> String {
     let header = ["task", "phase", "does", "file", "needs"];
-    let rows = revision.tasks.iter().map(|task| {
+    let rows = tasks.iter().map(|task| {
         let needs: Vec<&str> = task.depends_on.iter().map(AsRef::as_ref).collect();
         let action = serde_json::to_value(task.action).ok();
         [
@@ -103,9 +105,13 @@ fn tasks(revision: &Revision) -> String {
     });
     let mut text = output::table(&header, rows);
     text.push_str("\n\nwhat each task comes to:\n");
-    for task in &revision.tasks {
+    for task in tasks {
         // Writing to a String cannot fail.
         writeln!(text, "  {}  {}", task.id, task.in_words()).ok();
+        if !task.more_files.is_empty() {
+            let more: Vec<&str> = task.more_files.iter().map(RepoPath::as_str).collect();
+            writeln!(text, "         changes also: {}", more.join(", ")).ok();
+        }
         for line in &task.requirements {
             let id = line
                 .id
@@ -120,7 +126,7 @@ fn tasks(revision: &Revision) -> String {
     }
     // Whole, each line of them: an approval lets them run.
     text.push_str("\nwhat an approval lets run as checks:\n");
-    for task in &revision.tasks {
+    for task in tasks {
         let validation = &task.validation;
         let lines: Vec<&str> = validation.command.lines().collect();
         // Writing to a String cannot fail.
@@ -128,4 +134,21 @@ fn tasks(revision: &Revision) -> String {
         writeln!(text, "         expects {}", validation.expected).ok();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn every_file_that_a_task_changes_is_shown() {
+        let block = json!({
+            "id": "T-001", "phase": "api", "action": "UPDATE", "file": "a.rs", "more_files": ["b.rs", "c.rs"],
+            "validation": { "command": "true", "expected": "exit 0" },
+        });
+        let shown = super::tasks(&[serde_json::from_value(block).unwrap()]);
+        for file in ["a.rs", "changes also: b.rs, c.rs"] {
+            assert!(shown.contains(file), "{shown}");
+        }
+    }
 }
