@@ -182,6 +182,13 @@ pub enum FailureClass {
     Unknown,
 }
 
+impl FailureClass {
+    /// Returns whether it says something about the work, and not only about who was asked to do it.
+    pub const fn is_of_the_work(self) -> bool {
+        !matches!(self, Self::ProviderDown | Self::Quota)
+    }
+}
+
 /// Says what the gate found.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

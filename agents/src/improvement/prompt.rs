@@ -151,6 +151,7 @@ fn asked(reviewed: &ReviewedBuild, task: &Task) -> Vec<Value> {
 fn told(reviewed: &ReviewedBuild, task: &Task) -> Value {
     let failures: Vec<Value> = reviewed
         .failed(&task.id)
+        .filter(|failure| failure.class.is_of_the_work())
         .map(|failure| json!({ "class": failure.class, "output": clip::lines(&failure.error, FAILURE_LETTERS) }))
         .collect();
     json!({

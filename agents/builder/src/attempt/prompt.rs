@@ -106,6 +106,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         .earlier_failures
         .iter()
         .chain(&task.failures)
+        .filter(|failure| failure.class.is_of_the_work())
         .filter(is_told)
         .map(|failure| json!({ "class": failure.class, "output": failure.error }))
         .collect();
@@ -123,7 +124,7 @@ fn task_values(claim: &Claim, background: &Background, gotchas: &[String]) -> Va
         "before": background.before,
         "gate": background.gate,
         "failures": failures,
-        "guidance": task.guidance,
+        "guidance": task.told(),
         "tools": background.tools,
         "budget": background.budget,
         "packages": background.packages,

@@ -446,5 +446,8 @@ async fn a_passing_failure_is_tried_again_only_after_its_pause() {
     assert_eq!(failure.class, FailureClass::ProviderDown);
     let pause = attempts[failed + 1].started_at - attempts[failed].ended_at.unwrap();
     assert!(pause >= TimeDelta::milliseconds(2_500), "{pause}");
+    // It was not the fault of the work, so nobody is told to find the cause.
+    let last = house.requests("T-1").pop().unwrap().text();
+    assert!(!last.contains("What Went Wrong Before"), "{last}");
     open.close().await;
 }
